@@ -1,0 +1,401 @@
+"""An actor: a principal known to the service, be it a person, a software agent or a machine account.
+
+Every event elsewhere that names "who" holds an actor's id and nothing else: names, contacts and token subjects live in
+mutable rows that `forget_actor` erases.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, TimeTravel, Value, changed, omitted
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, answered, record_of, records_of
+from domain.shared.refusals import Invalid, UnauthorizedError
+from domain.shared.text import Text
+from domain.shared.writes import Drop, Put, Record
+
+DELETED_USER = "<deleted user>"
+CONTACT_BOUNDS = {"email": 320, "phone": 50, "affiliation": 200, "external_id": 200, "external_id_scheme": 50}
+
+
+class ActorKind(StrEnum):
+    HUMAN = "human"
+    AGENT = "agent"
+    SERVICE_ACCOUNT = "service_account"
+
+
+class ActorStatus(StrEnum):
+    ACTIVE = "active"
+    DEACTIVATED = "deactivated"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actor(State):
+    kind: ActorKind
+    active: bool
+
+    @property
+    def status(self) -> ActorStatus:
+        return ActorStatus.ACTIVE if self.active else ActorStatus.DEACTIVATED
+
+
+@dataclass(frozen=True)
+class ActorProfile(Record):
+    """What is known of a person; no copy of it exists anywhere else."""
+
+    relation: ClassVar[str] = "access_actor_profile"
+    key: ClassVar[tuple[str, ...]] = ("actor_id",)
+    actor_id: UUID
+    name: str
+    email: str | None
+    phone: str | None
+    affiliation: str | None
+    external_id: str | None
+    external_id_scheme: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class SubjectBinding(Record):
+    """Whose principal a token of this issuer and subject stands for."""
+
+    relation: ClassVar[str] = "access_subject_binding"
+    key: ClassVar[tuple[str, ...]] = ("issuer", "subject")
+    issuer: str
+    subject: str
+    actor_id: UUID
+    created_at: datetime
+
+
+actor = Aggregate(Actor, "/actors")
+
+
+class ActorRegistered(Event, of=actor):
+    kind: ActorKind
+
+
+class ActorDeactivated(Event, of=actor):
+    pass
+
+
+class ActorReactivated(Event, of=actor):
+    pass
+
+
+class ActorProfileUpdated(Event, of=actor):
+    updated_fields: tuple[str, ...]
+
+
+class ActorProfileForgotten(Event, of=actor):
+    pass
+
+
+class ActorSubjectBound(Event, of=actor):
+    issuer: str
+
+
+class ActorSubjectUnbound(Event, of=actor):
+    issuer: str
+
+
+ActorEvent = (
+    ActorDeactivated
+    | ActorReactivated
+    | ActorProfileUpdated
+    | ActorProfileForgotten
+    | ActorSubjectBound
+    | ActorSubjectUnbound
+)
+
+
+@actor.begin
+def begin(event: ActorRegistered) -> Actor:
+    return Actor(id=event.stream_id, created_at=event.occurred_at, kind=event.kind, active=True)
+
+
+@actor.evolve
+def evolve(actor: Actor, event: ActorEvent) -> Actor:
+    match event:
+        case ActorDeactivated():
+            return changed(actor, active=False)
+        case ActorReactivated():
+            return changed(actor, active=True)
+        case ActorProfileUpdated() | ActorProfileForgotten() | ActorSubjectBound() | ActorSubjectUnbound():
+            return actor
+        case _:
+            assert_never(event)
+
+
+class InvalidActorNameError(Invalid):
+    """An actor needs a name that is not blank."""
+
+
+class InvalidActorKindError(Invalid):
+    """Actors of kind agent come only from define_agent."""
+
+
+class InvalidActorProfileError(Invalid):
+    """A contact field is too long, or only one half of the external identifier was given."""
+
+
+class InvalidActorSubjectError(Invalid):
+    """The issuer is no configured identity provider, or the issuer or subject is blank."""
+
+
+ActorName = Annotated[str, Text(200, InvalidActorNameError, "name")]
+
+
+@actor.creation(refuses=[InvalidActorKindError, InvalidActorProfileError])
+class RegisterActor(Command):
+    """Make a person or a machine account known to the service."""
+
+    name: ActorName
+    kind: ActorKind = ActorKind.HUMAN
+    email: str | None = None
+    phone: str | None = None
+    affiliation: str | None = None
+    external_id: str | None = None
+    external_id_scheme: str | None = None
+
+    def decide(self, call: Call) -> Outcome:
+        if self.kind is ActorKind.AGENT:
+            raise InvalidActorKindError("Actors of kind agent come only from define_agent; use that operation.")
+        profile = ActorProfile(
+            actor_id=call.new_id, created_at=call.now, updated_at=call.now, **self.model_dump(exclude={"kind"})
+        )
+        check_profile(profile)
+        return [ActorRegistered(kind=self.kind), Put(profile)]
+
+
+@actor.command(post="/{actor_id}/deactivate", allowed=[ActorStatus.ACTIVE], destructive=True)
+class DeactivateActor(Command):
+    """Refuse everything this actor asks for from now on; its past stays."""
+
+    def decide(self, actor: Actor, call: Call) -> Outcome:
+        return [ActorDeactivated()]
+
+
+@actor.command(post="/{actor_id}/reactivate", allowed=[ActorStatus.DEACTIVATED])
+class ReactivateActor(Command):
+    """Let a deactivated actor call again; it adds no grant."""
+
+    def gather(self, actor: Actor, call: Call) -> Reads[None]:
+        if call.principal_id == actor.id:
+            raise UnauthorizedError(
+                "Nobody reactivates themselves; ask an administrator to do it.", reason="self_reactivation"
+            )
+        return None
+        yield
+
+    def decide(self, actor: Actor, call: Call, facts: None) -> Outcome:
+        return [ActorReactivated()]
+
+
+@actor.command(patch="/{actor_id}/profile", reasons=["profile_forgotten"], refuses=[InvalidActorProfileError])
+class UpdateActorProfile(Command):
+    """Change name or contact fields: a key left out stays, null clears."""
+
+    name: ActorName = omitted()
+    email: str | None = None
+    phone: str | None = None
+    affiliation: str | None = None
+    external_id: str | None = None
+    external_id_scheme: str | None = None
+
+    def gather(self, actor: Actor, call: Call) -> Reads[ActorProfile]:
+        profile = yield from record_of(ActorProfile, actor_id=actor.id)
+        if profile is None:
+            raise self.cannot("profile_forgotten", "This actor's profile was forgotten; register a new actor instead.")
+        return profile
+
+    def decide(self, actor: Actor, call: Call, profile: ActorProfile) -> Outcome:
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        differing = {name: value for name, value in given.items() if getattr(profile, name) != value}
+        if not differing:
+            return []
+        renewed = ActorProfile(**{**profile.__dict__, **differing, "updated_at": call.now})
+        check_profile(renewed)
+        return [ActorProfileUpdated(updated_fields=tuple(sorted(differing))), Put(renewed)]
+
+
+@actor.command(delete="/{actor_id}/profile", destructive=True)
+class ForgetActor(Command):
+    """Erase everything personal about this actor: profile and token bindings. References to its id stay valid."""
+
+    def decide(self, actor: Actor, call: Call) -> Outcome:
+        erased = {"actor_id": actor.id}
+        return [ActorProfileForgotten(), Drop(ActorProfile, erased), Drop(SubjectBinding, erased)]
+
+
+TokenText = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class SubjectCommand(Command):
+    """A command about one (issuer, subject) pair, matched exactly as the token spells it."""
+
+    issuer: TokenText
+    subject: TokenText
+
+    def check_subject(self) -> None:
+        if not (self.issuer.strip() and self.subject.strip()):
+            raise InvalidActorSubjectError(
+                "Issuer and subject must not be blank; copy them from a token.", reason="blank"
+            )
+
+
+@actor.command(
+    post="/{actor_id}/subject-bindings/add",
+    reasons=["profile_forgotten", "already_bound"],
+    refuses=[InvalidActorSubjectError],
+)
+class BindActorSubject(SubjectCommand):
+    """Let tokens of this issuer and subject act as this actor."""
+
+    def gather(self, actor: Actor, call: Call) -> Reads[tuple[bool, Any]]:
+        profile = yield from record_of(ActorProfile, actor_id=actor.id)
+        provider = yield from answered("identity_provider", issuer=self.issuer, subject=self.subject)
+        return profile is not None, provider
+
+    def decide(self, actor: Actor, call: Call, facts: tuple[bool, Any]) -> Outcome:
+        profile_present, provider = facts
+        if not profile_present:
+            raise self.cannot("profile_forgotten", "This actor's profile was forgotten; it takes no new binding.")
+        self.check_subject()
+        if not provider.known:
+            raise InvalidActorSubjectError(
+                "No identity provider with this issuer is configured; add it to IDENTITY_PROVIDERS first.",
+                reason="unknown_issuer",
+            )
+        taken = self.cannot("already_bound", "This issuer and subject are bound already; unbind them first.")
+        if provider.bound:
+            raise taken
+        binding = SubjectBinding(issuer=self.issuer, subject=self.subject, actor_id=actor.id, created_at=call.now)
+        return [ActorSubjectBound(issuer=self.issuer), Put(binding, rival=taken)]
+
+
+@actor.command(
+    post="/{actor_id}/subject-bindings/remove",
+    reasons=["not_bound"],
+    refuses=[InvalidActorSubjectError],
+    destructive=True,
+)
+class UnbindActorSubject(SubjectCommand):
+    """Stop tokens of this issuer and subject from acting as this actor."""
+
+    def gather(self, actor: Actor, call: Call) -> Reads[SubjectBinding | None]:
+        return (yield from record_of(SubjectBinding, issuer=self.issuer, subject=self.subject, actor_id=actor.id))
+
+    def decide(self, actor: Actor, call: Call, binding: SubjectBinding | None) -> Outcome:
+        self.check_subject()
+        if binding is None:
+            raise self.cannot("not_bound", "This actor has no such binding; read its profile for the ones it has.")
+        pair = {"issuer": self.issuer, "subject": self.subject}
+        return [ActorSubjectUnbound(issuer=self.issuer), Drop(SubjectBinding, pair)]
+
+
+def check_profile(profile: ActorProfile) -> None:
+    """Refuse contact values beyond their bounds and a half-filled external identifier, without repeating them."""
+    for name, bound in CONTACT_BOUNDS.items():
+        if len(getattr(profile, name) or "") > bound:
+            raise InvalidActorProfileError(
+                f"{name} is longer than {bound} characters; shorten it.", reason="too_long", facts={"field": name}
+            )
+    if (profile.external_id is None) != (profile.external_id_scheme is None):
+        raise InvalidActorProfileError(
+            "external_id and external_id_scheme go together; give both or neither.", reason="half_external_id"
+        )
+
+
+class ActorView(Value):
+    """An actor; `name` is left out where the past is asked for, since profiles have none."""
+
+    id: UUID
+    name: str = omitted()
+    kind: ActorKind
+    active: bool
+
+
+@actor.query(get="/{actor_id}", returns=ActorView)
+class GetActor(TimeTravel):
+    """One actor, folded from its stream, with the name its profile has now."""
+
+    def answer(self, actor: Actor, call: Call) -> Reads[ActorView]:
+        shown: dict[str, Any] = {"id": actor.id, "kind": actor.kind, "active": actor.active}
+        if not self.travels:
+            profile = yield from record_of(ActorProfile, actor_id=actor.id)
+            shown["name"] = profile.name if profile else DELETED_USER
+        return ActorView(**shown)
+
+
+class BindingView(Value):
+    issuer: str
+    subject: str
+
+
+class ActorProfileView(Value):
+    actor_id: UUID
+    name: str
+    email: str | None
+    phone: str | None
+    affiliation: str | None
+    external_id: str | None
+    external_id_scheme: str | None
+    subject_bindings: tuple[BindingView, ...]
+    created_at: datetime | None
+    updated_at: datetime | None
+
+
+@actor.query(get="/{actor_id}/profile", returns=ActorProfileView)
+class GetActorProfile(Query):
+    """The personal data kept about an actor; a forgotten profile shows as deleted."""
+
+    def answer(self, actor: Actor, call: Call) -> Reads[ActorProfileView]:
+        profile = yield from record_of(ActorProfile, actor_id=actor.id)
+        bindings = yield from records_of(SubjectBinding, actor_id=actor.id)
+        shown: dict[str, Any] = dict.fromkeys(ActorProfileView.model_fields)
+        shown |= {"actor_id": actor.id, "name": DELETED_USER}
+        if profile is not None:
+            shown |= profile.__dict__
+        shown["subject_bindings"] = tuple(BindingView(issuer=b.issuer, subject=b.subject) for b in bindings)
+        return ActorProfileView(**shown)
+
+
+class ActorSummary(Summary):
+    actor_id: UUID
+    kind: ActorKind
+    status: ActorStatus
+    created_at: datetime
+
+
+class ActorRow(Value):
+    actor_id: UUID
+    name: str
+    kind: ActorKind
+    status: ActorStatus
+    created_at: datetime
+
+
+@actor.listing(ActorSummary, returns=ActorRow)
+class ListActors(ListQuery):
+    """Actors in order of registration, with the names their profiles have now."""
+
+    status: ActorStatus | None = None
+    kind: tuple[ActorKind, ...] = ()
+    actor_id: Annotated[tuple[UUID, ...], Field(max_length=100)] = ()
+
+    def present(self, rows: tuple[ActorSummary, ...]) -> Reads[tuple[ActorRow, ...]]:
+        profiles = yield from records_of(ActorProfile, actor_id=tuple(row.actor_id for row in rows))
+        names = {profile.actor_id: profile.name for profile in profiles}
+        return tuple(_named(rows, names))
+
+
+def _named(rows: tuple[ActorSummary, ...], names: dict[UUID, str]) -> Iterator[ActorRow]:
+    for row in rows:
+        yield ActorRow(name=names.get(row.actor_id, DELETED_USER), **row.model_dump())

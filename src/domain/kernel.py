@@ -1,0 +1,544 @@
+"""The words every context is written in: state, event, aggregate, command, query, and the registry of operations.
+
+An aggregate's module declares everything about it once. REST route, MCP tool, permission name, documentation and the
+table of states and verbs are all derived from the declarations collected here.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from enum import Enum
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    get_type_hints,
+)
+from uuid import UUID
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    create_model,
+    model_validator,
+)
+
+from domain.shared.canonical import derived_uuid7
+from domain.shared.reads import Reads
+from domain.shared.refusals import Conflict, NotFound, Refusal, named
+from domain.shared.text import MayContainPersonalData, Text, refuse_blank_text
+from domain.shared.writes import Write
+
+NIL = UUID(int=0)
+"""The SYSTEM principal, and the surface of in-process callers."""
+SYSTEM_CONDUIT = UUID(int=0x10)
+"""The conduit every call goes through."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """What is true of one aggregate: the fold of its stream."""
+
+    aggregate: ClassVar["Aggregate[Any]"]
+    id: UUID
+    created_at: datetime
+
+
+if TYPE_CHECKING:
+    changed = replace
+else:
+
+    def changed(state, /, **values):
+        """The state with these fields changed: `dataclasses.replace` at a fraction of its cost, for long folds."""
+        successor = object.__new__(type(state))
+        successor.__dict__.update(state.__dict__)
+        successor.__dict__.update(values)
+        return successor
+
+
+A = TypeVar("A")
+SortedSet = Annotated[frozenset[A], PlainSerializer(lambda values: sorted(values, key=str))]
+"""A set that is written as a sorted list, so that equal sets have equal bytes."""
+IdSet = SortedSet[UUID]
+
+
+class Value(BaseModel):
+    """Immutable data with a checked shape; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Event(BaseModel):
+    """Something that happened to one aggregate. Its stream and time are stamped on it when it is decided."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    aggregate: ClassVar["Aggregate[Any]"]
+    personal: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, of: "Aggregate[Any] | None" = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if of is not None:
+            cls.aggregate = of
+            of.events[cls.__name__] = cls
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        cls.personal = frozenset(
+            name for name, info in cls.model_fields.items() if _marks(info, MayContainPersonalData)
+        )
+
+    @property
+    def stream_id(self) -> UUID:
+        """The aggregate this happened to."""
+        id: UUID = self.__dict__["_stream_id"]
+        return id
+
+    @property
+    def occurred_at(self) -> datetime:
+        """When it happened, by the service's clock."""
+        time: datetime = self.__dict__["_occurred_at"]
+        return time
+
+    def stamped(self, stream_id: UUID, occurred_at: datetime) -> Self:
+        """This event, now that its stream and time are known."""
+        self.__dict__["_stream_id"] = stream_id
+        self.__dict__["_occurred_at"] = occurred_at
+        return self
+
+    def payload(self) -> str:
+        """The stored form: the aggregate's id, the event's own keys, the time."""
+        own = self.model_dump_json(by_alias=True)[1:-1]
+        return (
+            f'{{"{self.aggregate.id_name}":"{self.stream_id}",{own}{"," if own else ""}'
+            f'"occurred_at":"{instant(self.occurred_at)}"}}'
+        )
+
+
+def instant(time: datetime) -> str:
+    """A time as it is written everywhere: UTC, ISO 8601."""
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class Call:
+    """Who asks, through what, when: everything a decision may know about the request besides its input."""
+
+    principal_id: UUID
+    surface_id: UUID
+    now: datetime
+    new_id: UUID
+    correlation_id: UUID
+    conduit_id: UUID = SYSTEM_CONDUIT
+    causation_id: UUID | None = None
+
+    def id_for(self, name: str) -> UUID:
+        """A further id of this call, the same whenever it is asked for again."""
+        return derived_uuid7(int(self.now.timestamp() * 1000), str(self.new_id), name)
+
+
+Outcome = Sequence[Event | Write]
+"""What a decision returns: events of its own stream in order, and what else is to be written with them."""
+
+
+class Command(Value):
+    """A request to change one aggregate.
+
+    `gather(state, call)` is the generator of what must be known of other aggregates; it refuses what is missing.
+    `decide(state, call, facts)` is the decision. A creation has no state, a command without `gather` no facts.
+    """
+
+    Cannot: ClassVar[type[Refusal]]
+    if TYPE_CHECKING:
+        gather: ClassVar[Callable[..., Reads[Any]]]
+        decide: ClassVar[Callable[..., Outcome]]
+
+    def cannot(self, reason: str, detail: str, **facts: Any) -> Refusal:
+        """The refusal of this verb, with its machine cause."""
+        return self.Cannot(detail, reason=reason, facts=facts)
+
+
+class Query(Value):
+    """A question. `answer(state, call)` is the generator of the answer; without a target in the path, `answer(call)`."""
+
+    if TYPE_CHECKING:
+        answer: ClassVar[Callable[..., Reads[Any]]]
+
+
+def omitted() -> Any:
+    """The default of an input key that may be left out but not be null; `model_fields_set` tells whether it came."""
+    return Field(default=None, json_schema_extra=_without_default)
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+class TimeTravel(Query):
+    """A query that can look at the past of its stream."""
+
+    as_of: AwareDatetime | None = None
+    as_of_version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_past(self) -> Self:
+        if self.as_of is not None and self.as_of_version is not None:
+            raise ValueError("give as_of or as_of_version, not both")
+        return self
+
+    @property
+    def travels(self) -> bool:
+        """Whether the past is asked for."""
+        return self.as_of is not None or self.as_of_version is not None
+
+
+class History(Query):
+    """The events of one stream, oldest first."""
+
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+    cursor: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One command or query as every surface sees it."""
+
+    name: str
+    command_name: str
+    kind: Literal["command", "query"]
+    context: str
+    method: str
+    path: str
+    input: type[Command] | type[Query]
+    aggregate: "Aggregate[Any] | None" = None
+    creates: bool = False
+    allowed: frozenset[Enum] | None = None
+    state_reason: str | None = None
+    reasons: tuple[str, ...] = ()
+    refuses: tuple[type[Refusal], ...] = ()
+    status: int = 200
+    returns: Any = None
+    lock: str | None = None
+    attempts: int = 1
+    destructive: bool = False
+    mcp: bool = True
+    essential: bool = False
+    open: bool = False
+    target: str | None = field(init=False)
+    path_fields: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = tuple(re.findall(r"{(\w+)}", self.path))
+        own = tuple(name for name in names if name in self.input.model_fields)
+        object.__setattr__(self, "path_fields", own)
+        object.__setattr__(self, "target", next((name for name in names if name not in own), None))
+
+    @property
+    def summary(self) -> str:
+        """The first line of the input's documentation."""
+        return (self.input.__doc__ or self.name).strip().splitlines()[0]
+
+    @property
+    def refusals(self) -> tuple[type[Refusal], ...]:
+        """Every class of the domain this operation may be refused with."""
+        found: dict[type[Refusal], None] = {}
+        if self.aggregate and self.target:
+            found[self.aggregate.NotFound] = None
+        if self.kind == "command" and (self.allowed is not None or self.reasons):
+            found[self.input.Cannot] = None  # type: ignore[union-attr]
+        found.update(dict.fromkeys((*self.refuses, *text_refusals(self.input))))
+        return tuple(found)
+
+    def check(self, command: Command, state: State | None) -> None:
+        """Refuse when the state does not allow this verb, then when a text is blank."""
+        if state is not None and self.allowed is not None:
+            standing = state.aggregate.standing(state)
+            if standing not in self.allowed:
+                raise command.cannot(
+                    self.state_reason or snake_case(standing.value),
+                    f"The {state.aggregate.label} is {standing.value}; {self.name} is possible only from "
+                    f"{', '.join(sorted(option.value for option in self.allowed)) or 'no state'}.",
+                )
+        refuse_blank_text(command)
+
+
+S = TypeVar("S", bound=State)
+C = TypeVar("C", bound=Command)
+Q = TypeVar("Q", bound=Query)
+
+
+class Aggregate(Generic[S]):
+    """A consistency boundary: its state, its events and how they fold, its verbs and its questions."""
+
+    NotFound: type[Refusal]
+    AlreadyExists: type[Refusal]
+
+    def __init__(self, state: type[S], path: str, *, axis: str = "status", id_name: str | None = None) -> None:
+        self.state = state
+        self.name = state.__name__
+        self.label = snake_case(self.name).replace("_", " ")
+        self.context = state.__module__.split(".")[1]
+        self.path = path
+        self.axis = axis
+        self.id_name = id_name or f"{snake_case(self.name)}_id"
+        self.events: dict[str, type[Event]] = {}
+        self.operations: list[Operation] = []
+        self._begin: Callable[[Any], S]
+        self._evolve: Callable[[S, Any], S] | None = None
+        self.NotFound = named(
+            NotFound, f"{self.name}NotFoundError", f"There is no {self.label} with this id.", state.__module__
+        )
+        self.AlreadyExists = named(
+            Conflict, f"{self.name}AlreadyExistsError", f"This {self.label} exists already.", state.__module__
+        )
+        state.aggregate = self
+        REGISTRY.add(self)
+
+    def begin(self, function: Callable[[Any], S]) -> Callable[[Any], S]:
+        """Declares the fold of the first event."""
+        self._begin = function
+        return function
+
+    def evolve(self, function: Callable[[S, Any], S]) -> Callable[[S, Any], S]:
+        """Declares the fold of every later event."""
+        self._evolve = function
+        return function
+
+    def fold(self, events: Iterable[Event], state: S | None = None) -> S | None:
+        """The state after these events."""
+        for event in events:
+            if state is None:
+                state = self._begin(event)
+            elif self._evolve is not None:
+                state = self._evolve(state, event)
+            else:
+                raise TypeError(f"{type(event).__name__} cannot follow on a {self.name} stream")
+        return state
+
+    def decode(self, event_type: str, payload: str | bytes, stream_id: UUID, occurred_at: datetime) -> Event:
+        """A stored event; an unknown type fails the load, it is never skipped."""
+        try:
+            event_class = self.events[event_type]
+        except KeyError:
+            raise UnknownEventError(f"stream {self.name} {stream_id} holds unknown event {event_type}") from None
+        return event_class.model_validate_json(payload).stamped(stream_id, occurred_at)
+
+    def standing(self, state: S) -> Enum:
+        """Where a state stands on the axis its verbs are judged by."""
+        standing: Enum = getattr(state, self.axis)
+        return standing
+
+    def creation(self, *, post: str = "", **options: Any) -> Callable[[type[C]], type[C]]:
+        """Declares a command that begins a stream."""
+        returns = options.pop("returns", None) or create_model(
+            f"{self.name}Created",
+            **{self.id_name: (UUID, ...)},  # type: ignore[call-overload]
+        )
+        return self._command("POST", post, creates=True, status=201, returns=returns, options=options)
+
+    def command(
+        self,
+        *,
+        post: str | None = None,
+        patch: str | None = None,
+        put: str | None = None,
+        delete: str | None = None,
+        allowed: Iterable[Enum] | None = None,
+        status: int = 204,
+        **options: Any,
+    ) -> Callable[[type[C]], type[C]]:
+        """Declares a command on an existing stream, and the states it is allowed from (all, when not said)."""
+        method, path = next(
+            (method, path)
+            for method, path in (("POST", post), ("PATCH", patch), ("PUT", put), ("DELETE", delete))
+            if path is not None
+        )
+        options["allowed"] = None if allowed is None else frozenset(allowed)
+        return self._command(method, path, creates=False, status=status, options=options)
+
+    def _command(
+        self,
+        method: str,
+        path: str,
+        *,
+        creates: bool,
+        status: int,
+        options: dict[str, Any],
+        returns: Any = None,
+    ) -> Callable[[type[C]], type[C]]:
+        verb = options.pop("verb", None)
+        absolute = options.pop("path", None) or self.path + path
+
+        def declare(command: type[C]) -> type[C]:
+            command.Cannot = named(
+                Conflict,
+                f"{self.name}Cannot{verb or command.__name__.replace(self.name, '', 1)}Error",
+                f"The {self.label} does not allow {snake_case(command.__name__).replace('_', ' ')} now.",
+                command.__module__,
+            )
+            self._declare(
+                command,
+                "command",
+                method,
+                absolute,
+                creates=creates,
+                status=status,
+                returns=options.pop("returns", returns),
+                **options,
+            )
+            return command
+
+        return declare
+
+    def query(self, *, get: str, **options: Any) -> Callable[[type[Q]], type[Q]]:
+        """Declares a question."""
+        absolute = options.pop("path", None) or self.path + get
+
+        def declare(query: type[Q]) -> type[Q]:
+            self._declare(query, "query", "GET", absolute, **options)
+            return query
+
+        return declare
+
+    def get(self, *shown: str) -> None:
+        """Declares `get_<aggregate>`, which shows these fields of the folded state (all, when none is named)."""
+        hints = get_type_hints(self.state, include_extras=True)
+        names = shown or tuple(f.name for f in fields(self.state))
+        view = create_model(f"{self.name}View", **{name: (hints[name], ...) for name in names})  # type: ignore[call-overload]
+
+        def answer(query: TimeTravel, state: S, call: Call) -> Reads[Any]:
+            return view.model_construct(**{name: getattr(state, name) for name in names})
+            yield
+
+        get = type(
+            f"Get{self.name}",
+            (TimeTravel,),
+            {
+                "__doc__": f"One {self.label}, folded from its stream.",
+                "__module__": self.state.__module__,
+                "answer": answer,
+            },
+        )
+        self.query(get=f"/{{{self.id_name}}}", returns=view)(get)
+
+    def listing(self, summary: Any, **options: Any) -> Callable[[type[Q]], type[Q]]:
+        """Declares a list over the projection of this aggregate's streams."""
+
+        def declare(query: type[Q]) -> type[Q]:
+            query.summary = summary  # type: ignore[attr-defined]
+            if not hasattr(summary, "relation"):
+                summary.relation = f"proj_{self.context}_{snake_case(self.name)}_summary"
+                REGISTRY.projections[summary.relation] = Projection(summary, self)
+            returns = query.page_form(options.pop("returns", None))  # type: ignore[attr-defined]
+            return self.query(get=options.pop("get", ""), returns=returns, **options)(query)
+
+        return declare
+
+    def _declare(
+        self, input: type[Any], kind: Literal["command", "query"], method: str, path: str, **options: Any
+    ) -> None:
+        operation = Operation(
+            name=options.pop("name", snake_case(input.__name__)),
+            command_name=input.__name__,
+            kind=kind,
+            context=self.context,
+            method=method,
+            path=path,
+            input=input,
+            aggregate=self,
+            **options,
+        )
+        self.operations.append(operation)
+        REGISTRY.declare(operation)
+
+
+class UnknownEventError(Exception):
+    """A stored event has no class: this build is older than the log, or the log is damaged."""
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A relation kept up to date from the streams of one aggregate."""
+
+    summary: Any
+    aggregate: Aggregate[Any]
+
+
+class Registry:
+    """Every declaration of the service; the one place the surfaces are derived from."""
+
+    def __init__(self) -> None:
+        self.aggregates: dict[str, Aggregate[Any]] = {}
+        self.operations: dict[str, Operation] = {}
+        self.projections: dict[str, Projection] = {}
+        self.permissions: set[str] = set()
+
+    def add(self, aggregate: Aggregate[Any]) -> None:
+        self.aggregates[aggregate.name] = aggregate
+        history = type(
+            f"Get{aggregate.name}History",
+            (History,),
+            {
+                "__doc__": f"Every event of one {aggregate.label}, oldest first.",
+                "__module__": aggregate.state.__module__,
+            },
+        )
+        aggregate.query(get=f"/{{{aggregate.id_name}}}/history")(history)
+
+    def declare(self, operation: Operation) -> None:
+        if operation.name in self.operations:
+            raise TypeError(f"operation {operation.name} is declared twice")
+        self.operations[operation.name] = operation
+
+    def command_names(self) -> frozenset[str]:
+        """Every name a policy may permit."""
+        return frozenset(operation.command_name for operation in self.operations.values()) | self.permissions
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(self.operations.values())
+
+
+REGISTRY = Registry()
+
+
+def snake_case(name: str) -> str:
+    """`EnterAssetMaintenance` -> `enter_asset_maintenance`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def text_refusals(model: type[BaseModel]) -> Iterator[type[Refusal]]:
+    """The classes that refuse blank texts of a model, however deep."""
+    for info in model.model_fields.values():
+        for text in _marks(info, Text):
+            yield text.refusal
+        for nested in _models(info.annotation):
+            yield from text_refusals(nested)
+
+
+M = TypeVar("M")
+
+
+def _marks(info: Any, kind: type[M]) -> list[M]:
+    """The annotations of one kind on a field, also inside unions and collections."""
+    found = [mark for mark in info.metadata if isinstance(mark, kind)]
+    pending = [info.annotation]
+    while pending:
+        annotation = pending.pop()
+        found += [mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, kind)]
+        pending += getattr(annotation, "__args__", ())
+    return found
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in getattr(annotation, "__args__", ()):
+        yield from _models(part)

@@ -1,0 +1,169 @@
+"""Lists: a projection's columns as a function of state, and keyset pages over them.
+
+A `Summary` is what a projection stores of each stream. Its columns come from the folded state, by name or by an own
+`of`; columns marked `Hidden` only serve filters. A `ListQuery` names the filters; a filter with the name of a column is
+equality (any of, when repeatable), one whose plural is a set column is membership.
+"""
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from domain.kernel import Call, Query, State
+from domain.shared.reads import Reads, Rows
+from domain.shared.refusals import InvalidCursorError
+
+
+class _Hidden:
+    """Marks a column that serves filters only."""
+
+
+T = TypeVar("T")
+Hidden = Annotated[T, _Hidden()]
+"""A column that is stored to filter by and not shown."""
+
+
+class Order(StrEnum):
+    ASC = "asc"
+    DESC = "desc"
+
+
+@dataclass(frozen=True)
+class Where:
+    """One condition on a column; all conditions of a query hold together."""
+
+    column: str
+    test: Literal["is", "in", "has", "contains", "from", "to"]
+    value: Any
+
+
+class Summary(BaseModel):
+    """One row of a relation that can be listed; the first column is its id. In a projection, what is stored of one stream."""
+
+    model_config = ConfigDict(frozen=True)
+    relation: ClassVar[str]
+    time: ClassVar[str] = "created_at"
+
+    @classmethod
+    def of(cls, state: State) -> Self:
+        """The row of a state: each column is the state's attribute of that name, the first one its id."""
+        id_column = next(iter(cls.model_fields))
+        return cls(**{name: state.id if name == id_column else getattr(state, name) for name in cls.model_fields})
+
+    @classmethod
+    def shown(cls) -> type[BaseModel]:
+        """The form of one listed item: every column that is not hidden."""
+        columns = {
+            name: (info.rebuild_annotation(), ...)
+            for name, info in cls.model_fields.items()
+            if name not in cls.hidden()
+        }
+        shown: type[BaseModel] = create_model(cls.__name__.replace("Summary", "Item"), **columns)  # type: ignore[call-overload]
+        return shown
+
+    @classmethod
+    def hidden(cls) -> frozenset[str]:
+        """The columns that are not shown."""
+        return frozenset(
+            name for name, field in cls.model_fields.items() if any(isinstance(m, _Hidden) for m in field.metadata)
+        )
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """One page of a list; `next_cursor` is null on the last one."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None
+
+
+class Cursor(BaseModel):
+    """Where a page ended: the order it was read in, and the last item's time and id."""
+
+    model_config = ConfigDict(frozen=True)
+    order: Order
+    time: datetime
+    id: UUID
+
+    def __str__(self) -> str:
+        text = f"{self.order}|{self.time.isoformat()}|{self.id}"
+        return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+    @classmethod
+    def parse(cls, text: str, order: Order) -> Self:
+        """The cursor in this text; refused when malformed or handed out for another order."""
+        try:
+            raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
+            written, time, id = raw.split("|")
+            cursor = cls(order=Order(written), time=datetime.fromisoformat(time), id=UUID(id))
+        except ValueError as error:
+            raise InvalidCursorError(
+                "This cursor is malformed; start again without one.", reason="malformed"
+            ) from error
+        if cursor.time.tzinfo is None:
+            raise InvalidCursorError("This cursor is malformed; start again without one.", reason="malformed")
+        if cursor.order is not order:
+            raise InvalidCursorError(
+                f"This cursor belongs to order={cursor.order}; use it with that order.", reason="other_order"
+            )
+        return cursor
+
+
+class ListQuery(Query):
+    """A keyset list over a projection."""
+
+    summary: ClassVar[type[Summary]]
+    filters: ClassVar[dict[str, str]] = {}
+
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+    cursor: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    order: Order = Order.ASC
+    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+
+    def where(self) -> Iterator[Where]:
+        """The conditions this query sets; fields without a column are left to an own `where`."""
+        columns = self.summary.model_fields
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if name in ListQuery.model_fields or value is None or value == ():
+                continue
+            column = self.filters.get(name, name)
+            if column in columns:
+                yield Where(column, "in" if isinstance(value, tuple) else "is", value)
+            elif (plural := plural_of(column)) in columns:
+                yield Where(plural, "has", value)
+
+    def answer(self, *known: State | Call) -> Reads[Page[Any]]:
+        scope = (where for target in known if isinstance(target, State) for where in self.scope(target))
+        page: Page[Summary] = yield Rows(self.summary, self, (*scope, *self.where()))
+        items = yield from self.present(page.items)
+        return Page(tuple(items), page.next_cursor)
+
+    def scope(self, target: Any) -> Iterator[Where]:
+        """The conditions that the aggregate named in the path sets."""
+        return iter(())
+
+    def present(self, rows: tuple[Any, ...]) -> Reads[tuple[Any, ...]]:
+        """What is shown of these rows; by default every column that is not hidden."""
+        return rows
+        yield
+
+    @classmethod
+    def page_form(cls, item: type[Any] | None) -> Any:
+        """The form of this list's answer."""
+        return Page[item or cls.summary.shown()]  # type: ignore[misc]
+
+    def after(self) -> Cursor | None:
+        """The cursor this page starts behind."""
+        return Cursor.parse(self.cursor, self.order) if self.cursor else None
+
+
+def plural_of(column: str) -> str:
+    """The set column a singular filter asks about: `family_id` -> `family_ids`, `affordance` -> `affordances`."""
+    return f"{column}s"

@@ -1,0 +1,155 @@
+"""What a decision or an answer may ask to know, as plain data.
+
+The domain does no I/O. Where a rule looks beyond its own stream it is a generator that yields requests from this
+module and receives the answers: `family = yield from required(Family, self.family_id)`. The application fulfils the
+requests from the store; a unit test fulfils them from a dictionary.
+"""
+
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from domain.shared.refusals import Refusal
+
+if TYPE_CHECKING:
+    from domain.kernel import State
+    from domain.shared.listing import ListQuery, Summary, Where
+    from domain.shared.writes import Record
+
+S = TypeVar("S", bound="State")
+R = TypeVar("R", bound="Record")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The folded states of several streams of one kind; absent ones are left out."""
+
+    state: type["State"]
+    ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True)
+class Holders:
+    """Who holds each of these uniqueness claims; unclaimed keys are left out."""
+
+    kind: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Members:
+    """The stream ids enlisted under a look-up key, in ascending order."""
+
+    kind: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Records:
+    """The rows of a mutable relation whose columns equal these values (a tuple means any of)."""
+
+    record: type["Record"]
+    where: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One page of a relation."""
+
+    summary: type["Summary"]
+    query: "ListQuery"
+    where: "tuple[Where, ...]"
+
+
+@dataclass(frozen=True)
+class Permission:
+    """Whether the caller also holds another permission, or this one on another surface."""
+
+    command_name: str
+    surface_id: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer from a port named in the composition root (minter, settings, feeds), asked with plain arguments."""
+
+    port: str
+    arguments: Mapping[str, Any]
+
+
+Read = Streams | Holders | Members | Records | Rows | Permission | Answered
+Reads = Generator[Read, Any, T]
+
+
+def every(state: type[S], ids: Iterable[UUID]) -> Reads[dict[UUID, S]]:
+    """The states that exist among these ids."""
+    wanted = tuple(dict.fromkeys(ids))
+    if not wanted:
+        return {}
+    found: dict[UUID, S] = yield Streams(state, wanted)
+    return found
+
+
+def existing(state: type[S], id: UUID | None) -> Reads[S | None]:
+    """The state under this id, or None."""
+    if id is None:
+        return None
+    found = yield from every(state, (id,))
+    return found.get(id)
+
+
+def required(state: type[S], id: UUID, refusal: type[Refusal] | None = None) -> Reads[S]:
+    """The state under this id; refused with 404 where there is none."""
+    found = yield from required_all(state, (id,), refusal)
+    return found[id]
+
+
+def required_all(state: type[S], ids: Iterable[UUID], refusal: type[Refusal] | None = None) -> Reads[dict[UUID, S]]:
+    """The states under all these ids; the first missing one in ascending order is named, all are in the facts."""
+    ordered = sorted(set(ids))
+    found = yield from every(state, ordered)
+    if missing := [id for id in ordered if id not in found]:
+        aggregate = state.aggregate
+        raise (refusal or aggregate.NotFound)(
+            f"There is no {aggregate.label} {missing[0]}; check the id or list what exists.",
+            facts={"missing_ids": [str(id) for id in missing]},
+        )
+    return found
+
+
+def holder_of(kind: str, key: str) -> Reads[UUID | None]:
+    """The stream that holds a uniqueness claim, if any."""
+    found: dict[str, UUID] = yield Holders(kind, (key,))
+    return found.get(key)
+
+
+def members_of(kind: str, key: object) -> Reads[tuple[UUID, ...]]:
+    """The streams enlisted under a look-up key."""
+    found: tuple[UUID, ...] = yield Members(kind, str(key))
+    return found
+
+
+def records_of(record: type[R], **where: Any) -> Reads[tuple[R, ...]]:
+    """Rows of a mutable relation, in key order."""
+    found: tuple[R, ...] = yield Records(record, where)
+    return found
+
+
+def record_of(record: type[R], **where: Any) -> Reads[R | None]:
+    """One row of a mutable relation, or None."""
+    found = yield from records_of(record, **where)
+    return found[0] if found else None
+
+
+def permitted(command_name: str, surface_id: UUID | None = None) -> Reads[bool]:
+    """Whether the caller also holds this permission; the answer is recorded like any verdict."""
+    allowed: bool = yield Permission(command_name, surface_id)
+    return allowed
+
+
+def answered(port: str, **arguments: Any) -> Reads[Any]:
+    """What a port answers to plain arguments."""
+    answer = yield Answered(port, arguments)
+    return answer

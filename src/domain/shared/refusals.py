@@ -1,0 +1,101 @@
+"""Refusals: every way the service says no, as classes that a person and a program can both read.
+
+A refusal's class name is its machine code, its docstring the sentence shown in the documentation, its `detail` the one
+sentence a person can act on, its `reason` the machine-readable cause and its `facts` whatever the reader needs to mend it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class Refusal(Exception):
+    """The request was understood and refused; nothing was changed."""
+
+    status: ClassVar[int] = 500
+    context: ClassVar[str] = "edge"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        rooms = cls.__module__.split(".")
+        if rooms[0] == "domain" and rooms[1] not in ("shared", "kernel"):
+            cls.context = rooms[1]
+
+    def __init__(self, detail: str, *, reason: str | None = None, facts: Mapping[str, Any] | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.reason = reason
+        self.facts = dict(facts) if facts else None
+
+    @property
+    def code(self) -> str:
+        return type(self).__name__
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.detail}" + (f" [{self.reason}]" if self.reason else "")
+
+
+class Invalid(Refusal):
+    """A value breaks a rule of the domain."""
+
+    status = 400
+
+
+class Forbidden(Refusal):
+    """The caller may not do this."""
+
+    status = 403
+
+
+class NotFound(Refusal):
+    """What was named does not exist."""
+
+    status = 404
+
+
+class Conflict(Refusal):
+    """The stored state does not allow this now."""
+
+    status = 409
+
+
+class Unprocessable(Refusal):
+    """The request has the wrong form."""
+
+    status = 422
+
+
+class Unavailable(Refusal):
+    """A service this answer depends on cannot be reached."""
+
+    status = 503
+
+
+class UnauthorizedError(Forbidden):
+    """The caller's policies do not permit this operation on this surface."""
+
+
+class ConcurrencyError(Conflict):
+    """Somebody else changed the same record first; read it again and repeat the request."""
+
+
+class IdempotencyConflictError(Unprocessable):
+    """This idempotency key was already used for a different request."""
+
+
+class IdempotencyClaimLostError(Conflict):
+    """A request with this idempotency key is still being worked on."""
+
+
+class InvalidCursorError(Unprocessable):
+    """The cursor is not one this list handed out for this order."""
+
+
+class ExternalIdMintError(Refusal):
+    """The identifier registry did not issue an identifier; nothing was recorded."""
+
+    status = 502
+
+
+def named(family: type[Refusal], name: str, doc: str, module: str) -> type[Refusal]:
+    """A refusal class made from a declaration, as if written in `module`."""
+    return type(name, (family,), {"__doc__": doc, "__module__": module})

@@ -1,0 +1,85 @@
+"""Bounded text: length is the edge's business, blankness the domain's, and what is stored is trimmed.
+
+`Annotated[str, Text(200, InvalidZoneNameError)]` refuses a raw length outside 1..200 at the edge, strips the rest, and
+leaves text that was blank marked as such, so that the decision path can refuse it in its proper turn (after 404 and
+state) by the class named here.
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from domain.shared.refusals import Refusal
+
+PERSONAL_MARK = "x-may-contain-personal-data"
+
+
+class Blank(str):
+    """Text that had nothing but whitespace in it, and the class that refuses it."""
+
+    refusal: type[Refusal]
+    label: str
+
+
+@dataclass(frozen=True)
+class MayContainPersonalData:
+    """Marks free text: the feed and the histories show it only to callers who hold `ReadEventTexts`."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), PERSONAL_MARK: True}
+
+
+FreeText = Annotated[str, MayContainPersonalData()]
+"""Free text on an event."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text of 1 to `max_length` characters; blank after trimming is refused by `refusal`."""
+
+    max_length: int
+    refusal: type[Refusal]
+    label: str = "text"
+    personal: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        bounded = core_schema.str_schema(min_length=1, max_length=self.max_length)
+        return core_schema.no_info_after_validator_function(self._trimmed, bounded)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), **({PERSONAL_MARK: True} if self.personal else {})}
+
+    def _trimmed(self, raw: str) -> str:
+        if text := raw.strip():
+            return text
+        blank = Blank()
+        blank.refusal, blank.label = self.refusal, self.label
+        return blank
+
+
+def refuse_blank_text(value: Any) -> None:
+    """Raise the refusal of the first blank text found in a model, however deep."""
+    match value:
+        case Blank():
+            raise value.refusal(f"The {value.label} is blank; give it at least one visible character.", reason="blank")
+        case BaseModel():
+            for item in value.__dict__.values():
+                if not isinstance(item, bool | int | float | None):
+                    refuse_blank_text(item)
+        case str() | bytes():
+            return
+        case dict():
+            refuse_blank_text(list(value.values()))
+        case Iterable():
+            for item in value:
+                refuse_blank_text(item)
+
+
+def name_key(name: str) -> str:
+    """The form under which two names count as the same: normalised, trimmed, lower case."""
+    return unicodedata.normalize("NFC", name).strip().lower()

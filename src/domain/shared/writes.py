@@ -1,0 +1,90 @@
+"""What a decision may ask to be written besides events of its own stream, as plain data.
+
+A decision returns a flat list of events and of these; the application writes all of it in one transaction or nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from domain.shared.refusals import Refusal
+
+if TYPE_CHECKING:
+    from domain.kernel import Event, State
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Holds a key that only one stream may hold; a rival is refused by this refusal."""
+
+    kind: str
+    key: str
+    rival: Refusal
+
+
+@dataclass(frozen=True)
+class Release:
+    """Gives a claimed key back."""
+
+    kind: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Enlist:
+    """Makes this stream findable under a look-up key, in the same transaction as its events."""
+
+    kind: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Delist:
+    """Takes this stream from a look-up key."""
+
+    kind: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Also:
+    """Events of another stream, appended in the same transaction; it must have been read or be new."""
+
+    state: type["State"]
+    id: UUID
+    events: "Sequence[Event]"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the command answers instead of an empty body."""
+
+    body: Mapping[str, Any]
+
+
+class Record:
+    """A mutable row that is not event-sourced: subclasses are frozen dataclasses that name their relation and key."""
+
+    relation: ClassVar[str]
+    key: ClassVar[tuple[str, ...]]
+    unique: ClassVar[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True)
+class Put:
+    """Writes a row: inserts or replaces, or refuses by `rival` where a row with its key exists."""
+
+    record: Record
+    rival: Refusal | None = None
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Blanks and deletes the rows whose columns equal these values."""
+
+    record: type[Record]
+    where: Mapping[str, Any]
+
+
+Write = Claim | Release | Enlist | Delist | Also | Answer | Put | Drop

@@ -1,0 +1,84 @@
+"""The authorization rule: whether a principal may call a command on a conduit and surface, and which policies say so."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from domain.access.actor import Actor
+from domain.trust.conduit import Decision
+
+if TYPE_CHECKING:
+    from domain.trust.policy import Policy
+
+
+@dataclass(frozen=True)
+class AuthzResult:
+    """A verdict; on Deny no policy determined it, since nothing permits by default."""
+
+    decision: Decision
+    reason: str | None = None
+    determining_policies: tuple[UUID, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        return self.decision is Decision.ALLOW
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of a principal: its actor, if it has one, and why it may not act, if so."""
+
+    actor: Actor | None
+    agent_versioned: bool = True
+
+    @property
+    def objection(self) -> str | None:
+        if self.actor is None:
+            return None
+        if not self.actor.active:
+            return "principal_deactivated"
+        return None if self.agent_versioned else "agent_not_versioned"
+
+
+def denied(reason: str) -> AuthzResult:
+    return AuthzResult(Decision.DENY, reason)
+
+
+def judge(
+    standing: Standing,
+    policies: "Iterable[Policy]",
+    principal_id: UUID,
+    command_name: str,
+    conduit_id: UUID,
+    surface_id: UUID,
+) -> AuthzResult:
+    """Allow when a policy of exactly this conduit and surface lists the principal and the command."""
+    if objection := standing.objection:
+        return denied(objection)
+    applicable = [policy for policy in policies if policy.conduit_id == conduit_id and policy.surface_id == surface_id]
+    if not applicable:
+        return denied("no_applicable_policy")
+    listing = [policy for policy in applicable if principal_id in policy.permitted_principal_ids]
+    if not listing:
+        return denied("principal_not_permitted")
+    permitting = [policy.id for policy in listing if command_name in policy.permitted_commands]
+    if not permitting:
+        return denied("command_not_permitted")
+    return AuthzResult(Decision.ALLOW, determining_policies=tuple(sorted(permitting)))
+
+
+def permitted_commands(
+    standing: Standing, policies: "Iterable[Policy]", principal_id: UUID, conduit_id: UUID, surface_id: UUID
+) -> frozenset[str]:
+    """Every command the principal could call here: the union over the policies that would allow."""
+    if standing.objection:
+        return frozenset()
+    return frozenset(
+        command_name
+        for policy in policies
+        if policy.conduit_id == conduit_id
+        and policy.surface_id == surface_id
+        and principal_id in policy.permitted_principal_ids
+        for command_name in policy.permitted_commands
+    )

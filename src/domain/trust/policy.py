@@ -1,0 +1,285 @@
+"""A policy: an allow-list. It permits each listed principal each listed command on one conduit arriving on one surface."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.access.actor import Actor, ActorKind
+from domain.kernel import (
+    NIL,
+    REGISTRY,
+    Aggregate,
+    Call,
+    Command,
+    Event,
+    IdSet,
+    Outcome,
+    Query,
+    SortedSet,
+    State,
+    Value,
+    changed,
+)
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, every, permitted, required
+from domain.shared.refusals import Invalid, UnauthorizedError
+from domain.shared.text import FreeText, Text
+from domain.shared.writes import Enlist
+from domain.trust.authorization import Standing, judge
+from domain.trust.conduit import Conduit, Decision
+from domain.trust.surface import Surface
+
+LISTENERS = "policy-of"
+"""Look-up kind: the policies of one conduit and surface."""
+
+REGISTRY.permissions |= {"ListPermissionsOfOthers", "ReadEventTexts", "RequestDecisionDebrief", "RecordAgentDecision"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy(State):
+    name: str
+    conduit_id: UUID
+    surface_id: UUID
+    permitted_principal_ids: IdSet
+    permitted_commands: SortedSet[str]
+
+
+policy = Aggregate(Policy, "/policies")
+
+
+class PolicyDefined(Event, of=policy):
+    name: str
+    conduit_id: UUID
+    surface_id: UUID
+    permitted_principal_ids: IdSet
+    permitted_commands: SortedSet[str]
+
+
+class PolicyGrantRevoked(Event, of=policy):
+    principal_id: UUID
+    revoked_by: UUID
+    reason: FreeText
+
+
+PolicyEvent = PolicyGrantRevoked
+
+
+@policy.begin
+def begin(event: PolicyDefined) -> Policy:
+    return Policy(
+        id=event.stream_id,
+        created_at=event.occurred_at,
+        name=event.name,
+        conduit_id=event.conduit_id,
+        surface_id=event.surface_id,
+        permitted_principal_ids=event.permitted_principal_ids,
+        permitted_commands=event.permitted_commands,
+    )
+
+
+@policy.evolve
+def evolve(policy: Policy, event: PolicyEvent) -> Policy:
+    match event:
+        case PolicyGrantRevoked():
+            return changed(policy, permitted_principal_ids=policy.permitted_principal_ids - {event.principal_id})
+        case _:
+            assert_never(event)
+
+
+class InvalidPolicyNameError(Invalid):
+    """A policy needs a name that is not blank."""
+
+
+class InvalidPolicySurfaceError(Invalid):
+    """The nil surface is for in-process callers: only existing agents and service accounts may be permitted on it."""
+
+
+class InvalidPolicyCommandError(Invalid):
+    """A permitted command or command set does not exist."""
+
+
+class InvalidPolicyGrantRevokeReasonError(Invalid):
+    """Revoking a grant needs a reason that is not blank."""
+
+
+CommandName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+@policy.creation(
+    refuses=[
+        Conduit.aggregate.NotFound,
+        Surface.aggregate.NotFound,
+        InvalidPolicySurfaceError,
+        InvalidPolicyCommandError,
+    ],
+    essential=True,
+)
+class DefinePolicy(Command):
+    """Permit principals a set of commands on one conduit and surface; it counts from the next call on."""
+
+    name: Annotated[str, Text(200, InvalidPolicyNameError, "name")]
+    conduit_id: UUID
+    surface_id: UUID
+    permitted_principal_ids: Annotated[IdSet, Field(max_length=1000)]
+    permitted_commands: Annotated[SortedSet[CommandName], Field(max_length=1000)]
+    permitted_command_sets: Annotated[SortedSet[CommandName], Field(max_length=1000)] = frozenset()
+
+    def gather(self, call: Call) -> Reads[None]:
+        yield from required(Conduit, self.conduit_id)
+        if self.surface_id != NIL:
+            yield from required(Surface, self.surface_id)
+            return
+        actors = yield from every(Actor, self.permitted_principal_ids)
+        in_process = {id for id, actor in actors.items() if actor.kind is not ActorKind.HUMAN}
+        if strangers := sorted(self.permitted_principal_ids - in_process):
+            raise InvalidPolicySurfaceError(
+                "The nil surface is for in-process callers; name a surface, or only existing agents and service accounts.",
+                reason="not_in_process",
+                facts={"principal_ids": [str(id) for id in strangers]},
+            )
+
+    def decide(self, call: Call, facts: None) -> Outcome:
+        return [
+            PolicyDefined(
+                name=self.name,
+                conduit_id=self.conduit_id,
+                surface_id=self.surface_id,
+                permitted_principal_ids=self.permitted_principal_ids,
+                permitted_commands=expanded(self.permitted_commands, self.permitted_command_sets),
+            ),
+            Enlist(LISTENERS, look_up_key(self.conduit_id, self.surface_id)),
+        ]
+
+
+@policy.command(post="/{policy_id}/revoke-grant", name="revoke_grant", destructive=True)
+class RevokePolicyGrant(Command):
+    """Take a principal out of a policy; felt by its next call. To grant again, define a new policy."""
+
+    permitted_principal_id: UUID
+    reason: Annotated[str, Text(500, InvalidPolicyGrantRevokeReasonError, "reason", personal=True)]
+
+    def decide(self, policy: Policy, call: Call) -> Outcome:
+        if self.permitted_principal_id not in policy.permitted_principal_ids:
+            return []
+        return [
+            PolicyGrantRevoked(
+                principal_id=self.permitted_principal_id, revoked_by=call.principal_id, reason=self.reason
+            )
+        ]
+
+
+def look_up_key(conduit_id: UUID, surface_id: UUID) -> str:
+    """Where the policies of this conduit and surface are enlisted."""
+    return f"{conduit_id}/{surface_id}"
+
+
+def expanded(names: frozenset[str], sets: frozenset[str]) -> frozenset[str]:
+    """The named commands and those of the named sets; unknown names are refused, all of them at once."""
+    known_sets = command_sets()
+    unknown = sorted((names - REGISTRY.command_names()) | (sets - set(known_sets)))
+    if unknown:
+        raise InvalidPolicyCommandError(
+            f"{', '.join(unknown)}: no such command or command set; see the API documentation for the names.",
+            reason="unknown_command",
+            facts={"unknown": unknown},
+        )
+    return names.union(*(known_sets[name] for name in sets))
+
+
+def command_sets() -> dict[str, frozenset[str]]:
+    """Every set a policy may name, and what it expands to in this release."""
+    sets: dict[str, set[str]] = {"all": set(REGISTRY.command_names()), "queries": set()}
+    for operation in REGISTRY:
+        family = "commands" if operation.kind == "command" else "queries"
+        sets.setdefault(f"{operation.context}.{family}", set()).add(operation.command_name)
+        if operation.kind == "query":
+            sets["queries"].add(operation.command_name)
+    return {name: frozenset(members) for name, members in sets.items()}
+
+
+policy.get("id", "name", "conduit_id", "surface_id", "permitted_principal_ids", "permitted_commands")
+
+
+class PolicySummary(Summary):
+    policy_id: UUID
+    name: str
+    conduit_id: UUID
+    surface_id: UUID
+    created_at: datetime
+
+
+@policy.listing(PolicySummary)
+class ListPolicies(ListQuery):
+    """Policies in order of definition."""
+
+    conduit_id: UUID | None = None
+    surface_id: UUID | None = None
+
+
+class PolicyEvaluation(Value):
+    decision: Decision
+    reason: str | None
+    determining_policies: tuple[UUID, ...]
+
+
+@policy.query(get="/{policy_id}/evaluate", returns=PolicyEvaluation)
+class EvaluatePolicy(Query):
+    """What this one policy would say to a call; for fault-finding, only the seam authorizes."""
+
+    evaluated_principal_id: UUID
+    evaluated_command_name: CommandName
+    evaluated_conduit_id: UUID
+    evaluated_surface_id: UUID
+
+    def answer(self, policy: Policy, call: Call) -> Reads[PolicyEvaluation]:
+        verdict = judge(
+            Standing(actor=None),
+            [policy],
+            self.evaluated_principal_id,
+            self.evaluated_command_name,
+            self.evaluated_conduit_id,
+            self.evaluated_surface_id,
+        )
+        return PolicyEvaluation(
+            decision=verdict.decision, reason=verdict.reason, determining_policies=verdict.determining_policies
+        )
+        yield
+
+
+class PermissionsView(Value):
+    policy_id: UUID
+    evaluated_principal_id: UUID
+    evaluated_conduit_id: UUID
+    evaluated_surface_id: UUID
+    permitted_commands: SortedSet[str]
+    incomplete: Literal[False]
+
+
+@policy.query(get="/{policy_id}/permissions", returns=PermissionsView, refuses=[UnauthorizedError])
+class ListPermissions(Query):
+    """What this one policy permits a principal; other people's need the permission ListPermissionsOfOthers."""
+
+    evaluated_principal_id: UUID
+    evaluated_conduit_id: UUID
+    evaluated_surface_id: UUID
+
+    def answer(self, policy: Policy, call: Call) -> Reads[PermissionsView]:
+        if self.evaluated_principal_id != call.principal_id and not (yield from permitted("ListPermissionsOfOthers")):
+            raise UnauthorizedError(
+                "Reading the permissions of others needs ListPermissionsOfOthers; ask an administrator for it.",
+                reason="permissions_of_others",
+            )
+        matches = (
+            policy.conduit_id == self.evaluated_conduit_id
+            and policy.surface_id == self.evaluated_surface_id
+            and self.evaluated_principal_id in policy.permitted_principal_ids
+        )
+        return PermissionsView(
+            policy_id=policy.id,
+            permitted_commands=policy.permitted_commands if matches else frozenset(),
+            incomplete=False,
+            **self.model_dump(),
+        )

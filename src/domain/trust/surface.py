@@ -1,0 +1,105 @@
+"""A surface: an arrival point for calls, and the thing a visit drives."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, record_of
+from domain.shared.refusals import Invalid
+from domain.shared.text import Text
+from domain.shared.writes import Record
+
+SYSTEM_HTTP = UUID(int=0x20)
+SYSTEM_MCP_STDIO = UUID(int=0x21)
+SYSTEM_MCP_STREAMABLE_HTTP = UUID(int=0x22)
+
+
+class SurfaceKind(StrEnum):
+    HTTP = "HTTP"
+    MCP_STDIO = "MCP_STDIO"
+    MCP_STREAMABLE_HTTP = "MCP_STREAMABLE_HTTP"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surface(State):
+    name: str
+    kind: SurfaceKind
+
+
+@dataclass(frozen=True)
+class SurfaceControl(Record):
+    """Which visit drives a surface now; no row, nobody."""
+
+    relation: ClassVar[str] = "trust_surface_control"
+    key: ClassVar[tuple[str, ...]] = ("surface_id",)
+    surface_id: UUID
+    visit_id: UUID
+    since_at: datetime
+
+
+surface = Aggregate(Surface, "/surfaces")
+
+
+class SurfaceDefined(Event, of=surface):
+    name: str
+    kind: SurfaceKind
+
+
+@surface.begin
+def begin(event: SurfaceDefined) -> Surface:
+    return Surface(id=event.stream_id, created_at=event.occurred_at, name=event.name, kind=event.kind)
+
+
+class InvalidSurfaceNameError(Invalid):
+    """A surface needs a name that is not blank."""
+
+
+@surface.creation()
+class DefineSurface(Command):
+    """Define an arrival point, for instance one endstation's console."""
+
+    name: Annotated[str, Text(200, InvalidSurfaceNameError, "name")]
+    kind: SurfaceKind
+
+    def decide(self, call: Call) -> Outcome:
+        return [SurfaceDefined(name=self.name, kind=self.kind)]
+
+
+surface.get("id", "name", "kind")
+
+
+class SurfaceSummary(Summary):
+    surface_id: UUID
+    name: str
+    kind: SurfaceKind
+    created_at: datetime
+
+
+@surface.listing(SurfaceSummary)
+class ListSurfaces(ListQuery):
+    """Surfaces in order of definition."""
+
+    kind: SurfaceKind | None = None
+
+
+class SurfaceControlView(Value):
+    surface_id: UUID
+    visit_id: UUID | None
+    since_at: datetime | None
+
+
+@surface.query(get="/{surface_id}/control", returns=SurfaceControlView)
+class GetSurfaceControl(Query):
+    """Which visit drives this surface now."""
+
+    def answer(self, surface: Surface, call: Call) -> Reads[SurfaceControlView]:
+        control = yield from record_of(SurfaceControl, surface_id=surface.id)
+        return SurfaceControlView(
+            surface_id=surface.id,
+            visit_id=control.visit_id if control else None,
+            since_at=control.since_at if control else None,
+        )

@@ -1,0 +1,56 @@
+"""A zone: a group of people and equipment that share one trust posture. It is not a location."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.refusals import Invalid
+from domain.shared.text import Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zone(State):
+    name: str
+
+
+zone = Aggregate(Zone, "/zones")
+
+
+class ZoneDefined(Event, of=zone):
+    name: str
+
+
+@zone.begin
+def begin(event: ZoneDefined) -> Zone:
+    return Zone(id=event.stream_id, created_at=event.occurred_at, name=event.name)
+
+
+class InvalidZoneNameError(Invalid):
+    """A zone needs a name that is not blank."""
+
+
+@zone.creation()
+class DefineZone(Command):
+    """Define a trust zone."""
+
+    name: Annotated[str, Text(200, InvalidZoneNameError, "name")]
+
+    def decide(self, call: Call) -> Outcome:
+        return [ZoneDefined(name=self.name)]
+
+
+zone.get("id", "name")
+
+
+class ZoneSummary(Summary):
+    zone_id: UUID
+    name: str
+    created_at: datetime
+
+
+@zone.listing(ZoneSummary)
+class ListZones(ListQuery):
+    """Zones in order of definition."""
