@@ -92,9 +92,7 @@ class Event(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        cls.personal = frozenset(
-            name for name, info in cls.model_fields.items() if _marks(info, MayContainPersonalData)
-        )
+        cls.personal = frozenset(name for name, info in cls.model_fields.items() if _marks(info, MayContainPersonalData))
 
     @property
     def stream_id(self) -> UUID:
@@ -157,6 +155,7 @@ class Command(Value):
     """
 
     Cannot: ClassVar[type[Refusal]]
+    operation: ClassVar["Operation"]
     if TYPE_CHECKING:
         gather: ClassVar[Callable[..., Reads[Any]]]
         decide: ClassVar[Callable[..., Outcome]]
@@ -169,6 +168,7 @@ class Command(Value):
 class Query(Value):
     """A question. `answer(state, call)` is the generator of the answer; without a target in the path, `answer(call)`."""
 
+    operation: ClassVar["Operation"]
     if TYPE_CHECKING:
         answer: ClassVar[Callable[..., Reads[Any]]]
 
@@ -256,6 +256,13 @@ class Operation:
             found[self.input.Cannot] = None  # type: ignore[union-attr]
         found.update(dict.fromkeys((*self.refuses, *text_refusals(self.input))))
         return tuple(found)
+
+    def decision(self, command: Command, state: State | None, call: Call) -> Reads[Outcome]:
+        """The whole judgement of a command, in the order refusals are promised: references, state, values, the rest."""
+        known = (call,) if self.target is None else (state, call)
+        facts = ((yield from command.gather(*known)),) if hasattr(command, "gather") else ()
+        self.check(command, state)
+        return command.decide(*known, *facts)
 
     def check(self, command: Command, state: State | None) -> None:
         """Refuse when the state does not allow this verb, then when a text is blank."""
@@ -442,9 +449,7 @@ class Aggregate(Generic[S]):
 
         return declare
 
-    def _declare(
-        self, input: type[Any], kind: Literal["command", "query"], method: str, path: str, **options: Any
-    ) -> None:
+    def _declare(self, input: type[Any], kind: Literal["command", "query"], method: str, path: str, **options: Any) -> None:
         operation = Operation(
             name=options.pop("name", snake_case(input.__name__)),
             command_name=input.__name__,
@@ -456,6 +461,7 @@ class Aggregate(Generic[S]):
             aggregate=self,
             **options,
         )
+        input.operation = operation
         self.operations.append(operation)
         REGISTRY.declare(operation)
 

@@ -245,9 +245,7 @@ class SubjectCommand(Command):
 
     def check_subject(self) -> None:
         if not (self.issuer.strip() and self.subject.strip()):
-            raise InvalidActorSubjectError(
-                "Issuer and subject must not be blank; copy them from a token.", reason="blank"
-            )
+            raise InvalidActorSubjectError("Issuer and subject must not be blank; copy them from a token.", reason="blank")
 
 
 @actor.command(

@@ -41,9 +41,7 @@ def _write(value: Any) -> str:
         case Mapping():
             members = {unicodedata.normalize("NFC", str(key)): item for key, item in value.items()}
             ordered = sorted(members, key=lambda key: key.encode("utf-16-be"))
-            return (
-                "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_write(members[key])}" for key in ordered) + "}"
-            )
+            return "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_write(members[key])}" for key in ordered) + "}"
         case Sequence():
             return "[" + ",".join(_write(item) for item in value) + "]"
     raise TypeError(f"{type(value).__name__} has no canonical JSON form")

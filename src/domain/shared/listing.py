@@ -60,9 +60,7 @@ class Summary(BaseModel):
     def shown(cls) -> type[BaseModel]:
         """The form of one listed item: every column that is not hidden."""
         columns = {
-            name: (info.rebuild_annotation(), ...)
-            for name, info in cls.model_fields.items()
-            if name not in cls.hidden()
+            name: (info.rebuild_annotation(), ...) for name, info in cls.model_fields.items() if name not in cls.hidden()
         }
         shown: type[BaseModel] = create_model(cls.__name__.replace("Summary", "Item"), **columns)  # type: ignore[call-overload]
         return shown
@@ -103,9 +101,7 @@ class Cursor(BaseModel):
             written, time, id = raw.split("|")
             cursor = cls(order=Order(written), time=datetime.fromisoformat(time), id=UUID(id))
         except ValueError as error:
-            raise InvalidCursorError(
-                "This cursor is malformed; start again without one.", reason="malformed"
-            ) from error
+            raise InvalidCursorError("This cursor is malformed; start again without one.", reason="malformed") from error
         if cursor.time.tzinfo is None:
             raise InvalidCursorError("This cursor is malformed; start again without one.", reason="malformed")
         if cursor.order is not order:

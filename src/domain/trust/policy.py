@@ -165,9 +165,7 @@ class RevokePolicyGrant(Command):
         if self.permitted_principal_id not in policy.permitted_principal_ids:
             return []
         return [
-            PolicyGrantRevoked(
-                principal_id=self.permitted_principal_id, revoked_by=call.principal_id, reason=self.reason
-            )
+            PolicyGrantRevoked(principal_id=self.permitted_principal_id, revoked_by=call.principal_id, reason=self.reason)
         ]
 
 

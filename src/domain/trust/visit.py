@@ -346,9 +346,7 @@ class CancelVisit(ReasonedEnding):
         return VisitCancelled(reason=self.reason)
 
 
-@visit.command(
-    post="/{visit_id}/abort", allowed=[IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK, attempts=3, destructive=True
-)
+@visit.command(post="/{visit_id}/abort", allowed=[IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK, attempts=3, destructive=True)
 class AbortVisit(ReasonedEnding):
     """The session started and was stopped."""
 

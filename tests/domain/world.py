@@ -1,0 +1,167 @@
+"""A world in memory for domain tests: given these events, when this command, then those events or that refusal."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+from uuid import UUID
+
+import pytest
+import uuid_utils.compat
+
+from domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
+from domain.shared.reads import Answered, Holders, Members, Permission, Reads, Records, Rows, Streams
+from domain.shared.refusals import Refusal
+from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Put, Record, Release
+from domain.trust.surface import SYSTEM_HTTP
+
+OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
+START = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)
+
+
+def new_id() -> UUID:
+    return uuid_utils.compat.uuid7()
+
+
+@dataclass
+class World:
+    """Folds, claims, look-ups and rows, as the store would hold them."""
+
+    principal_id: UUID = OPERATOR
+    surface_id: UUID = SYSTEM_HTTP
+    now: datetime = START
+    streams: dict[tuple[str, UUID], list[Event]] = field(default_factory=lambda: defaultdict(list))
+    claims: dict[tuple[str, str], UUID] = field(default_factory=dict)
+    members: dict[tuple[str, str], set[UUID]] = field(default_factory=lambda: defaultdict(set))
+    records: dict[tuple[Any, ...], Record] = field(default_factory=dict)
+    denied: set[str] = field(default_factory=set)
+    ports: dict[str, Any] = field(default_factory=dict)
+    answer: Any = None
+
+    def given(self, id: UUID, *events: Event) -> Self:
+        for event in events:
+            event.stamped(id, self.now)
+            self.streams[event.aggregate.name, id].append(event)
+        return self
+
+    def state(self, state: type[Any], id: UUID) -> Any:
+        return state.aggregate.fold(self.streams.get((state.__name__, id), ()))
+
+    def when(self, command: Command, on: UUID | None = None) -> list[Event]:
+        """Decide and apply; the events of the command's own stream come back, everything else is in the world."""
+        operation = command.operation
+        self.now += timedelta(seconds=1)
+        call = Call(self.principal_id, self.surface_id, self.now, new_id(), new_id())
+        state = self._target(operation, on)
+        outcome = self._fulfil(operation.decision(command, state, call))
+        return self._apply(outcome, on or call.new_id, call)
+
+    def create(self, command: Command) -> UUID:
+        """Decide and apply a creation; the new aggregate's id comes back."""
+        return self.when(command)[0].stream_id
+
+    def ask(self, query: Query, on: UUID | None = None) -> Any:
+        call = Call(self.principal_id, self.surface_id, self.now, new_id(), new_id())
+        state = self._target(query.operation, on)
+        return self._fulfil(query.answer(*((state, call) if state is not None else (call,))))
+
+    def _target(self, operation: Any, on: UUID | None) -> State | None:
+        if operation.target is None:
+            return None
+        assert on is not None, f"{operation.name} needs a target"
+        state = self.state(operation.aggregate.state, on)
+        if state is None:
+            raise operation.aggregate.NotFound("absent")
+        return state
+
+    def _fulfil(self, reads: Reads[Any]) -> Any:
+        try:
+            request = next(reads)
+            while True:
+                request = reads.send(self._read(request))
+        except StopIteration as done:
+            return done.value
+
+    def _read(self, request: Any) -> Any:
+        match request:
+            case Streams(state, ids):
+                return {id: found for id in ids if (found := self.state(state, id)) is not None}
+            case Holders(kind, keys):
+                return {key: self.claims[kind, key] for key in keys if (kind, key) in self.claims}
+            case Members(kind, key):
+                return tuple(sorted(self.members[kind, key]))
+            case Records(record, where):
+                return tuple(row for row in self.records.values() if isinstance(row, record) and _matches(row, where))
+            case Permission(command_name):
+                return command_name not in self.denied
+            case Answered(port, arguments):
+                return self.ports[port](**arguments) if callable(self.ports[port]) else self.ports[port]
+            case Rows():
+                raise AssertionError("lists are tested against a projection")
+
+    def _apply(self, outcome: Outcome, id: UUID, call: Call) -> list[Event]:
+        for effect in outcome:
+            match effect:
+                case Claim(kind, key, rival) if self.claims.get((kind, key), id) != id or (kind, key) in self.claims:
+                    raise rival
+                case Put(record, rival) if rival is not None and _key(record) in self.records:
+                    raise rival
+        events = [effect for effect in outcome if isinstance(effect, Event)]
+        self.given(id, *events)
+        for effect in outcome:
+            match effect:
+                case Claim(kind, key):
+                    self.claims[kind, key] = id
+                case Release(kind, key):
+                    del self.claims[kind, key]
+                case Enlist(kind, key):
+                    self.members[kind, key].add(id)
+                case Delist(kind, key):
+                    self.members[kind, key].discard(id)
+                case Also(_, other, others):
+                    self.given(other, *others)
+                case Put(record):
+                    self.records[_key(record)] = record
+                case Drop(record, where):
+                    gone = [key for key, row in self.records.items() if isinstance(row, record) and _matches(row, where)]
+                    for key in gone:
+                        del self.records[key]
+                case Answer(body):
+                    self.answer = body
+        return events
+
+
+def refused(refusal: type[Refusal] | str, reason: str | None = None) -> Any:
+    """Expects this refusal, by class or by name, with this machine cause."""
+    return _Refused(refusal if isinstance(refusal, str) else refusal.__name__, reason)
+
+
+class _Refused:
+    def __init__(self, code: str, reason: str | None) -> None:
+        self.code, self.reason = code, reason
+        self.raises = pytest.raises(Refusal)
+
+    def __enter__(self) -> Any:
+        self.caught = self.raises.__enter__()
+        return self.caught
+
+    def __exit__(self, *error: Any) -> bool:
+        handled = self.raises.__exit__(*error)
+        assert self.caught.value.code == self.code, str(self.caught.value)
+        if self.reason is not None:
+            assert self.caught.value.reason == self.reason, str(self.caught.value)
+        return bool(handled)
+
+
+def _key(record: Any) -> tuple[Any, ...]:
+    return (type(record), *(getattr(record, name) for name in record.key))
+
+
+def _matches(row: Any, where: Any) -> bool:
+    return all(
+        getattr(row, name) in value if isinstance(value, tuple) else getattr(row, name) == value
+        for name, value in where.items()
+    )
+
+
+__all__ = ["NIL", "OPERATOR", "START", "World", "new_id", "refused"]
