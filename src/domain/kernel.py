@@ -319,15 +319,18 @@ class Aggregate(Generic[S]):
         self._evolve = function
         return function
 
+    def after(self, state: S | None, event: Event) -> S:
+        """The state after one more event."""
+        if state is None:
+            return self._begin(event)
+        if self._evolve is None:
+            raise TypeError(f"{type(event).__name__} cannot follow on a {self.name} stream")
+        return self._evolve(state, event)
+
     def fold(self, events: Iterable[Event], state: S | None = None) -> S | None:
         """The state after these events."""
         for event in events:
-            if state is None:
-                state = self._begin(event)
-            elif self._evolve is not None:
-                state = self._evolve(state, event)
-            else:
-                raise TypeError(f"{type(event).__name__} cannot follow on a {self.name} stream")
+            state = self.after(state, event)
         return state
 
     def decode(self, event_type: str, payload: str | bytes, stream_id: UUID, occurred_at: datetime) -> Event:

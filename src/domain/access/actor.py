@@ -311,25 +311,30 @@ def check_profile(profile: ActorProfile) -> None:
         )
 
 
-class ActorView(Value):
-    """An actor; `name` is left out where the past is asked for, since profiles have none."""
+class PastActorView(Value):
+    """An actor as it was; profiles have no past, so it has no name."""
 
     id: UUID
-    name: str = omitted()
     kind: ActorKind
     active: bool
 
 
-@actor.query(get="/{actor_id}", returns=ActorView)
+class ActorView(PastActorView):
+    """An actor as it is, with the name its profile has now."""
+
+    name: str
+
+
+@actor.query(get="/{actor_id}", returns=ActorView | PastActorView)
 class GetActor(TimeTravel):
     """One actor, folded from its stream, with the name its profile has now."""
 
-    def answer(self, actor: Actor, call: Call) -> Reads[ActorView]:
-        shown: dict[str, Any] = {"id": actor.id, "kind": actor.kind, "active": actor.active}
-        if not self.travels:
-            profile = yield from record_of(ActorProfile, actor_id=actor.id)
-            shown["name"] = profile.name if profile else DELETED_USER
-        return ActorView(**shown)
+    def answer(self, actor: Actor, call: Call) -> Reads[PastActorView]:
+        if self.travels:
+            return PastActorView(id=actor.id, kind=actor.kind, active=actor.active)
+        profile = yield from record_of(ActorProfile, actor_id=actor.id)
+        name = profile.name if profile else DELETED_USER
+        return ActorView(id=actor.id, name=name, kind=actor.kind, active=actor.active)
 
 
 class BindingView(Value):

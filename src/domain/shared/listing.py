@@ -44,7 +44,7 @@ class Where:
 
 
 class Summary(BaseModel):
-    """One row of a relation that can be listed; the first column is its id. In a projection, what is stored of one stream."""
+    """One row of a relation that can be listed; the first column is its id. In a projection, one stream's row."""
 
     model_config = ConfigDict(frozen=True)
     relation: ClassVar[str]
@@ -90,25 +90,44 @@ class Cursor(BaseModel):
     id: UUID
 
     def __str__(self) -> str:
-        text = f"{self.order}|{self.time.isoformat()}|{self.id}"
-        return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+        return opaque(self.order, self.time.isoformat(), self.id)
 
     @classmethod
     def parse(cls, text: str, order: Order) -> Self:
         """The cursor in this text; refused when malformed or handed out for another order."""
+        written, time, id = revealed(text, 3)
         try:
-            raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
-            written, time, id = raw.split("|")
             cursor = cls(order=Order(written), time=datetime.fromisoformat(time), id=UUID(id))
         except ValueError as error:
-            raise InvalidCursorError("This cursor is malformed; start again without one.", reason="malformed") from error
+            raise malformed() from error
         if cursor.time.tzinfo is None:
-            raise InvalidCursorError("This cursor is malformed; start again without one.", reason="malformed")
+            raise malformed()
         if cursor.order is not order:
             raise InvalidCursorError(
                 f"This cursor belongs to order={cursor.order}; use it with that order.", reason="other_order"
             )
         return cursor
+
+
+def opaque(*parts: object) -> str:
+    """The parts of a cursor as the text handed out."""
+    return base64.urlsafe_b64encode("|".join(map(str, parts)).encode()).rstrip(b"=").decode()
+
+
+def revealed(cursor: str, count: int) -> list[str]:
+    """The parts of a cursor that was handed out."""
+    try:
+        parts = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode().split("|")
+    except ValueError as error:
+        raise malformed() from error
+    if len(parts) != count:
+        raise malformed()
+    return parts
+
+
+def malformed() -> InvalidCursorError:
+    """The refusal of a cursor nobody handed out."""
+    return InvalidCursorError("This cursor is malformed; start again without one.", reason="malformed")
 
 
 class ListQuery(Query):

@@ -1,0 +1,101 @@
+"""The API process: the edge over every operation of the registry, with documentation, health and MCP beside them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+from starlette.requests import Request as BehindRequest
+from starlette.responses import Response as BehindResponse
+
+from api.authentication import Authentication
+from api.docs import DOCS_PAGE
+from api.edge import Edge, not_found, refused
+from api.http import Request, Response
+from api.openapi import openapi_document
+from api.rest import OperationEndpoint
+from api.streams import EventStream
+from application.feed import StreamEvents
+from application.identity import METADATA_PATH
+from application.ports import Caller
+from application.settings import Settings
+from domain.contexts import REGISTRY
+from infrastructure.runtime import Runtime
+
+HEALTHY = b'{"status":"ok"}'
+
+
+def create_app(settings: Settings | None = None) -> Edge:
+    """The application a server runs; settings come from the environment unless given."""
+    settings = settings or Settings()
+    runtime = Runtime(settings)
+    authentication = Authentication(settings, runtime.identity)
+    behind = application_behind(runtime)
+    edge = Edge(behind, authentication, settings.max_request_body_size_bytes)
+    edge.add("GET", "/health", health, "health", open=True)
+    edge.add("GET", "/readyz", readiness(runtime), "readyz", open=True)
+    edge.add("GET", METADATA_PATH, authentication.metadata(""), "protected_resource", open=True)
+    edge.add("GET", f"{METADATA_PATH}/mcp", authentication.metadata("/mcp"), "protected_resource_mcp", open=True)
+    for operation in REGISTRY:
+        endpoint: Any = OperationEndpoint(operation, runtime.service)
+        if operation.input is StreamEvents:
+            endpoint = EventStream(runtime.feed, runtime.authorizer, runtime.listener)
+        edge.add(operation.method, operation.path, endpoint, operation.name, operation.context)
+    return edge
+
+
+def application_behind(runtime: Runtime) -> FastAPI:
+    """What is not an operation: documentation, metrics and the MCP surface."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with runtime:
+            await runtime.plant_seeds()
+            yield
+
+    document = orjson.dumps(openapi_document(REGISTRY, runtime.settings))
+    app = FastAPI(title="Baton", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/openapi.json")
+    async def openapi() -> BehindResponse:
+        return BehindResponse(document, media_type="application/json")
+
+    @app.get("/docs")
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(DOCS_PAGE)
+
+    @app.get("/metrics")
+    async def metrics() -> PlainTextResponse:
+        return PlainTextResponse(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+    @app.exception_handler(HTTPException)
+    async def unrouted(request: BehindRequest, error: HTTPException) -> BehindResponse:
+        answer = refused(not_found(), "edge", request.scope["correlation_id"], request.scope)
+        return BehindResponse(answer.body, error.status_code, media_type="application/json")
+
+    return app
+
+
+async def health(request: Request, caller: Caller) -> Response:
+    return Response(200, HEALTHY)
+
+
+def readiness(runtime: Runtime) -> Any:
+    """Ready when the database answers and every projection is built."""
+
+    async def endpoint(request: Request, caller: Caller) -> Response:
+        try:
+            async with asyncio.timeout(2), runtime.pool.connection() as connection:
+                row = await (await connection.execute("SELECT count(*) FROM projections WHERE built_at IS NULL")).fetchone()
+        except Exception as error:
+            return Response(503, orjson.dumps({"status": "unavailable", "because": type(error).__name__}))
+        if row and row[0]:
+            return Response(503, orjson.dumps({"status": "building", "projections": row[0]}))
+        return Response(200, orjson.dumps({"status": "ready"}))
+
+    return endpoint

@@ -1,0 +1,122 @@
+"""Who a request comes from: a bearer token where an identity provider is configured, a header in development."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from api.errors import RequestValidationError
+from api.http import Request, Response, Scope, header
+from application.identity import (
+    METADATA_PATH,
+    IdentityRegistry,
+    InvalidTokenError,
+    UnauthenticatedError,
+    bearer_token,
+)
+from application.identity import challenge as challenge_header
+from application.ports import Caller
+from application.settings import Settings
+from domain.kernel import NIL
+from domain.shared.refusals import Refusal
+from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP, SurfaceKind
+
+OPEN_PATHS = frozenset(
+    {
+        "/health",
+        "/readyz",
+        "/metrics",
+        METADATA_PATH,
+        f"{METADATA_PATH}/mcp",
+        "/docs",
+        "/openapi.json",
+        "/console/login",
+    }
+)
+OPEN_PREFIXES = ("/console/static/",)
+SURFACES = {SYSTEM_HTTP: SurfaceKind.HTTP, SYSTEM_MCP_STREAMABLE_HTTP: SurfaceKind.MCP_STREAMABLE_HTTP}
+
+
+class Authentication:
+    """Establishes the caller of each request; the arrival surface follows from the routed path alone."""
+
+    def __init__(self, settings: Settings, registry: IdentityRegistry) -> None:
+        self._registry = registry
+        self._required = bool(registry.issuers()) or settings.require_authenticated_principal
+        self._base_url = settings.public_base_url
+
+    def is_open(self, path: str) -> bool:
+        """Whether this path is served to anybody."""
+        return path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
+
+    async def caller(self, scope: Scope, correlation_id: UUID) -> Caller:
+        """The caller of a request; raises 401 or 503 where it cannot be established."""
+        surface_id = arrival_surface(scope["path"])
+        if self._base_url is not None:
+            scope["base_url"] = self._base_url
+        authorization = header(scope, b"authorization")
+        if authorization is not None and (self._required or self._registry.issuers()):
+            principal = await self._registry.authenticate(bearer_token(authorization), surface_id)
+            return Caller(principal.principal_id, surface_id, correlation_id, expires_at=principal.expires_at)
+        if self._required:
+            raise UnauthenticatedError
+        return Caller(claimed_principal(scope), surface_id, correlation_id)
+
+    def metadata(self, suffix: str) -> Any:
+        """The endpoint of the protected-resource metadata document."""
+        audiences = self._registry.audiences()
+        document = {
+            "authorization_servers": sorted(self._registry.issuers()),
+            "bearer_methods_supported": ["header"],
+            "aud_values_supported": sorted({audience for values in audiences.values() for audience in values}),
+            "surface_audiences": {
+                SURFACES[surface].value: values[0] if len(values) == 1 else list(values)
+                for surface, values in audiences.items()
+                if surface in SURFACES
+            },
+        }
+
+        async def endpoint(request: Request, caller: Caller) -> Response:
+            resource = (self._base_url or base_url(request.scope)) + suffix
+            body = orjson.dumps({"resource": resource, **document})
+            return Response(200, body, [(b"cache-control", b"public, max-age=300")])
+
+        return endpoint
+
+
+def arrival_surface(path: str) -> UUID:
+    """The surface a call arrives on; no header or body field can assert it."""
+    return SYSTEM_MCP_STREAMABLE_HTTP if path == "/mcp" or path.startswith("/mcp/") else SYSTEM_HTTP
+
+
+def claimed_principal(scope: Scope) -> UUID:
+    """The principal a development client says it is; the service itself when it says nothing."""
+    claimed = header(scope, b"x-principal-id")
+    if claimed is None:
+        return NIL
+    try:
+        return UUID(claimed)
+    except ValueError:
+        raise RequestValidationError.at(
+            "header", "X-Principal-Id", msg="Input should be a valid UUID", type="uuid_parsing"
+        ) from None
+
+
+def challenge(refusal: Refusal, scope: Scope) -> bytes:
+    """The `WWW-Authenticate` header of a 401."""
+    if not isinstance(refusal, UnauthenticatedError | InvalidTokenError):
+        return b"Bearer"
+    return challenge_header(refusal, (scope.get("base_url") or base_url(scope)) + METADATA_PATH).encode()
+
+
+def base_url(scope: Scope) -> str:
+    """The URL the client reached us under, as its proxies tell it."""
+    scheme = header(scope, b"x-forwarded-proto") or scope.get("scheme", "http")
+    host = header(scope, b"x-forwarded-host") or header(scope, b"host") or "localhost"
+    return f"{scheme.split(',')[0].strip()}://{host.split(',')[0].strip()}"
+
+
+def expired(caller: Caller) -> bool:
+    """Whether the token behind a caller has expired meanwhile."""
+    return caller.expires_at is not None and caller.expires_at <= datetime.now(UTC)

@@ -1,0 +1,147 @@
+"""The edge: what happens to every request between the socket and its operation, in one pass.
+
+Body size, correlation, route, authentication, endpoint, error mapping, metrics. Paths that belong to no operation go on
+to the application behind it.
+"""
+
+import time
+from typing import Any
+from uuid import UUID
+
+import orjson
+import structlog
+import uuid_utils.compat
+
+from api.authentication import Authentication, challenge
+from api.errors import InternalError, MethodNotAllowedError, RouteNotFoundError, error_body
+from api.http import ClientDisconnected, Endpoint, Headers, Receive, Request, Response, Scope, Send, header, too_large
+from api.metrics import observe
+from api.routing import Routes
+from application.ports import Caller
+from application.telemetry import traced
+from domain.kernel import NIL
+from domain.shared.refusals import IdempotencyClaimLostError, Refusal
+
+log = structlog.get_logger()
+
+
+class Edge:
+    """The outermost application."""
+
+    def __init__(self, behind: Any, authentication: Authentication, max_body: int) -> None:
+        self._behind = behind
+        self._authentication = authentication
+        self._max_body = max_body
+        self._routes: Routes[tuple[Endpoint, str, str, bool]] = Routes()
+
+    def add(self, method: str, path: str, endpoint: Endpoint, name: str, context: str = "edge", open: bool = False) -> None:
+        """Serve an endpoint; an open one needs no principal."""
+        self._routes.add(method, path, (endpoint, name, context, open))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._behind(scope, receive, send)
+            return
+        started = time.perf_counter()
+        correlation_id = correlation_of(scope)
+        name, context = "unrouted", "edge"
+        try:
+            self._check_size(scope)
+            path: str = scope["path"]
+            match = self._routes.match(scope["method"], path)
+            if isinstance(match, tuple):
+                (endpoint, name, context, open), values = match
+                caller = Caller(NIL, NIL, correlation_id)
+                if not open:
+                    caller = await self._authentication.caller(scope, correlation_id)
+                response = await endpoint(Request(scope, receive, values, self._max_body), caller)
+            elif self._authentication.is_open(path) or not match:
+                await self._pass_on(scope, receive, send, correlation_id)
+                return
+            else:
+                response = not_allowed(scope["method"], match, correlation_id)
+        except ClientDisconnected:
+            return
+        except Exception as error:
+            response = refused(as_refusal(error, correlation_id), context, correlation_id, scope)
+        response.headers.append((b"x-correlation-id", str(correlation_id).encode()))
+        observe(name, response.status, time.perf_counter() - started)
+        await response.send(send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, correlation_id: UUID) -> None:
+        """Hand a request to the application behind, with its caller attached and its body still bounded."""
+        if not self._authentication.is_open(scope["path"]):
+            scope["caller"] = await self._authentication.caller(scope, correlation_id)
+        correlation = (b"x-correlation-id", str(correlation_id).encode())
+
+        async def send_correlated(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), correlation]
+            await send(message)
+
+        scope["correlation_id"] = correlation_id
+        await self._behind(scope, bounded(receive, self._max_body), send_correlated)
+
+    def _check_size(self, scope: Scope) -> None:
+        length = header(scope, b"content-length")
+        if length is not None and length.isdigit() and int(length) > self._max_body:
+            raise too_large(self._max_body)
+
+
+def bounded(receive: Receive, limit: int) -> Receive:
+    """A receive that refuses to read more than the limit."""
+    seen = 0
+
+    async def bounded_receive() -> Any:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > limit:
+            raise too_large(limit)
+        return message
+
+    return bounded_receive
+
+
+def correlation_of(scope: Scope) -> UUID:
+    """The trace id of a W3C `traceparent` header as a UUID, or a fresh one."""
+    parent = header(scope, b"traceparent")
+    if parent is not None:
+        parts = parent.split("-")
+        if len(parts) >= 4 and len(parts[1]) == 32 and parts[1].strip("0"):
+            try:
+                return UUID(hex=parts[1])
+            except ValueError:
+                pass
+    return uuid_utils.compat.uuid7()
+
+
+def as_refusal(error: Exception, correlation_id: UUID) -> Refusal:
+    """What an exception means to the caller; anything unforeseen is logged and says nothing of its inside."""
+    if isinstance(error, Refusal):
+        return error
+    log.error("request_failed", correlation_id=str(correlation_id), **traced(error))
+    return InternalError("Something failed inside the service; give the correlation id to its operators.")
+
+
+def refused(refusal: Refusal, context: str, correlation_id: UUID, scope: Scope) -> Response:
+    """The answer to a refused request."""
+    headers: Headers = []
+    if refusal.status == 401:
+        headers.append((b"www-authenticate", challenge(refusal, scope)))
+    if isinstance(refusal, IdempotencyClaimLostError):
+        headers.append((b"retry-after", b"1"))
+    if refusal.status == 503:
+        headers.append((b"retry-after", b"5"))
+    return Response(refusal.status, orjson.dumps(error_body(refusal, context, correlation_id)), headers)
+
+
+def not_allowed(method: str, methods: frozenset[str], correlation_id: UUID) -> Response:
+    allow = ", ".join(sorted(methods))
+    refusal = MethodNotAllowedError(f"This path takes {allow}, not {method}.")
+    body = orjson.dumps(error_body(refusal, "edge", correlation_id))
+    return Response(405, body, [(b"allow", allow.encode())])
+
+
+def not_found() -> RouteNotFoundError:
+    return RouteNotFoundError("There is nothing at this path; /docs lists every operation.")

@@ -1,0 +1,91 @@
+"""Errors as every surface answers them: one body, with a sentence for a person and codes for a program."""
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from domain.shared.refusals import Refusal, Unprocessable
+
+
+class FieldError(BaseModel):
+    """What is wrong with one part of a request."""
+
+    loc: list[str | int]
+    msg: str
+    type: str
+
+
+class ErrorBody(BaseModel):
+    """Why a request was refused: `detail` for people, `code`, `reason` and `facts` for programs."""
+
+    detail: str | list[FieldError]
+    code: str
+    context: str
+    reason: str | None = None
+    facts: dict[str, Any] | None = None
+    correlation_id: UUID
+
+
+class RequestValidationError(Unprocessable):
+    """The request has the wrong form: a wrong type, a missing or unknown field, a length out of bounds."""
+
+    def __init__(self, errors: list[dict[str, Any]]) -> None:
+        super().__init__("The request has the wrong form; see the listed fields.")
+        self.errors = errors
+
+    @classmethod
+    def of(cls, error: ValidationError, place: str) -> "RequestValidationError":
+        """The validation failures of a model, without the values that were sent."""
+        return cls(list(field_errors(error.errors(include_url=False, include_context=False, include_input=False), place)))
+
+    @classmethod
+    def at(cls, *loc: str, msg: str, type: str = "value_error") -> "RequestValidationError":
+        """One failure."""
+        return cls([{"loc": list(loc), "msg": msg, "type": type}])
+
+
+class RouteNotFoundError(Refusal):
+    """There is nothing at this path."""
+
+    status = 404
+
+
+class MethodNotAllowedError(Refusal):
+    """This path exists but does not take this method."""
+
+    status = 405
+
+
+class RequestTooLargeError(Refusal):
+    """The request body is larger than this service takes."""
+
+    status = 413
+
+
+class InternalError(Refusal):
+    """Something failed inside the service; the correlation id leads to the log."""
+
+    status = 500
+
+
+def field_errors(errors: Iterable[ErrorDetails], place: str) -> Iterable[dict[str, Any]]:
+    for error in errors:
+        yield {"loc": [place, *error["loc"]], "msg": error["msg"], "type": error["type"]}
+
+
+def error_body(refusal: Refusal, context: str, correlation_id: UUID) -> dict[str, Any]:
+    """The one error body. A refusal that belongs to no context of its own speaks for the operation's."""
+    body: dict[str, Any] = {
+        "detail": refusal.errors if isinstance(refusal, RequestValidationError) else refusal.detail,
+        "code": refusal.code,
+        "context": context if refusal.context == "edge" else refusal.context,
+        "correlation_id": str(correlation_id),
+    }
+    if refusal.reason is not None:
+        body["reason"] = refusal.reason
+    if refusal.facts is not None:
+        body["facts"] = refusal.facts
+    return body

@@ -1,0 +1,101 @@
+"""A request and a response, as light as ASGI allows."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from api.errors import RequestTooLargeError
+from application.ports import Caller
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+
+class ClientDisconnected(Exception):
+    """The client went away before its request was read."""
+
+
+class Request:
+    """What an endpoint may know of a request."""
+
+    def __init__(self, scope: Scope, receive: Receive, path: dict[str, str], max_body: int) -> None:
+        self.scope = scope
+        self.path = path
+        self.query: bytes = scope["query_string"]
+        self._receive = receive
+        self._max_body = max_body
+
+    def header(self, name: bytes) -> str | None:
+        return header(self.scope, name)
+
+    async def body(self) -> bytes:
+        """The whole body, refused as soon as it is larger than allowed."""
+        message = await self._receive()
+        body: bytes = message.get("body", b"")
+        while message.get("more_body"):
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnected
+            self._check(len(body))
+            message = await self._receive()
+            body += message.get("body", b"")
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnected
+        self._check(len(body))
+        return body
+
+    def _check(self, size: int) -> None:
+        if size > self._max_body:
+            raise too_large(self._max_body)
+
+    async def disconnected(self) -> None:
+        """Returns when the client goes away."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """The first header of this (lower-case) name."""
+    for key, value in scope["headers"]:
+        if key == name:
+            text: str = value.decode("latin-1")
+            return text
+    return None
+
+
+def too_large(limit: int) -> RequestTooLargeError:
+    return RequestTooLargeError(f"The request body is larger than {limit} bytes; send less, or in parts.")
+
+
+@dataclass
+class Response:
+    """A whole answer, or the head of a stream."""
+
+    status: int
+    body: bytes = b""
+    headers: Headers = field(default_factory=list)
+    content_type: bytes = b"application/json"
+    stream: AsyncIterator[bytes] | None = None
+
+    async def send(self, send: Send) -> None:
+        headers = self.headers
+        if self.stream is None:
+            if self.body or self.status not in (204, 304):
+                headers = [*headers, (b"content-length", str(len(self.body)).encode())]
+            if self.body:
+                headers.append((b"content-type", self.content_type))
+            await send({"type": "http.response.start", "status": self.status, "headers": headers})
+            await send({"type": "http.response.body", "body": self.body})
+            return
+        headers = [*headers, (b"content-type", self.content_type), (b"cache-control", b"no-store")]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        async for chunk in self.stream:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+class Endpoint(Protocol):
+    """Something that answers requests."""
+
+    async def __call__(self, request: Request, caller: Caller) -> Response: ...

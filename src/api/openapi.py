@@ -1,0 +1,209 @@
+"""The OpenAPI document, derived from the registry: typed inputs and answers, and every refusal with its code."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from api.errors import (
+    ErrorBody,
+    InternalError,
+    RequestTooLargeError,
+    RequestValidationError,
+)
+from application.feed import EventView, StreamEvents
+from application.identity import (
+    IntrospectionUnavailableError,
+    InvalidTokenError,
+    KeySetUnavailableError,
+    UnauthenticatedError,
+)
+from application.ports import StoreUnavailableError
+from application.settings import Settings
+from domain.kernel import History, Operation, Registry
+from domain.shared.listing import ListQuery
+from domain.shared.refusals import (
+    ConcurrencyError,
+    IdempotencyClaimLostError,
+    IdempotencyConflictError,
+    InvalidCursorError,
+    Refusal,
+    UnauthorizedError,
+)
+
+REF = "#/components/schemas/{model}"
+EVERYWHERE: tuple[type[Refusal], ...] = (
+    UnauthenticatedError,
+    InvalidTokenError,
+    UnauthorizedError,
+    RequestValidationError,
+    InternalError,
+    StoreUnavailableError,
+    KeySetUnavailableError,
+    IntrospectionUnavailableError,
+)
+COMMANDS: tuple[type[Refusal], ...] = (
+    ConcurrencyError,
+    IdempotencyClaimLostError,
+    IdempotencyConflictError,
+    RequestTooLargeError,
+)
+UUID_SCHEMA = {"type": "string", "format": "uuid"}
+POSITION_HEADER = {
+    "description": "The log position of this command; lists accept it as `min_position` to show its effect.",
+    "schema": {"type": "integer"},
+}
+REPLAYED_HEADER = {
+    "description": "Present when this is the stored answer to an earlier request.",
+    "schema": {"type": "string"},
+}
+CORRELATION_HEADER = {"description": "Names this request in logs and events.", "schema": UUID_SCHEMA}
+
+
+def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
+    """The whole document."""
+    forms, components = schemas(registry)
+    paths: dict[str, dict[str, Any]] = defaultdict(dict)
+    for operation in registry:
+        paths[operation.path][operation.method.lower()] = operation_entry(operation, forms)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Baton",
+            "version": "0.1.0",
+            "description": "Operations control for experiment facilities. Every operation is also an MCP tool at `/mcp`.",
+        },
+        "paths": dict(sorted(paths.items())),
+        "tags": [{"name": context} for context in sorted({operation.context for operation in registry})],
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        },
+        "security": [{"bearer": []}] if settings.identity_providers else [],
+    }
+
+
+def schemas(registry: Registry) -> tuple[dict[tuple[str, str], Any], dict[str, Any]]:
+    """The form of every input and answer, and the components they refer to."""
+    wanted: list[tuple[tuple[str, str], Any, TypeAdapter[Any]]] = []
+    for operation in registry:
+        wanted.append(((operation.name, "input"), "validation", TypeAdapter(operation.input)))
+        if operation.returns is not None:
+            wanted.append(((operation.name, "answer"), "serialization", TypeAdapter(operation.returns)))
+    wanted.append((("", "error"), "serialization", TypeAdapter(ErrorBody)))
+    wanted.append((("", "event"), "serialization", TypeAdapter(EventView)))
+    generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=REF)  # type: ignore[arg-type]
+    return {key: schema for (key, _), schema in generated.items()}, definitions.get("$defs", {})
+
+
+def operation_entry(operation: Operation, forms: dict[tuple[str, str], Any]) -> dict[str, Any]:
+    form = input_form(operation.input)
+    entry: dict[str, Any] = {
+        "operationId": operation.name,
+        "tags": [operation.context],
+        "summary": operation.summary,
+        "description": described(operation),
+        "parameters": list(parameters(operation, form)),
+        "responses": dict(responses(operation, forms)),
+        "x-command-name": operation.command_name,
+    }
+    if operation.kind == "command":
+        members = {name: schema for name, schema in form["properties"].items() if name not in operation.path_fields}
+        required = [name for name in form.get("required", ()) if name in members]
+        body: dict[str, Any] = {"type": "object", "properties": members, "additionalProperties": False}
+        if required:
+            body["required"] = required
+        entry["requestBody"] = {"required": bool(required), "content": {"application/json": {"schema": body}}}
+    return entry
+
+
+def input_form(model: type[BaseModel]) -> dict[str, Any]:
+    """An input's own schema, with references into the components."""
+    form = model.model_json_schema(ref_template=REF)
+    form.setdefault("properties", {})
+    return form
+
+
+def described(operation: Operation) -> str:
+    text = (operation.input.__doc__ or "").strip()
+    if operation.allowed is not None and operation.aggregate is not None:
+        states = ", ".join(sorted(state.value for state in operation.allowed))
+        text += f"\n\nAllowed from: {states}."
+    if operation.reasons:
+        text += f"\n\nReasons of refusal: {', '.join(f'`{reason}`' for reason in operation.reasons)}."
+    return text
+
+
+def parameters(operation: Operation, form: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    if operation.target is not None:
+        yield {"name": operation.target, "in": "path", "required": True, "schema": UUID_SCHEMA}
+    for name in operation.path_fields:
+        yield {"name": name, "in": "path", "required": True, "schema": form["properties"][name]}
+    if operation.kind == "command":
+        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
+        yield {"name": "Idempotency-Key", "in": "header", "required": False, "schema": schema}
+        return
+    for name, schema in form["properties"].items():
+        if name not in operation.path_fields:
+            required = name in form.get("required", ())
+            yield {"name": name, "in": "query", "required": required, "schema": without_null(schema)}
+    if operation.input is StreamEvents:
+        yield {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "integer", "minimum": 0}}
+
+
+def without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A query parameter's schema: leaving it out is how it is null."""
+    if "anyOf" not in schema:
+        return schema
+    options = [option for option in schema["anyOf"] if option != {"type": "null"}]
+    rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+    return {**rest, **options[0]} if len(options) == 1 else {**rest, "anyOf": options}
+
+
+def responses(operation: Operation, forms: dict[tuple[str, str], Any]) -> Iterable[tuple[str, Any]]:
+    headers: dict[str, Any] = {"X-Correlation-Id": CORRELATION_HEADER}
+    success: dict[str, Any] = {"description": "Done." if operation.kind == "command" else "The answer.", "headers": headers}
+    if operation.kind == "command":
+        headers |= {"X-Baton-Position": POSITION_HEADER, "Idempotency-Replayed": REPLAYED_HEADER}
+    if operation.input is StreamEvents:
+        success["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
+    elif issubclass(operation.input, History):
+        success["content"] = {"application/json": {"schema": history_form(operation)}}
+    elif (operation.name, "answer") in forms:
+        success["content"] = {"application/json": {"schema": forms[operation.name, "answer"]}}
+    yield str(operation.status), success
+    by_status: dict[int, list[type[Refusal]]] = defaultdict(list)
+    for refusal in dict.fromkeys((*EVERYWHERE, *standing_refusals(operation), *operation.refusals)):
+        by_status[refusal.status].append(refusal)
+    for status, refusals in sorted(by_status.items()):
+        yield str(status), refusal_response(refusals)
+
+
+def standing_refusals(operation: Operation) -> tuple[type[Refusal], ...]:
+    """What an operation of this kind may always be refused with."""
+    if operation.kind == "command":
+        created = (operation.aggregate.AlreadyExists,) if operation.creates and operation.aggregate else ()
+        return (*COMMANDS, *created)
+    return (InvalidCursorError,) if issubclass(operation.input, ListQuery | History) else ()
+
+
+def refusal_response(refusals: list[type[Refusal]]) -> dict[str, Any]:
+    lines = "\n".join(f"- `{refusal.__name__}`: {(refusal.__doc__ or '').strip()}" for refusal in refusals)
+    codes = {"properties": {"code": {"enum": [refusal.__name__ for refusal in refusals]}}}
+    schema = {"allOf": [{"$ref": REF.format(model="ErrorBody")}, codes]}
+    return {"description": lines, "content": {"application/json": {"schema": schema}}}
+
+
+def history_form(operation: Operation) -> dict[str, Any]:
+    assert operation.aggregate is not None, "only an aggregate has a history"
+    id_name = operation.aggregate.id_name
+    return {
+        "type": "object",
+        "properties": {
+            id_name: UUID_SCHEMA,
+            "items": {"type": "array", "items": {"$ref": REF.format(model="EventView")}},
+            "next_cursor": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": [id_name, "items", "next_cursor"],
+    }

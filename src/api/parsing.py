@@ -1,0 +1,97 @@
+"""From bytes to checked inputs: bodies, query strings and tool arguments, all refused with the same 422."""
+
+import math
+import types
+from functools import cache
+from typing import Any, TypeVar, Union, get_args, get_origin
+from urllib.parse import parse_qsl
+from uuid import UUID
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from api.errors import RequestValidationError
+
+M = TypeVar("M", bound=BaseModel)
+
+MAX_KEY_LENGTH = 255
+
+
+def from_json(model: type[M], body: bytes, place: str = "body") -> M:
+    """A model from JSON text, strictly: no coercion of types, no unknown keys."""
+    if b"\\u0000" in body or b"e" in body or b"E" in body:
+        refuse_unstorable(body, place)
+    try:
+        return model.model_validate_json(body or b"{}", strict=True)
+    except ValidationError as error:
+        raise RequestValidationError.of(error, place) from None
+
+
+def from_query(model: type[M], query: bytes, path: dict[str, str]) -> M:
+    """A model from a query string and the path; a parameter may repeat only where any of its values may match."""
+    repeatable = repeatable_fields(model)
+    values: dict[str, Any] = dict(path)
+    try:
+        pairs = parse_qsl(query.decode("ascii", "strict"), keep_blank_values=True, max_num_fields=1000, errors="strict")
+    except (UnicodeDecodeError, ValueError):
+        raise RequestValidationError.at("query", msg="The query string cannot be read", type="query_parsing") from None
+    for name, value in pairs:
+        if "\0" in value:
+            raise RequestValidationError.at("query", name, msg="Text must not contain NUL", type="string_nul")
+        if name in repeatable:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise RequestValidationError.at("query", name, msg="Give this parameter once", type="repeated")
+        else:
+            values[name] = value
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise RequestValidationError.of(error, "query") from None
+
+
+def path_id(name: str, text: str) -> UUID:
+    """An id from the path."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise RequestValidationError.at("path", name, msg="Input should be a valid UUID", type="uuid_parsing") from None
+
+
+def idempotency_key(text: str | None) -> str | None:
+    """The caller's idempotency key, if one was given."""
+    if text is not None and not (1 <= len(text) <= MAX_KEY_LENGTH and text.isprintable()):
+        raise RequestValidationError.at(
+            "header", "Idempotency-Key", msg=f"Give 1 to {MAX_KEY_LENGTH} printable characters", type="key_length"
+        )
+    return text
+
+
+@cache
+def repeatable_fields(model: type[BaseModel]) -> frozenset[str]:
+    return frozenset(name for name, info in model.model_fields.items() if _is_collection(info.annotation))
+
+
+def _is_collection(annotation: Any) -> bool:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return any(_is_collection(part) for part in get_args(annotation))
+    return get_origin(annotation) in (tuple, frozenset)
+
+
+def refuse_unstorable(body: bytes, place: str) -> None:
+    """Refuse what JSON can spell and the store cannot hold: NUL characters and numbers beyond a double."""
+    try:
+        pending: list[Any] = [orjson.loads(body)]
+    except orjson.JSONDecodeError as error:
+        raise RequestValidationError.at(place, msg=f"Invalid JSON: {error.msg}", type="json_invalid") from None
+    while pending:
+        match pending.pop():
+            case dict() as members:
+                pending += members.keys()
+                pending += members.values()
+            case list() as items:
+                pending += items
+            case str() as text if "\0" in text:
+                raise RequestValidationError.at(place, msg="Text must not contain NUL", type="string_nul")
+            case float() as number if not math.isfinite(number):
+                raise RequestValidationError.at(place, msg="Numbers must be finite", type="finite_number")

@@ -1,0 +1,82 @@
+"""REST: every operation of the registry at its path, parsed strictly and answered from the one service."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+from api.errors import RequestValidationError
+from api.http import Request, Response
+from api.parsing import from_json, from_query, idempotency_key, path_id
+from application.ports import Caller, Executed
+from application.queries import HistoryPage
+from application.service import Service
+from domain.kernel import Operation
+from domain.shared.listing import Page
+
+
+class OperationEndpoint:
+    """One operation over HTTP."""
+
+    def __init__(self, operation: Operation, service: Service) -> None:
+        self.operation = operation
+        self._service = service
+
+    async def __call__(self, request: Request, caller: Caller) -> Response:
+        operation = self.operation
+        target_id = path_id(operation.target, request.path[operation.target]) if operation.target else None
+        if operation.kind == "query":
+            fields = {name: request.path[name] for name in operation.path_fields}
+            query: Any = from_query(operation.input, request.query, fields)
+            return Response(200, answer_json(await self._service.queries.ask(query, caller, target_id=target_id)))
+        if request.query:
+            raise RequestValidationError.at("query", msg="Commands take no query parameters", type="extra_forbidden")
+        command: Any = from_json(operation.input, await self._body(request))
+        key = idempotency_key(request.header(b"idempotency-key"))
+        executed = await self._service.commands.execute(command, caller, target_id=target_id, key=key)
+        return executed_response(executed)
+
+    async def _body(self, request: Request) -> bytes:
+        """The request body, with the fields that the path names put in."""
+        body = await request.body()
+        if not self.operation.path_fields:
+            return body
+        try:
+            members = orjson.loads(body or b"{}")
+        except orjson.JSONDecodeError as error:
+            raise RequestValidationError.at("body", msg=f"Invalid JSON: {error.msg}", type="json_invalid") from None
+        if not isinstance(members, dict):
+            raise RequestValidationError.at("body", msg="Input should be an object", type="model_type")
+        for name in self.operation.path_fields:
+            if name in members:
+                raise RequestValidationError.at("body", name, msg="This field is given by the path", type="extra_forbidden")
+            members[name] = request.path[name]
+        return orjson.dumps(members)
+
+
+def executed_response(executed: Executed) -> Response:
+    headers = [(b"x-baton-position", str(executed.position).encode())]
+    if executed.replayed:
+        headers.append((b"idempotency-replayed", b"true"))
+    body = b"" if executed.body is None else orjson.dumps(executed.body)
+    return Response(executed.status, body, headers)
+
+
+def answer_json(answer: Any) -> bytes:
+    """A query's answer as JSON text."""
+    match answer:
+        case BaseModel():
+            return answer.model_dump_json().encode()
+        case Page(items, next_cursor):
+            return b'{"items":[%b],"next_cursor":%b}' % (items_json(items), orjson.dumps(next_cursor))
+        case HistoryPage(id_name, id, items, next_cursor):
+            return orjson.dumps({id_name: str(id), "items": items, "next_cursor": next_cursor})
+        case _:
+            return orjson.dumps(answer)
+
+
+def items_json(items: Sequence[Any]) -> bytes:
+    return b",".join(
+        item.model_dump_json().encode() if isinstance(item, BaseModel) else orjson.dumps(item) for item in items
+    )

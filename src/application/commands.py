@@ -1,0 +1,173 @@
+"""The authorized command path: the only way anything is ever appended.
+
+authorize, claim the idempotency key, load and fold, gather, decide, and write everything in one transaction.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from uuid import UUID
+
+from application.ports import (
+    Authorizer,
+    Batch,
+    Caller,
+    Clock,
+    Executed,
+    IdGenerator,
+    KeyClaim,
+    Port,
+    Session,
+    Store,
+    StreamAppend,
+)
+from application.unit import Unit
+from domain.kernel import Call, Command, Event, Operation, Outcome
+from domain.shared.canonical import content_hash
+from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
+from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Put, Release
+from domain.trust.authorization import AuthzResult
+
+
+class Commands:
+    """Executes commands for callers on every surface, workflows, agents and monitors alike."""
+
+    def __init__(
+        self,
+        store: Store,
+        authorizer: Authorizer,
+        clock: Clock,
+        new_id: IdGenerator,
+        ports: Mapping[str, Port],
+        lock_stale_after: timedelta = timedelta(seconds=60),
+    ) -> None:
+        self._store = store
+        self._authorizer = authorizer
+        self._clock = clock
+        self._new_id = new_id
+        self._ports = ports
+        self._lock_stale_after = lock_stale_after
+
+    async def execute(
+        self, command: Command, caller: Caller, *, target_id: UUID | None = None, key: str | None = None
+    ) -> Executed:
+        """Carry out one command, or refuse it and change nothing."""
+        operation = command.operation
+        refuse_denied(operation, await self._authorizer.authorize(caller, operation.command_name))
+        claim = self._claim(operation, command, caller, target_id, key) if key is not None else None
+        if claim is not None:
+            now = self._clock()
+            stored = await self._store.claim_key(claim, now, now - self._lock_stale_after)
+            if stored is not None:
+                return stored
+        try:
+            return await self._until_won(operation, command, caller, target_id, claim)
+        except Refusal:
+            if claim is not None:
+                await self._store.release_key(claim)
+            raise
+
+    async def _until_won(
+        self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, claim: KeyClaim | None
+    ) -> Executed:
+        for remaining in reversed(range(operation.attempts)):
+            try:
+                async with self._store.session(operation.lock) as session:
+                    return await self._attempt(session, operation, command, caller, target_id, claim)
+            except ConcurrencyError:
+                if not remaining:
+                    raise
+        raise AssertionError("a command has at least one attempt")
+
+    async def _attempt(
+        self,
+        session: Session,
+        operation: Operation,
+        command: Command,
+        caller: Caller,
+        target_id: UUID | None,
+        claim: KeyClaim | None,
+    ) -> Executed:
+        unit = Unit(session, caller, self._authorizer, self._ports)
+        call = Call(
+            principal_id=caller.principal_id,
+            surface_id=caller.surface_id,
+            conduit_id=caller.conduit_id,
+            correlation_id=caller.correlation_id,
+            causation_id=caller.causation_id,
+            now=self._clock(),
+            new_id=self._new_id(),
+        )
+        state = None
+        if operation.target is not None and operation.aggregate is not None and target_id is not None:
+            state = await unit.target(operation.aggregate, target_id)
+        outcome = await unit.fulfil(operation.decision(command, state, call))
+        stream_id = call.new_id if target_id is None else target_id
+        batch = self._batch(operation, outcome, stream_id, unit, call)
+        body = next((effect.body for effect in outcome if isinstance(effect, Answer)), None)
+        if body is None and operation.creates and operation.aggregate is not None:
+            body = {operation.aggregate.id_name: str(stream_id)}
+        executed = Executed(operation.status, body, unit.position)
+        if claim is not None:
+            batch.outcome = (claim, executed)
+        if batch.empty and claim is None:
+            return executed
+        try:
+            position = await session.append(batch)
+        except ConcurrencyError:
+            if operation.creates and operation.aggregate is not None:
+                raise operation.aggregate.AlreadyExists(
+                    f"The {operation.aggregate.label} {stream_id} exists already."
+                ) from None
+            raise
+        return Executed(operation.status, body, position or unit.position)
+
+    def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
+        request = [operation.command_name, target_id, command.model_dump(mode="json", exclude_unset=True)]
+        return KeyClaim(caller.principal_id, key, caller.surface_id, operation.command_name, content_hash(request))
+
+    def _batch(self, operation: Operation, outcome: Outcome, stream_id: UUID, unit: Unit, call: Call) -> Batch:
+        batch = Batch(call, operation.command_name)
+        own = [effect for effect in outcome if isinstance(effect, Event)]
+        if own:
+            batch.appends.append(self._append(own, stream_id, unit, call))
+        for effect in outcome:
+            match effect:
+                case Claim():
+                    batch.claims.append((effect, stream_id))
+                case Release():
+                    batch.releases.append(effect)
+                case Enlist():
+                    batch.enlistments.append((effect, stream_id))
+                case Delist():
+                    batch.delistments.append((effect, stream_id))
+                case Also(_, other, events):
+                    batch.appends.append(self._append(list(events), other, unit, call))
+                case Put():
+                    batch.puts.append(effect)
+                case Drop():
+                    batch.drops.append(effect)
+                case Event() | Answer():
+                    pass
+        return batch
+
+    def _append(self, events: list[Event], id: UUID, unit: Unit, call: Call) -> StreamAppend:
+        name = events[0].aggregate.name
+        stamped = [(self._new_id(), event.stamped(id, call.now)) for event in events]
+        return StreamAppend(name, id, unit.version(name, id), stamped)
+
+
+DENIALS: dict[str, str] = {
+    "principal_deactivated": "Your actor is deactivated; ask an administrator to reactivate it.",
+    "agent_not_versioned": "This agent is not in service; version or resume it first.",
+    "no_applicable_policy": "No policy is defined for this surface; ask an administrator to define one.",
+    "principal_not_permitted": "No policy on this surface lists you; ask an administrator for a grant.",
+    "command_not_permitted": "Your policies do not permit this operation here; ask an administrator for it.",
+}
+
+
+def refuse_denied(operation: Operation, verdict: AuthzResult) -> None:
+    """Refuse a call that the authorization seam denied; which policies exist stays unsaid."""
+    if not verdict.allowed:
+        reason = verdict.reason or "denied"
+        advice = DENIALS.get(reason, "Ask an administrator for it.")
+        raise UnauthorizedError(f"{operation.command_name} was refused. {advice}", reason=reason)

@@ -1,0 +1,213 @@
+"""The ports of every side effect, and the plain data that crosses them."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event
+from domain.shared.listing import ListQuery, Page, Summary, Where
+from domain.shared.refusals import Unavailable
+from domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Record, Release
+from domain.trust.authorization import AuthzResult
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who is calling, through which surface, as part of which work: the envelope of every command and query."""
+
+    principal_id: UUID
+    surface_id: UUID
+    correlation_id: UUID
+    causation_id: UUID | None = None
+    conduit_id: UUID = SYSTEM_CONDUIT
+    expires_at: datetime | None = None
+
+    @classmethod
+    def system(cls, correlation_id: UUID) -> "Caller":
+        """The service itself; only in-process code can form this caller."""
+        return cls(principal_id=NIL, surface_id=NIL, correlation_id=correlation_id)
+
+
+class StoreUnavailableError(Unavailable):
+    """The database cannot be reached; nothing was changed, repeat the request."""
+
+
+class Clock(Protocol):
+    def __call__(self) -> datetime: ...
+
+
+class IdGenerator(Protocol):
+    def __call__(self) -> UUID: ...
+
+
+class StreamRow(NamedTuple):
+    """A stored event as folding needs it."""
+
+    stream_id: UUID
+    version: int
+    position: int
+    event_type: str
+    payload: str
+    occurred_at: datetime
+
+
+class EventRow(NamedTuple):
+    """A stored event with its whole envelope, as histories and feeds show it."""
+
+    position: int
+    transaction_id: int
+    event_id: UUID
+    stream_type: str
+    stream_id: UUID
+    version: int
+    event_type: str
+    schema_version: int
+    payload: str
+    principal_id: UUID
+    command_name: str
+    correlation_id: UUID
+    causation_id: UUID | None
+    occurred_at: datetime
+    recorded_at: datetime
+
+
+class Bookmark(NamedTuple):
+    """A place in the log; places are compared as pairs, because positions may become visible out of order."""
+
+    transaction_id: int
+    position: int
+
+
+@dataclass(frozen=True)
+class StreamAppend:
+    """Events to follow on a stream whose last known version is `after`."""
+
+    stream_type: str
+    stream_id: UUID
+    after: int
+    events: Sequence[tuple[UUID, Event]]
+
+
+@dataclass(frozen=True)
+class KeyClaim:
+    """One use of an idempotency key: whose, through what, for which exact request."""
+
+    principal_id: UUID
+    key: str
+    surface_id: UUID
+    command_name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A command's answer."""
+
+    status: int
+    body: Mapping[str, Any] | None
+    position: int
+    replayed: bool = False
+
+
+@dataclass
+class Batch:
+    """Everything one command writes; all of it or nothing."""
+
+    call: Call
+    command_name: str
+    appends: list[StreamAppend] = field(default_factory=list)
+    claims: list[tuple[Claim, UUID]] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
+    enlistments: list[tuple[Enlist, UUID]] = field(default_factory=list)
+    delistments: list[tuple[Delist, UUID]] = field(default_factory=list)
+    puts: list[Put] = field(default_factory=list)
+    drops: list[Drop] = field(default_factory=list)
+    outcome: tuple[KeyClaim, Executed] | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing but an idempotency outcome would be written."""
+        return not (
+            self.appends or self.claims or self.releases or self.enlistments or self.delistments or self.puts or self.drops
+        )
+
+
+class Session(Protocol):
+    """One command's or query's view of the store; under a named lock it is one transaction from lock to append."""
+
+    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StreamRow]:
+        """The events of these streams, each stream in version order."""
+        ...
+
+    async def load_past(
+        self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
+    ) -> Sequence[StreamRow]:
+        """The events of a stream up to a version, or up to the highest version that had occurred by a time."""
+        ...
+
+    async def history(self, stream_type: str, id: UUID, after_version: int, limit: int) -> Sequence[EventRow]: ...
+    async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]: ...
+    async def members(self, kind: str, key: str) -> tuple[UUID, ...]: ...
+    async def records(self, record: type[Record], where: Mapping[str, Any]) -> tuple[Record, ...]: ...
+    async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]: ...
+
+    async def append(self, batch: Batch) -> int | None:
+        """Write a batch and answer its highest position; a lost race raises ConcurrencyError or the claim's rival."""
+        ...
+
+
+class Store(Protocol):
+    """The event store and the rows written with it."""
+
+    def session(self, lock: str | None = None) -> AbstractAsyncContextManager[Session]: ...
+
+    async def claim_key(self, claim: KeyClaim, now: datetime, stale_before: datetime) -> Executed | None:
+        """Claim an idempotency key, or answer its stored outcome; raises the two idempotency refusals."""
+        ...
+
+    async def release_key(self, claim: KeyClaim) -> None: ...
+
+    async def newer(
+        self, stream_type: str, known: Mapping[UUID, int], look_up: tuple[str, str] | None = None
+    ) -> Sequence[StreamRow]:
+        """The events behind these known versions, and all events of further streams enlisted under a look-up key."""
+        ...
+
+    async def follow(self, after: Bookmark, limit: int) -> Sequence[EventRow]:
+        """Committed events behind a bookmark in commit-safe order; one still in flight is never skipped."""
+        ...
+
+    async def locate(self, position: int) -> Bookmark | None:
+        """The bookmark of a position, if it is visible."""
+        ...
+
+    async def passed(self, follower: str, position: int) -> bool:
+        """Whether a follower's bookmark has passed a position."""
+        ...
+
+
+class Authorizer(Protocol):
+    """The authorization seam."""
+
+    async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
+        """Judge one call and record the verdict."""
+        ...
+
+    async def permitted(self, caller: Caller) -> frozenset[str]:
+        """Every command the caller may call on its surface; records nothing."""
+        ...
+
+
+class Port(Protocol):
+    """Something outside the store that a decision may ask, with plain arguments."""
+
+    async def __call__(self, caller: Caller, **arguments: Any) -> Any: ...
+
+
+class VerdictLog(Protocol):
+    """Where verdicts are recorded, best effort: a failure is logged and never changes a decision."""
+
+    def record(self, caller: Caller, surface_id: UUID, command_name: str, result: AuthzResult) -> None: ...

@@ -1,0 +1,148 @@
+"""What every deployment starts with: looked after at every boot, each written once, never written again.
+
+Seeds go through the same decisions and the same store as everything else, as the service itself.
+"""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from application.ports import Batch, Clock, IdGenerator, Store, StreamAppend
+from domain.access.actor import ActorKind, ActorProfile, ActorRegistered
+from domain.equipment.catalog import SEEDED_ROLES
+from domain.equipment.role import ROLE_NAME, Role
+from domain.federation.facility import Facility, FacilityKind, RegisterFacility
+from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, Outcome, State
+from domain.shared.canonical import derived_uuid7
+from domain.shared.identifiers import FACILITY_CODE
+from domain.shared.refusals import Conflict
+from domain.shared.text import name_key
+from domain.shared.writes import Claim, Enlist, Put
+from domain.trust.conduit import Conduit, ConduitDefined, opened_logbook
+from domain.trust.policy import LISTENERS, Policy, PolicyDefined, look_up_key
+from domain.trust.surface import (
+    SYSTEM_HTTP,
+    SYSTEM_MCP_STDIO,
+    SYSTEM_MCP_STREAMABLE_HTTP,
+    Surface,
+    SurfaceDefined,
+    SurfaceKind,
+)
+from domain.trust.zone import Zone, ZoneDefined
+
+COMMAND_NAME = "SystemBootstrap"
+SYSTEM_ZONE = UUID(int=0x30)
+SYSTEM_SURFACES = {
+    SYSTEM_HTTP: SurfaceDefined(name="System HTTP", kind=SurfaceKind.HTTP),
+    SYSTEM_MCP_STDIO: SurfaceDefined(name="System MCP stdio", kind=SurfaceKind.MCP_STDIO),
+    SYSTEM_MCP_STREAMABLE_HTTP: SurfaceDefined(name="System MCP streamable HTTP", kind=SurfaceKind.MCP_STREAMABLE_HTTP),
+}
+BOOTSTRAP_COMMANDS = frozenset({"DefinePolicy", "RegisterActor", "RevokePolicyGrant"})
+MONITORS = {
+    "SupplyMonitor": frozenset({"ObserveSupplyStatus", "RegisterSupply", "GetSupply", "ListSupplies"}),
+    "EnclosureMonitor": frozenset({"ObserveEnclosureStatus", "RegisterEnclosure", "GetEnclosure", "ListEnclosures"}),
+}
+MONITOR_EPOCH = 1_760_000_000_000
+"""The millisecond time in the derived ids of the monitors' actors: any constant, kept for ever."""
+
+
+class Seeds:
+    """Writes what is missing, in the order own facility, actors, policies."""
+
+    def __init__(self, store: Store, clock: Clock, new_id: IdGenerator) -> None:
+        self._store = store
+        self._clock = clock
+        self._new_id = new_id
+
+    async def plant(self, *, facility_code: str, bootstrap_principal_id: UUID | None) -> None:
+        """Look after every seed."""
+        for surface_id, defined in SYSTEM_SURFACES.items():
+            await self._begin(Surface, surface_id, [defined])
+        await self._begin(Zone, SYSTEM_ZONE, [ZoneDefined(name="System zone")])
+        conduit = ConduitDefined(name="System conduit", source_zone_id=SYSTEM_ZONE, target_zone_id=SYSTEM_ZONE)
+        await self._begin(Conduit, SYSTEM_CONDUIT, [conduit, opened_logbook(self._new_id())])
+        await self._facility(facility_code)
+        await self._roles()
+        for name in MONITORS:
+            await self._actor(monitor_id(name), ActorKind.SERVICE_ACCOUNT, name)
+        if bootstrap_principal_id is not None:
+            await self._actor(bootstrap_principal_id, ActorKind.HUMAN, "Bootstrap administrator")
+            await self._policy("Bootstrap administration", bootstrap_principal_id, SYSTEM_HTTP, BOOTSTRAP_COMMANDS)
+        for name, commands in MONITORS.items():
+            await self._policy(f"{name}, in process", monitor_id(name), NIL, commands)
+
+    async def _facility(self, code: str) -> None:
+        async with self._store.session() as session:
+            if await session.holders(FACILITY_CODE, [code]):
+                return
+        own = RegisterFacility(code=code, display_name=code, kind=FacilityKind.SITE, parent_id=None)
+        await self._decided(Facility, lambda call: own.decide(call, None))
+
+    async def _roles(self) -> None:
+        async with self._store.session() as session:
+            present = await session.holders(ROLE_NAME, [name_key(role.name) for role in SEEDED_ROLES])
+        for role in SEEDED_ROLES:
+            if name_key(role.name) not in present:
+                await self._decided(Role, role.decide)
+
+    async def _decided(self, state: type[State], decide: Callable[[Call], Outcome]) -> None:
+        """Begin a stream as its own decision says."""
+        call = self._call(self._new_id())
+        outcome = decide(call)
+        events = [effect for effect in outcome if isinstance(effect, Event)]
+        await self._begin(
+            state, call.new_id, events, [effect for effect in outcome if isinstance(effect, Claim | Enlist | Put)]
+        )
+
+    async def _actor(self, id: UUID, kind: ActorKind, name: str) -> None:
+        now = self._clock()
+        profile = ActorProfile(id, name, None, None, None, None, None, created_at=now, updated_at=now)
+        await self._begin(ActorRegistered.aggregate.state, id, [ActorRegistered(kind=kind)], [Put(profile)])
+
+    async def _policy(self, name: str, principal_id: UUID, surface_id: UUID, commands: frozenset[str]) -> None:
+        """A policy whose id derives from its principal, so that it is written once and never comes back."""
+        async with self._store.session() as session:
+            registered = (await session.load(ActorRegistered.aggregate.name, [principal_id]))[0]
+        id = derived_uuid7(int(registered.occurred_at.timestamp() * 1000), "policy", str(principal_id))
+        defined = PolicyDefined(
+            name=name,
+            conduit_id=SYSTEM_CONDUIT,
+            surface_id=surface_id,
+            permitted_principal_ids=frozenset({principal_id}),
+            permitted_commands=commands,
+        )
+        await self._begin(Policy, id, [defined], [Enlist(LISTENERS, look_up_key(SYSTEM_CONDUIT, surface_id))])
+
+    async def _begin(
+        self, state: type, id: UUID, events: Sequence[Event], writes: Sequence[Claim | Enlist | Put] = ()
+    ) -> None:
+        """Begin a stream unless it exists; a rival process that is faster wins."""
+        async with self._store.session() as session:
+            if await session.load(state.__name__, [id]):
+                return
+            try:
+                await session.append(self._batch(state, id, events, writes))
+            except Conflict:
+                return
+
+    def _call(self, id: UUID) -> Call:
+        return Call(principal_id=NIL, surface_id=NIL, now=self._clock(), new_id=id, correlation_id=self._new_id())
+
+    def _batch(self, state: type, id: UUID, events: Sequence[Event], writes: Sequence[Claim | Enlist | Put]) -> Batch:
+        call = self._call(id)
+        batch = Batch(call, COMMAND_NAME)
+        stamped = [(self._new_id(), event.stamped(id, call.now)) for event in events]
+        batch.appends.append(StreamAppend(state.__name__, id, 0, stamped))
+        for write in writes:
+            match write:
+                case Claim():
+                    batch.claims.append((write, id))
+                case Enlist():
+                    batch.enlistments.append((write, id))
+                case Put():
+                    batch.puts.append(write)
+        return batch
+
+
+def monitor_id(name: str) -> UUID:
+    """The actor id of a seeded monitor, the same in every deployment."""
+    return derived_uuid7(MONITOR_EPOCH, "monitor", name)

@@ -1,0 +1,288 @@
+"""What a deployment may set, and the combinations no process starts with.
+
+Every setting is an environment variable of the same name in capitals. `boot_objections` lists what is wrong with them
+and how to mend it; a process with objections refuses to start.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from domain.access.actor import ActorKind
+from domain.kernel import NIL
+
+PRODUCTION_TIER = frozenset({"prod", "production", "staging"})
+SIGNATURE_ALGORITHMS = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "ES256K", "EdDSA"),
+)
+"""Algorithms whose verifying key may be public; `none` and the symmetric ones are not among them."""
+HIDDEN = "***"
+
+
+class AuthorizationMode(StrEnum):
+    PERMISSIVE = "permissive"
+    POLICY = "policy"
+
+
+class McpToolset(StrEnum):
+    ALL = "all"
+    ESSENTIAL = "essential"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
+TokenText = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class ProviderBinding(BaseModel):
+    """A token subject that configuration binds to an actor."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    subject: TokenText = Field(repr=False)
+    actor_id: UUID
+    kind: ActorKind | None = None
+
+
+class IdentityProvider(BaseModel):
+    """One issuer whose tokens are accepted, and how they are checked: by its key set or by asking it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    issuer: TokenText
+    jwks_url: str | None = None
+    introspection_url: str | None = None
+    introspection_client_id: str | None = None
+    introspection_client_secret: SecretStr | None = None
+    audiences: dict[UUID, Annotated[str, Field(min_length=1)]] = {}
+    allowed_algorithms: tuple[str, ...] = ("RS256", "ES256")
+    require_access_token_type: bool = True
+    principal_kind: ActorKind = ActorKind.HUMAN
+    introspection_cache_ttl_seconds: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 30
+    allow_insecure_jwks_url: bool = False
+    allow_insecure_introspection_url: bool = False
+    subject_bindings: tuple[ProviderBinding, ...] = ()
+
+
+def _base_url(url: str) -> str:
+    if not _reaches(url, ("http", "https")):
+        raise ValueError("give an absolute http or https URL")
+    return url.rstrip("/")
+
+
+class Settings(BaseSettings):
+    """The settings of every process of the service."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="ignore",
+        env_ignore_empty=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
+
+    app_env: Annotated[str, AfterValidator(lambda tier: tier.strip().lower())] = "development"
+    """The tier: `prod`, `production` and `staging` are the production tier, `test` relaxes what tests need."""
+    database_url: str | None = Field(default=None, repr=False)
+    """PostgreSQL to use; unset, `baton up` starts its own."""
+    temporal_address: str | None = None
+    """host:port of the Temporal server to use; unset, `baton up` starts its own."""
+    temporal_namespace: str = "default"
+    """The namespace of the service's workflows."""
+    require_authenticated_principal: bool = False
+    """Refuse requests without a verified principal."""
+    authorization_mode: AuthorizationMode = AuthorizationMode.PERMISSIVE
+    """`policy` enforces the defined policies; `permissive` allows everything, for development and tests."""
+    allow_permissive_authz: bool = False
+    """Accept `permissive` in the production tier."""
+    identity_providers: tuple[IdentityProvider, ...] = ()
+    """The issuers whose tokens are accepted, as a JSON list."""
+    bootstrap_principal_id: UUID | None = None
+    """The administrator who gets a policy of their own for defining the first real ones."""
+    mcp_stdio_principal_id: UUID | None = None
+    """The principal of MCP over stdio, which carries no token."""
+    mcp_toolset: McpToolset = McpToolset.ALL
+    """`essential` limits the MCP tool list to the task-level tools."""
+    public_base_url: Annotated[str, AfterValidator(_base_url)] | None = None
+    """The URL clients reach the service under; unset, it is taken from the request."""
+    self_facility_code: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")] = "facility"
+    """The code of the facility this deployment serves."""
+    facility_publisher: Annotated[str, Field(min_length=1)] | None = None
+    """The publisher named on minted identifiers; unset, the own facility's display name."""
+    landing_page_template: Annotated[str, Field(pattern=r"\{asset_id\}")] | None = None
+    """Where a minted identifier leads, with `{asset_id}`; unset, the console's page of the asset."""
+    max_request_body_size_bytes: Annotated[int, Field(ge=1)] = 8 * 1024 * 1024
+    """Larger request bodies are refused before anything else is looked at."""
+    idempotency_lock_stale_seconds: Annotated[int, Field(ge=1)] = 60
+    """After this long an unfinished request's idempotency key may be claimed again."""
+    idempotency_ttl_hours: Annotated[int, Field(ge=0)] = 24
+    """How long finished requests can be replayed; 0 keeps them for ever."""
+    database_pool_size: Annotated[int, Field(ge=1)] = 16
+    """Database connections of one process."""
+    log_level: Annotated[LogLevel, BeforeValidator(lambda level: str(level).strip().upper())] = LogLevel.INFO
+    """The least severe log lines written."""
+
+    @property
+    def production(self) -> bool:
+        """Whether this is a production tier."""
+        return self.app_env in PRODUCTION_TIER
+
+    @property
+    def enforced(self) -> bool:
+        """Whether authorization asks the policies."""
+        return self.authorization_mode is AuthorizationMode.POLICY
+
+
+def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
+    """Why a process with these settings must not start; `stdio` asks for the process that serves MCP over stdio."""
+    return [
+        *_guards(settings),
+        *provider_objections(settings.identity_providers),
+        *(_stdio_guards(settings) if stdio else ()),
+    ]
+
+
+def bootstrap_awaits_binding(settings: Settings) -> bool:
+    """Whether the bootstrap principal must be named by a stored binding, because configuration names it nowhere."""
+    configured = {binding.actor_id for provider in settings.identity_providers for binding in provider.subject_bindings}
+    bootstrap = settings.bootstrap_principal_id
+    return settings.production and settings.enforced and bootstrap is not None and bootstrap not in configured
+
+
+def bootstrap_objections(settings: Settings, stored: Iterable[UUID]) -> list[str]:
+    """The guard that needs the database: nobody can log in as a bootstrap principal that no binding names."""
+    if not bootstrap_awaits_binding(settings) or settings.bootstrap_principal_id in set(stored):
+        return []
+    return [
+        "BOOTSTRAP_PRINCIPAL_ID is bound to no token subject, so nobody could act as it; add a subject binding for it to "
+        "IDENTITY_PROVIDERS, or unset it."
+    ]
+
+
+def provider_objections(providers: Sequence[IdentityProvider]) -> list[str]:
+    """Why these identity providers cannot be used, each alone and all together."""
+    found = [
+        f"Identity provider {number} ({provider.issuer}) {fault}"
+        for number, provider in enumerate(providers, start=1)
+        for fault in _provider_faults(provider)
+    ]
+    issuers = Counter(provider.issuer for provider in providers)
+    found += [
+        f"IDENTITY_PROVIDERS lists the issuer {issuer} {count} times; merge the entries into one."
+        for issuer, count in issuers.items()
+        if count > 1
+    ]
+    pairs = Counter((provider.issuer, binding.subject) for provider in providers for binding in provider.subject_bindings)
+    found += [
+        f"IDENTITY_PROVIDERS binds a subject of {issuer} more than once; keep one binding for each subject."
+        for issuer in dict.fromkeys(issuer for (issuer, _), count in pairs.items() if count > 1)
+    ]
+    if sum(provider.introspection_url is not None for provider in providers) > 1:
+        found.append(
+            "More than one identity provider has an introspection_url, so a token that names no issuer could belong to "
+            "either; keep one and use jwks_url for the others."
+        )
+    return found
+
+
+def shown_settings(settings: Settings) -> dict[str, Any]:
+    """Every setting under its variable's name, as plain data with secrets, passwords and token subjects hidden."""
+    shown = settings.model_dump(mode="json")
+    if settings.database_url is not None:
+        shown["database_url"] = _without_password(settings.database_url)
+    for provider in shown["identity_providers"]:
+        for name in ("jwks_url", "introspection_url"):
+            provider[name] = provider[name] and _without_password(provider[name])
+        provider["introspection_client_secret"] = provider["introspection_client_secret"] and HIDDEN
+        for binding in provider["subject_bindings"]:
+            binding["subject"] = HIDDEN
+    return {name.upper(): value for name, value in shown.items()}
+
+
+def _guards(settings: Settings) -> Iterator[str]:
+    tier = f"APP_ENV={settings.app_env}"
+    if settings.production and not settings.require_authenticated_principal:
+        yield f"{tier} answers authenticated callers only; set REQUIRE_AUTHENTICATED_PRINCIPAL=true."
+    if settings.require_authenticated_principal and not settings.identity_providers:
+        yield (
+            "REQUIRE_AUTHENTICATED_PRINCIPAL=true without an identity provider would lock everyone out; configure "
+            "IDENTITY_PROVIDERS."
+        )
+    if settings.enforced and settings.app_env != "test" and not settings.require_authenticated_principal:
+        yield (
+            "AUTHORIZATION_MODE=policy judges principals that anybody could claim to be; set "
+            "REQUIRE_AUTHENTICATED_PRINCIPAL=true."
+        )
+    if settings.production and not settings.enforced and not settings.allow_permissive_authz:
+        yield (
+            f"{tier} with AUTHORIZATION_MODE=permissive lets every caller do everything; set AUTHORIZATION_MODE=policy, or "
+            "ALLOW_PERMISSIVE_AUTHZ=true if that is meant."
+        )
+    if settings.production:
+        for number, provider in enumerate(settings.identity_providers, start=1):
+            for flag in ("allow_insecure_jwks_url", "allow_insecure_introspection_url"):
+                if getattr(provider, flag):
+                    yield (
+                        f"Identity provider {number} ({provider.issuer}) sets {flag}, which {tier} does not accept; remove "
+                        "it and use https."
+                    )
+    for name in ("bootstrap_principal_id", "mcp_stdio_principal_id"):
+        if getattr(settings, name) == NIL:
+            yield f"{name.upper()} is the nil UUID, which stands for the service itself; give the id of an actor."
+
+
+def _stdio_guards(settings: Settings) -> Iterator[str]:
+    if settings.production:
+        yield f"MCP over stdio carries no token and is not served under APP_ENV={settings.app_env}; use /mcp over HTTP."
+    if settings.enforced and settings.mcp_stdio_principal_id is None:
+        yield "AUTHORIZATION_MODE=policy needs to know whom MCP over stdio acts for; set MCP_STDIO_PRINCIPAL_ID to an actor."
+
+
+def _provider_faults(provider: IdentityProvider) -> Iterator[str]:
+    if provider.jwks_url is None and provider.introspection_url is None:
+        yield "has neither jwks_url nor introspection_url, so its tokens cannot be checked; give one of them."
+    secret = provider.introspection_client_secret
+    if provider.introspection_url is not None and not (
+        provider.introspection_client_id and secret and secret.get_secret_value()
+    ):
+        yield "has an introspection_url without credentials; give introspection_client_id and introspection_client_secret."
+    if not provider.audiences:
+        yield "has no audiences, so all its tokens would be refused; give one for each surface its tokens are meant for."
+    if unusable := [name for name in provider.allowed_algorithms if name not in SIGNATURE_ALGORITHMS]:
+        yield f"allows {', '.join(unusable)}; only public-key algorithms are accepted: {', '.join(SIGNATURE_ALGORITHMS)}."
+    if not provider.allowed_algorithms:
+        yield "has an empty list of allowed_algorithms; name at least one, or leave the list out for RS256 and ES256."
+    for name, insecure in (
+        ("jwks_url", provider.allow_insecure_jwks_url),
+        ("introspection_url", provider.allow_insecure_introspection_url),
+    ):
+        url = getattr(provider, name)
+        if url is not None and not _reaches(url, ("http", "https") if insecure else ("https",)):
+            yield f"has a {name} that is no https URL; use https (in development, allow_insecure_{name} admits http)."
+    if any(binding.actor_id == NIL for binding in provider.subject_bindings):
+        yield "binds a subject to the nil UUID, which stands for the service itself; give the id of an actor."
+
+
+def _reaches(url: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0 and not re.search(r"\s", url)
+    except ValueError:
+        return False
+
+
+def _without_password(url: str) -> str:
+    """The URL or connection text without what stands before its host and without password parameters."""
+    hostward = re.sub(r"//.*@", f"//{HIDDEN}@", url, flags=re.DOTALL)
+    return re.sub(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|[^&\s]*)", rf"\g<1>{HIDDEN}", hostward, flags=re.IGNORECASE)

@@ -1,0 +1,310 @@
+"""A server as a child process: what keeps it from outliving us and from sharing its directory with another.
+
+Two locks guard a directory. `owner.lock` is held by the process that started the server; `server.lock` is inherited by
+the server and everything it forks. The kernel drops a lock with its last holder, however that died, so no stale file can
+mislead the next start: an owner means hands off, a server without an owner is an orphan and is stopped first.
+"""
+
+import ctypes
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
+from errno import EADDRINUSE
+from pathlib import Path
+from typing import NamedTuple
+
+PAUSE = 0.02
+"""Seconds between two looks at a condition."""
+PR_SET_PDEATHSIG = 1
+TAIL_BYTES = 3000
+PROGRAMS = ("postgres", "initdb", "temporal")
+
+Escalation = Sequence[tuple[signal.Signals, float]]
+"""Signals that stop a server, from polite to final, each with the seconds it may take."""
+
+
+class StartError(Exception):
+    """A server could not be started: one sentence on why and what to do, and the end of its log if it wrote one."""
+
+    def __init__(self, sentence: str, *, log: Path | None = None) -> None:
+        self.sentence = sentence
+        tail = _tail(log) if log else ""
+        super().__init__(f"{sentence}\n{tail}" if tail else sentence)
+
+
+class Account(NamedTuple):
+    """The system user a child runs as."""
+
+    uid: int
+    gid: int
+
+
+class Premises:
+    """A directory that belongs to one server and one owner at a time."""
+
+    def __init__(self, directory: Path, server: str) -> None:
+        self.directory = directory
+        self.server = server
+        self._owner_lock: int | None = None
+
+    def take(self, stopping: Escalation) -> None:
+        """Become the owner, or say who is; a server left behind by a dead owner is stopped."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = _opened(self.directory / "owner.lock")
+        except OSError as error:
+            raise StartError(
+                f"{self.server} cannot keep its data in {self.directory} ({error.strerror}); choose another data directory."
+            ) from error
+        if not _locked(lock):
+            owner = _pid_in(lock)
+            os.close(lock)
+            raise StartError(
+                f"{self.directory} is in use by process {owner}, which is still running; "
+                f"stop it first or choose another data directory."
+            )
+        _write_pid(lock, os.getpid())
+        self._owner_lock = lock
+        try:
+            self._evict_orphan(stopping)
+        except BaseException:
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Let others have the directory."""
+        if self._owner_lock is not None:
+            os.close(self._owner_lock)
+            self._owner_lock = None
+
+    def server_lock(self) -> int:
+        """The lock a new server is to inherit; whoever asked closes it once the server has it."""
+        lock = _opened(self.directory / "server.lock")
+        if not _locked(lock):
+            server = _pid_in(lock)
+            os.close(lock)
+            raise StartError(f"{self.server} (process {server}) still runs in {self.directory}; stop it first.")
+        return lock
+
+    def _evict_orphan(self, stopping: Escalation) -> None:
+        lock = _opened(self.directory / "server.lock")
+        try:
+            for number, patience in stopping:
+                if _locked(lock):
+                    return
+                pid = _pid_in(lock)
+                if program_of(pid) in PROGRAMS:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                wait_until(lambda: _locked(lock), patience)
+            if not _locked(lock):
+                raise StartError(
+                    f"{self.server} (process {_pid_in(lock)}) was left running in {self.directory}; end it first."
+                )
+        finally:
+            os.close(lock)
+
+
+class Child:
+    """A running server: in its own session, so that Ctrl-C reaches us alone, and gone when we are gone.
+
+    The death signal is tied to the thread that forked. Each child is therefore forked by a thread of its own, which
+    then waits for it to end and so lives exactly as long.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        premises: Premises,
+        directory: Path,
+        log: Path,
+        death_signal: signal.Signals,
+        account: Account | None = None,
+        environment: Mapping[str, str] | None = None,
+        stdin: Path | None = None,
+    ) -> None:
+        self.ended = threading.Event()
+        born: Future[subprocess.Popen[bytes]] = Future()
+
+        def live() -> None:
+            try:
+                with ExitStack() as files:
+                    lock = premises.server_lock()
+                    files.callback(os.close, lock)
+                    output = files.enter_context(open(log, "ab", opener=_private))
+                    process = subprocess.Popen(
+                        command,
+                        stdin=files.enter_context(stdin.open("rb")) if stdin else subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                        cwd=directory,
+                        env={"PATH": os.defpath, "LC_ALL": "C", **(environment or {})},
+                        start_new_session=True,
+                        pass_fds=(lock,),
+                        user=account.uid if account else None,
+                        group=account.gid if account else None,
+                        extra_groups=() if account else None,
+                        preexec_fn=_tied_to(os.getpid(), lock, death_signal),
+                    )
+            except BaseException as error:
+                born.set_exception(error)
+                return
+            born.set_result(process)
+            process.wait()
+            self.ended.set()
+
+        threading.Thread(target=live, name=f"owner of {Path(command[0]).name}", daemon=True).start()
+        try:
+            self._process = born.result()
+        except (OSError, subprocess.SubprocessError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise StartError(f"{command[0]} could not be started in {directory} ({reason}).") from error
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.returncode if self.ended.is_set() else None
+
+    def stop(self, stopping: Escalation) -> None:
+        """Send one signal after the other until the process is gone."""
+        for number, patience in stopping:
+            if self.ended.is_set():
+                return
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+            self.ended.wait(patience)
+
+
+def _tied_to(parent: int, lock: int, death_signal: signal.Signals) -> Callable[[], None]:
+    """What the child does between fork and exec; it runs after the change of user, which would undo the death signal."""
+    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+    number = ctypes.c_ulong(death_signal)
+
+    def tie() -> None:
+        _write_pid(lock, os.getpid())
+        if prctl is not None:
+            prctl(PR_SET_PDEATHSIG, number)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return tie
+
+
+def available_ports(host: str, wanted: Mapping[str, int | None]) -> list[int]:
+    """The wanted port of each purpose, if it is free, or any free one where none is named."""
+    with ExitStack() as held:
+        ports = []
+        for purpose, port in wanted.items():
+            listener = held.enter_context(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind((host, port or 0))
+                listener.listen()
+            except (OSError, OverflowError) as error:
+                if isinstance(error, OSError) and error.errno == EADDRINUSE:
+                    raise StartError(
+                        f"Port {port} on {host} is in use, so {purpose} cannot listen there; "
+                        f"stop the program that uses it or choose another port."
+                    ) from error
+                raise StartError(f"{purpose} cannot listen on {host} port {port}: {error}.") from error
+            ports.append(int(listener.getsockname()[1]))
+        return ports
+
+
+def starting_again_if_a_port_is_lost(start: Callable[[], None]) -> None:
+    """Start; and choose ports anew if another program took a free one before the server could listen on it."""
+    for _ in range(2):
+        try:
+            return start()
+        except StartError as error:
+            if "address already in use" not in str(error).lower():
+                raise
+    return start()
+
+
+def wait_until(condition: Callable[[], bool], patience: float) -> bool:
+    """Whether the condition came true within so many seconds."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(PAUSE)
+    return True
+
+
+def program_of(pid: int) -> str | None:
+    """The name of the program that runs under this process id, if any."""
+    import psutil  # type: ignore[import-untyped]  # comes with the `embedded` extra
+
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else str(process.name())
+    except psutil.Error:
+        return None
+
+
+def rotated(log: Path) -> Path:
+    """The log file, empty; what it held is kept as the one before."""
+    if log.exists():
+        log.replace(log.with_name(f"{log.name}.1"))
+    return log
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only we can read, and see it safely to disk."""
+    with open(path, "w", opener=_private) as file:
+        file.write(text)
+    sync(path)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a directory, are on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _tail(log: Path) -> str:
+    with suppress(FileNotFoundError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+        return file.read().decode(errors="replace").strip()
+    return ""
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write_pid(lock: int, pid: int) -> None:
+    os.pwrite(lock, b"%-10d\n" % pid, 0)
+
+
+def _pid_in(lock: int) -> int:
+    written = os.pread(lock, 20, 0).strip()
+    return int(written) if written.isdigit() else 0

@@ -1,0 +1,400 @@
+"""An assembly: a reusable blueprint of a cluster of devices: slots, wires between them, and included child blueprints.
+
+Its content hash is built from names instead of ids, so equal blueprints of two facilities match.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, assert_never
+from uuid import UUID
+
+from pydantic import AfterValidator, Field
+
+from domain.equipment.family import Family
+from domain.equipment.role import Role
+from domain.equipment.values import Drawing, OptionalReason
+from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
+from domain.shared.canonical import canonical_json, content_hash
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, every
+from domain.shared.refusals import Invalid
+from domain.shared.schema import Schema, check_declaration
+from domain.shared.text import FreeText, Text, name_key
+
+
+class AssemblyStatus(StrEnum):
+    DEFINED = "Defined"
+    VERSIONED = "Versioned"
+    DEPRECATED = "Deprecated"
+
+
+LIVE = (AssemblyStatus.DEFINED, AssemblyStatus.VERSIONED)
+
+
+class Cardinality(StrEnum):
+    """How many assets a slot takes."""
+
+    EXACTLY_1 = "Exactly1"
+    ZERO_OR_ONE = "ZeroOrOne"
+    ONE_OR_MORE = "OneOrMore"
+    ZERO_OR_MORE = "ZeroOrMore"
+
+    def takes(self, count: int) -> bool:
+        """Whether this many assets fill the slot."""
+        match self:
+            case Cardinality.EXACTLY_1:
+                return count == 1
+            case Cardinality.ZERO_OR_ONE:
+                return count <= 1
+            case Cardinality.ONE_OR_MORE:
+                return count >= 1
+            case Cardinality.ZERO_OR_MORE:
+                return True
+            case _:
+                assert_never(self)
+
+
+SlotName = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(str.strip)]
+"""The name of a slot or port; blank ones are judged with the rest of the blueprint."""
+ContentHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class RequiredSlot(Value):
+    """A place for assets that belong to one of these families."""
+
+    slot_name: SlotName
+    required_family_ids: Annotated[IdSet, Field(max_length=100)]
+    cardinality: Cardinality
+
+
+class RequiredWire(Value):
+    """A connection between the ports of two slots."""
+
+    source_slot_name: SlotName
+    source_port_name: SlotName
+    target_slot_name: SlotName
+    target_port_name: SlotName
+
+
+class RequiredSubAssembly(Value):
+    """A child blueprint, pinned to the content it had when it was included."""
+
+    slot_name: SlotName
+    sub_assembly_id: UUID
+    content_hash: ContentHash
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assembly(State):
+    name: str
+    presented_role_ids: IdSet
+    required_slots: tuple[RequiredSlot, ...]
+    required_wires: tuple[RequiredWire, ...]
+    required_sub_assemblies: tuple[RequiredSubAssembly, ...]
+    parameter_overrides_schema: Schema | None
+    drawing: Drawing | None
+    version_tag: str | None
+    content_hash: str
+    status: AssemblyStatus = AssemblyStatus.DEFINED
+
+
+assembly = Aggregate(Assembly, "/assemblies")
+
+
+class BlueprintEvent(Event):
+    """The whole blueprint, as it stands from now on."""
+
+    name: str
+    presented_role_ids: IdSet
+    required_slots: tuple[RequiredSlot, ...]
+    required_wires: tuple[RequiredWire, ...]
+    required_sub_assemblies: tuple[RequiredSubAssembly, ...]
+    parameter_overrides_schema: Schema | None
+    drawing: Drawing | None
+    version_tag: str | None
+    content_hash: str
+
+
+class AssemblyDefined(BlueprintEvent, of=assembly):
+    pass
+
+
+class AssemblyVersioned(BlueprintEvent, of=assembly):
+    previous_content_hash: str
+
+
+class AssemblyDeprecated(Event, of=assembly):
+    reason: FreeText | None
+
+
+AssemblyEvent = AssemblyVersioned | AssemblyDeprecated
+
+
+@assembly.begin
+def begin(event: AssemblyDefined) -> Assembly:
+    return Assembly(id=event.stream_id, created_at=event.occurred_at, **dict(event))
+
+
+@assembly.evolve
+def evolve(assembly: Assembly, event: AssemblyEvent) -> Assembly:
+    match event:
+        case AssemblyVersioned():
+            blueprint = dict(event)
+            del blueprint["previous_content_hash"]
+            return changed(assembly, status=AssemblyStatus.VERSIONED, **blueprint)
+        case AssemblyDeprecated():
+            return changed(assembly, status=AssemblyStatus.DEPRECATED)
+        case _:
+            assert_never(event)
+
+
+class InvalidAssemblyError(Invalid):
+    """The blueprint contradicts itself: a blank name, a slot, wire or included assembly that cannot be as it is written."""
+
+
+class InvalidAssemblyParametersSchemaError(Invalid):
+    """The schema of the parameter overrides breaks a rule of declared schemas."""
+
+
+@dataclass(frozen=True)
+class References:
+    """What a blueprint refers to, by id."""
+
+    roles: dict[UUID, Role]
+    families: dict[UUID, Family]
+    children: dict[UUID, Assembly]
+
+
+class BlueprintCommand(Command):
+    """A command that carries a whole blueprint."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(str.strip)]
+    presented_role_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
+    required_slots: Annotated[tuple[RequiredSlot, ...], Field(max_length=1000)] = ()
+    required_wires: Annotated[tuple[RequiredWire, ...], Field(max_length=1000)] = ()
+    required_sub_assemblies: Annotated[tuple[RequiredSubAssembly, ...], Field(max_length=100)] = ()
+    parameter_overrides_schema: Schema | None = None
+    drawing: Drawing | None = None
+
+    def references(self) -> Reads[References]:
+        """Everything the blueprint refers to; the first missing one is named, all of them are in the facts."""
+        family_ids = {id for slot in self.required_slots for id in slot.required_family_ids}
+        child_ids = {sub.sub_assembly_id for sub in self.required_sub_assemblies}
+        roles = yield from every(Role, sorted(self.presented_role_ids))
+        families = yield from every(Family, sorted(family_ids))
+        children = yield from every(Assembly, sorted(child_ids))
+        missing = [
+            *((Role.aggregate, id) for id in sorted(self.presented_role_ids - roles.keys())),
+            *((Family.aggregate, id) for id in sorted(family_ids - families.keys())),
+            *((Assembly.aggregate, id) for id in sorted(child_ids - children.keys())),
+        ]
+        for aggregate, first in missing:
+            raise aggregate.NotFound(
+                f"There is no {aggregate.label} {first}; check the id or list what exists.",
+                facts={"missing_ids": [str(id) for _, id in missing]},
+            )
+        return References(roles, families, children)
+
+    def blueprint(self, own_id: UUID, version_tag: str | None, references: References) -> dict[str, Any]:
+        """The keys of the event that records this blueprint; refused where it contradicts itself or a pin is stale."""
+        check_texts(self)
+        check_wires(self)
+        check_nesting(self, own_id, references.children)
+        check_slot_names(self, references.children)
+        check_declaration(self.parameter_overrides_schema, InvalidAssemblyParametersSchemaError)
+        if stale := stale_pins(self, references.children):
+            raise self.cannot(
+                "sub_assembly_hash_mismatch",
+                "An included assembly has changed since its content_hash was taken; read it and pin its current one.",
+                current_content_hashes=stale,
+            )
+        return {
+            "name": self.name,
+            "presented_role_ids": self.presented_role_ids,
+            "required_slots": tuple(sorted(self.required_slots, key=lambda slot: slot.slot_name)),
+            "required_wires": tuple(sorted(set(self.required_wires), key=lambda wire: tuple(dict(wire).values()))),
+            "required_sub_assemblies": tuple(sorted(self.required_sub_assemblies, key=lambda sub: sub.slot_name)),
+            "parameter_overrides_schema": self.parameter_overrides_schema,
+            "drawing": self.drawing,
+            "version_tag": version_tag,
+            "content_hash": blueprint_hash(self, references),
+        }
+
+
+def check_texts(blueprint: BlueprintCommand) -> None:
+    """Refuse blank names, and slots that no family may fill."""
+    if not blueprint.name:
+        raise InvalidAssemblyError("The name is blank; give it at least one visible character.", reason="name")
+    names = [slot.slot_name for slot in blueprint.required_slots]
+    names += [sub.slot_name for sub in blueprint.required_sub_assemblies]
+    if not all(names):
+        raise InvalidAssemblyError("A slot name is blank; give it at least one visible character.", reason="slot")
+    for slot in blueprint.required_slots:
+        if not slot.required_family_ids:
+            raise InvalidAssemblyError(
+                f"The slot {slot.slot_name} names no family; name at least one whose assets may fill it.",
+                reason="slot",
+                facts={"slot_name": slot.slot_name},
+            )
+
+
+def check_wires(blueprint: BlueprintCommand) -> None:
+    """Refuse wires with blank ends, between undeclared slots, or from a port to itself."""
+    declared = {slot.slot_name for slot in blueprint.required_slots}
+    for wire in blueprint.required_wires:
+        if not all(dict(wire).values()):
+            raise InvalidAssemblyError("A wire names a blank slot or port; name all four.", reason="wire", facts=dict(wire))
+        if unknown := sorted({wire.source_slot_name, wire.target_slot_name} - declared):
+            raise InvalidAssemblyError(
+                f"A wire ends at {unknown[0]}, which is no slot of this assembly; declare the slot or drop the wire.",
+                reason="unknown_slot",
+                facts={"slot_names": unknown},
+            )
+        if (wire.source_slot_name, wire.source_port_name) == (wire.target_slot_name, wire.target_port_name):
+            raise InvalidAssemblyError(
+                f"A wire leads from {wire.source_slot_name}.{wire.source_port_name} to itself; name two different ports.",
+                reason="wire",
+                facts=dict(wire),
+            )
+
+
+def check_nesting(blueprint: BlueprintCommand, own_id: UUID, children: dict[UUID, Assembly]) -> None:
+    """Refuse an assembly that includes itself, or one that includes others in turn."""
+    if own_id in children:
+        raise InvalidAssemblyError("An assembly cannot include itself; include another one.", reason="self_reference")
+    if nested := [str(id) for id, child in sorted(children.items()) if child.required_sub_assemblies]:
+        raise InvalidAssemblyError(
+            "An included assembly includes others itself; only one level is allowed, so include its parts directly.",
+            reason="nesting_too_deep",
+            facts={"sub_assembly_ids": nested},
+        )
+
+
+def check_slot_names(blueprint: BlueprintCommand, children: dict[UUID, Assembly]) -> None:
+    """Refuse a slot name used twice anywhere in the blueprint, included assemblies' slots counted."""
+    names = Counter(slot.slot_name for slot in leaf_slots(blueprint, children))
+    names.update(sub.slot_name for sub in blueprint.required_sub_assemblies)
+    if twice := sorted(name for name, count in names.items() if count > 1):
+        raise InvalidAssemblyError(
+            f"The slot name {twice[0]} occurs more than once among slots, sub-assemblies and their slots; rename one.",
+            reason="slot_name_conflict",
+            facts={"slot_names": twice},
+        )
+
+
+def leaf_slots(blueprint: Assembly | BlueprintCommand, children: dict[UUID, Assembly]) -> Iterator[RequiredSlot]:
+    """All slots that assets go into: the assembly's own, then those of the included ones."""
+    yield from blueprint.required_slots
+    for sub in blueprint.required_sub_assemblies:
+        yield from children[sub.sub_assembly_id].required_slots
+
+
+def stale_pins(blueprint: Assembly | BlueprintCommand, children: dict[UUID, Assembly]) -> dict[str, str]:
+    """The included assemblies whose content is not the pinned one, with the hash they have now."""
+    return {
+        str(sub.sub_assembly_id): children[sub.sub_assembly_id].content_hash
+        for sub in blueprint.required_sub_assemblies
+        if children[sub.sub_assembly_id].content_hash != sub.content_hash
+    }
+
+
+def blueprint_hash(blueprint: BlueprintCommand, references: References) -> str:
+    """The hash of what the blueprint says, whatever the order and the ids it was written with."""
+    families = {id: name_key(family.name) for id, family in references.families.items()}
+    return content_hash(
+        {
+            "name": blueprint.name,
+            "presented_roles": _ordered(name_key(role.name) for role in references.roles.values()),
+            "required_slots": _ordered(
+                {
+                    "slot_name": slot.slot_name,
+                    "required_families": _ordered(families[id] for id in slot.required_family_ids),
+                    "cardinality": slot.cardinality,
+                }
+                for slot in blueprint.required_slots
+            ),
+            "required_wires": _ordered(dict(wire) for wire in set(blueprint.required_wires)),
+            "required_sub_assemblies": _ordered(
+                {"slot_name": sub.slot_name, "content_hash": sub.content_hash} for sub in blueprint.required_sub_assemblies
+            ),
+            "parameter_overrides_schema": blueprint.parameter_overrides_schema,
+        }
+    )
+
+
+def _ordered(values: Iterable[Any]) -> list[Any]:
+    """A set as a list with one order, that of the canonical forms."""
+    return sorted(values, key=canonical_json)
+
+
+REFUSES = [
+    Role.aggregate.NotFound,
+    Family.aggregate.NotFound,
+    assembly.NotFound,
+    InvalidAssemblyError,
+    InvalidAssemblyParametersSchemaError,
+]
+VersionTag = Annotated[str, Text(50, InvalidAssemblyError, "version tag")]
+
+
+@assembly.creation(reasons=["sub_assembly_hash_mismatch"], refuses=REFUSES)
+class DefineAssembly(BlueprintCommand):
+    """Define a blueprint: its slots, the wires between them, and the assemblies it includes."""
+
+    version_tag: VersionTag | None = None
+
+    def gather(self, call: Call) -> Reads[References]:
+        return (yield from self.references())
+
+    def decide(self, call: Call, references: References) -> Outcome:
+        return [AssemblyDefined(**self.blueprint(call.new_id, self.version_tag, references))]
+
+
+@assembly.command(post="/{assembly_id}/version", allowed=LIVE, reasons=["sub_assembly_hash_mismatch"], refuses=REFUSES)
+class VersionAssembly(BlueprintCommand):
+    """Replace a blueprint as a whole; fixtures made from the old one keep its hash."""
+
+    version_tag: VersionTag
+
+    def gather(self, assembly: Assembly, call: Call) -> Reads[References]:
+        return (yield from self.references())
+
+    def decide(self, assembly: Assembly, call: Call, references: References) -> Outcome:
+        blueprint = self.blueprint(assembly.id, self.version_tag, references)
+        return [AssemblyVersioned(**blueprint, previous_content_hash=assembly.content_hash)]
+
+
+@assembly.command(post="/{assembly_id}/deprecate", allowed=LIVE, destructive=True)
+class DeprecateAssembly(Command):
+    """Let no fixture be made from this blueprint any more."""
+
+    reason: OptionalReason = None
+
+    def decide(self, assembly: Assembly, call: Call) -> Outcome:
+        return [AssemblyDeprecated(reason=self.reason)]
+
+
+assembly.get()
+
+
+class AssemblySummary(Summary):
+    assembly_id: UUID
+    name: str
+    status: AssemblyStatus
+    version_tag: str | None
+    content_hash: str
+    presented_role_ids: IdSet
+    created_at: datetime
+
+
+@assembly.listing(AssemblySummary)
+class ListAssemblies(ListQuery):
+    """Assemblies in order of definition."""
+
+    filters = {"role_id": "presented_role_id"}
+    status: AssemblyStatus | None = None
+    content_hash: ContentHash | None = None
+    role_id: UUID | None = None

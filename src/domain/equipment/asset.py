@@ -1,0 +1,380 @@
+"""An asset: one piece of equipment, or one virtual axis, in a tree with a single parent for each.
+
+Its lifecycle and its condition are two independent axes. Here are its state, its events, how they fold, and the verbs
+of both axes; the tree, the parts, the settings, the external identifier and the views have modules of their own.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar, assert_never
+from uuid import UUID
+
+from domain.equipment.partition import PartitionRule
+from domain.equipment.values import (
+    AlternateIdentifier,
+    AlternateIdentifierKind,
+    Drawing,
+    ExternalIdScheme,
+    Owner,
+    Port,
+    PortDirection,
+    Reason,
+)
+from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, changed
+from domain.shared.refusals import Invalid
+from domain.shared.text import FreeText, Text
+
+
+class AssetTier(StrEnum):
+    UNIT = "Unit"
+    COMPONENT = "Component"
+    DEVICE = "Device"
+
+
+class AssetLifecycle(StrEnum):
+    COMMISSIONED = "Commissioned"
+    ACTIVE = "Active"
+    MAINTENANCE = "Maintenance"
+    DECOMMISSIONED = "Decommissioned"
+
+
+COMMISSIONED, ACTIVE, MAINTENANCE, DECOMMISSIONED = AssetLifecycle
+IN_SERVICE = (COMMISSIONED, ACTIVE, MAINTENANCE)
+
+
+class AssetCondition(StrEnum):
+    NOMINAL = "Nominal"
+    DEGRADED = "Degraded"
+    FAULTED = "Faulted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asset(State):
+    name: str
+    tier: AssetTier
+    parent_id: UUID | None
+    facility_code: str | None
+    lifecycle: AssetLifecycle = COMMISSIONED
+    condition: AssetCondition = AssetCondition.NOMINAL
+    family_ids: IdSet
+    settings: Mapping[str, Any]
+    schema_revisions: Mapping[UUID, int]
+    alternate_identifiers: tuple[AlternateIdentifier, ...]
+    located_in_enclosure_id: UUID | None
+    ports: tuple[Port, ...] = ()
+    owners: tuple[Owner, ...]
+    model_id: UUID | None
+    controller_id: UUID | None
+    drawing: Drawing | None
+    fixture_id: UUID | None = None
+    external_id: str | None = None
+    external_id_scheme: ExternalIdScheme | None = None
+    partition_rule: PartitionRule | None = None
+    commissioned_at: datetime
+    decommissioned_at: datetime | None = None
+    updated_at: datetime
+
+    @property
+    def virtual_axis(self) -> bool:
+        return self.partition_rule is not None
+
+
+asset = Aggregate(Asset, "/assets", axis="lifecycle")
+
+
+class AssetRegistered(Event, of=asset):
+    name: str
+    tier: AssetTier
+    parent_id: UUID | None
+    facility_code: str | None
+    family_ids: IdSet
+    model_id: UUID | None
+    controller_id: UUID | None
+    located_in_enclosure_id: UUID | None
+    drawing: Drawing | None
+    alternate_identifiers: tuple[AlternateIdentifier, ...]
+    owners: tuple[Owner, ...]
+
+
+class AssetRenamed(Event, of=asset):
+    name: str
+
+
+class AssetActivated(Event, of=asset):
+    pass
+
+
+class AssetMaintenanceEntered(Event, of=asset):
+    pass
+
+
+class AssetMaintenanceExited(Event, of=asset):
+    pass
+
+
+class AssetDecommissioned(Event, of=asset):
+    pass
+
+
+class AssetRelocated(Event, of=asset):
+    from_parent_id: UUID | None
+    to_parent_id: UUID | None
+    from_enclosure_id: UUID | None
+    to_enclosure_id: UUID | None
+    reason: FreeText
+
+
+class AssetDegraded(Event, of=asset):
+    reason: FreeText
+
+
+class AssetFaulted(Event, of=asset):
+    reason: FreeText
+
+
+class AssetRestored(Event, of=asset):
+    reason: FreeText
+
+
+class AssetFamilyAdded(Event, of=asset):
+    family_id: UUID
+
+
+class AssetFamilyRemoved(Event, of=asset):
+    family_id: UUID
+
+
+class AssetSettingsUpdated(Event, of=asset):
+    settings: dict[str, Any]
+    schema_revisions: dict[UUID, int]
+
+
+class AssetPortAdded(Event, of=asset):
+    port_name: str
+    direction: PortDirection
+    signal_type: str
+
+
+class AssetPortRemoved(Event, of=asset):
+    port_name: str
+
+
+class AssetAlternateIdentifierAdded(Event, of=asset):
+    kind: AlternateIdentifierKind
+    value: str
+
+
+class AssetAlternateIdentifierRemoved(Event, of=asset):
+    kind: AlternateIdentifierKind
+    value: str
+
+
+class AssetOwnerAdded(Event, of=asset):
+    name: str
+    identifier: str | None
+    identifier_type: str | None
+
+
+class AssetOwnerRemoved(Event, of=asset):
+    name: str
+
+
+class AssetPartitionRuleUpdated(Event, of=asset):
+    partition_rule: PartitionRule | None
+
+
+class AssetAttachedToFixture(Event, of=asset):
+    fixture_id: UUID
+
+
+class AssetDetachedFromFixture(Event, of=asset):
+    fixture_id: UUID
+
+
+class AssetExternalIdAssigned(Event, of=asset):
+    external_id_scheme: ExternalIdScheme
+    external_id: str
+
+
+AssetEvent = (
+    AssetRenamed
+    | AssetActivated
+    | AssetMaintenanceEntered
+    | AssetMaintenanceExited
+    | AssetDecommissioned
+    | AssetRelocated
+    | AssetDegraded
+    | AssetFaulted
+    | AssetRestored
+    | AssetFamilyAdded
+    | AssetFamilyRemoved
+    | AssetSettingsUpdated
+    | AssetPortAdded
+    | AssetPortRemoved
+    | AssetAlternateIdentifierAdded
+    | AssetAlternateIdentifierRemoved
+    | AssetOwnerAdded
+    | AssetOwnerRemoved
+    | AssetPartitionRuleUpdated
+    | AssetAttachedToFixture
+    | AssetDetachedFromFixture
+    | AssetExternalIdAssigned
+)
+
+
+@asset.begin
+def begin(event: AssetRegistered) -> Asset:
+    return Asset(
+        id=event.stream_id,
+        created_at=event.occurred_at,
+        commissioned_at=event.occurred_at,
+        updated_at=event.occurred_at,
+        settings={},
+        schema_revisions={},
+        **dict(event),
+    )
+
+
+@asset.evolve
+def evolve(asset: Asset, event: AssetEvent) -> Asset:
+    return changed(after(asset, event), updated_at=event.occurred_at)
+
+
+def after(asset: Asset, event: AssetEvent) -> Asset:
+    """The asset as this event left it, its time of change apart."""
+    match event:
+        case AssetRenamed():
+            return changed(asset, name=event.name)
+        case AssetActivated() | AssetMaintenanceExited():
+            return changed(asset, lifecycle=ACTIVE)
+        case AssetMaintenanceEntered():
+            return changed(asset, lifecycle=MAINTENANCE)
+        case AssetDecommissioned():
+            return changed(asset, lifecycle=DECOMMISSIONED, decommissioned_at=event.occurred_at)
+        case AssetRelocated():
+            return changed(asset, parent_id=event.to_parent_id, located_in_enclosure_id=event.to_enclosure_id)
+        case AssetDegraded():
+            return changed(asset, condition=AssetCondition.DEGRADED)
+        case AssetFaulted():
+            return changed(asset, condition=AssetCondition.FAULTED)
+        case AssetRestored():
+            return changed(asset, condition=AssetCondition.NOMINAL)
+        case AssetFamilyAdded():
+            return changed(asset, family_ids=asset.family_ids | {event.family_id})
+        case AssetFamilyRemoved():
+            return changed(asset, family_ids=asset.family_ids - {event.family_id})
+        case AssetSettingsUpdated():
+            return changed(asset, settings=event.settings, schema_revisions=event.schema_revisions)
+        case AssetPortAdded():
+            port = Port(name=event.port_name, direction=event.direction, signal_type=event.signal_type)
+            return changed(asset, ports=by_name((*asset.ports, port)))
+        case AssetPortRemoved():
+            return changed(asset, ports=tuple(port for port in asset.ports if port.name != event.port_name))
+        case AssetAlternateIdentifierAdded():
+            added = AlternateIdentifier(kind=event.kind, value=event.value)
+            return changed(asset, alternate_identifiers=by_kind_and_value((*asset.alternate_identifiers, added)))
+        case AssetAlternateIdentifierRemoved():
+            removed = AlternateIdentifier(kind=event.kind, value=event.value)
+            kept = tuple(identifier for identifier in asset.alternate_identifiers if identifier != removed)
+            return changed(asset, alternate_identifiers=kept)
+        case AssetOwnerAdded():
+            owner = Owner(name=event.name, identifier=event.identifier, identifier_type=event.identifier_type)
+            return changed(asset, owners=by_name((*asset.owners, owner)))
+        case AssetOwnerRemoved():
+            return changed(asset, owners=tuple(owner for owner in asset.owners if owner.name != event.name))
+        case AssetPartitionRuleUpdated():
+            return changed(asset, partition_rule=event.partition_rule)
+        case AssetAttachedToFixture():
+            return changed(asset, fixture_id=event.fixture_id)
+        case AssetDetachedFromFixture():
+            return changed(asset, fixture_id=None)
+        case AssetExternalIdAssigned():
+            return changed(asset, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
+        case _:
+            assert_never(event)
+
+
+N = TypeVar("N", Port, Owner)
+
+
+def by_name(named: Iterable[N]) -> tuple[N, ...]:
+    """Ports or owners in the order they are shown."""
+    return tuple(sorted(named, key=lambda item: item.name))
+
+
+def by_kind_and_value(identifiers: Iterable[AlternateIdentifier]) -> tuple[AlternateIdentifier, ...]:
+    """Alternate identifiers in the order they are shown."""
+    return tuple(sorted(identifiers, key=lambda identifier: (identifier.kind, identifier.value)))
+
+
+class InvalidAssetNameError(Invalid):
+    """An asset needs a name that is not blank."""
+
+
+AssetName = Annotated[str, Text(200, InvalidAssetNameError, "name")]
+
+
+@asset.command(post="/{asset_id}/rename", allowed=IN_SERVICE)
+class RenameAsset(Command):
+    """Give an asset another role label; the name is no key, so nothing else changes."""
+
+    name: AssetName
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        return [] if self.name == asset.name else [AssetRenamed(name=self.name)]
+
+
+@asset.command(post="/{asset_id}/activate", allowed=[COMMISSIONED])
+class ActivateAsset(Command):
+    """Put a commissioned asset into use."""
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        return [AssetActivated()]
+
+
+@asset.command(post="/{asset_id}/enter-maintenance", allowed=[ACTIVE])
+class EnterAssetMaintenance(Command):
+    """Take an active asset out of use to work on it."""
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        return [AssetMaintenanceEntered()]
+
+
+@asset.command(post="/{asset_id}/exit-maintenance", allowed=[MAINTENANCE])
+class ExitAssetMaintenance(Command):
+    """Put an asset back into use after maintenance."""
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        return [AssetMaintenanceExited()]
+
+
+@asset.command(post="/{asset_id}/degrade")
+class DegradeAsset(Command):
+    """The asset works, but not as it should; also after a partial repair. Nothing happens when it is degraded already."""
+
+    reason: Reason
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        return [] if asset.condition is AssetCondition.DEGRADED else [AssetDegraded(reason=self.reason)]
+
+
+@asset.command(post="/{asset_id}/fault")
+class FaultAsset(Command):
+    """The asset does not work. Nothing happens when it is faulted already."""
+
+    reason: Reason
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        return [] if asset.condition is AssetCondition.FAULTED else [AssetFaulted(reason=self.reason)]
+
+
+@asset.command(post="/{asset_id}/restore")
+class RestoreAsset(Command):
+    """The asset works as it should again. Nothing happens when it does already."""
+
+    reason: Reason
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        return [] if asset.condition is AssetCondition.NOMINAL else [AssetRestored(reason=self.reason)]

@@ -1,0 +1,238 @@
+"""The persistent identifier of an asset: assigned to one, minted for all that lack it, and the record published under it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.equipment.asset import IN_SERVICE, Asset, AssetExternalIdAssigned, asset
+from domain.equipment.family import Family
+from domain.equipment.model import Model
+from domain.equipment.pidinst import PidinstRecord, asset_record, pidinst_gap
+from domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
+from domain.kernel import Call, Command, Outcome, Query, Value
+from domain.shared.identifiers import FacilityCode, check_facility_code
+from domain.shared.reads import Reads, answered, every, existing, record_of
+from domain.shared.refusals import Conflict, ExternalIdMintError, NotFound, Refusal
+from domain.shared.writes import Answer, Put, Record
+
+
+@asset.command(
+    post="/{asset_id}/assign-external-id",
+    allowed=IN_SERVICE,
+    reasons=["already_assigned", "virtual_axis"],
+    refuses=[ExternalIdMintError],
+    status=201,
+    returns=AssignedExternalId,
+)
+class AssignAssetExternalId(Command):
+    """Have a persistent identifier minted and keep it, once and for all.
+
+    The suffix defaults to the asset's id, so a repeat after a lost answer mints the same identifier.
+    """
+
+    external_id_scheme: ExternalIdScheme
+    suffix: IdentifierSuffix | None = None
+
+    def gather(self, asset: Asset, call: Call) -> Reads[Any]:
+        self.operation.check(self, asset)
+        if asset.external_id is not None:
+            raise self.cannot(
+                "already_assigned", "The asset has a persistent identifier already; it keeps that one.", **assigned_to(asset)
+            )
+        if asset.virtual_axis:
+            raise self.cannot("virtual_axis", "A virtual axis is no instrument; assign identifiers to what it is made of.")
+        record = yield from published_record(asset)
+        return (
+            yield from answered(
+                "mint",
+                scheme=self.external_id_scheme,
+                suffix=self.suffix or str(asset.id),
+                metadata=record.model_dump(mode="json"),
+            )
+        )
+
+    def decide(self, asset: Asset, call: Call, minted: Any) -> Outcome:
+        assigned = AssetExternalIdAssigned(external_id_scheme=minted.scheme, external_id=minted.value)
+        return [assigned, Answer(assigned.model_dump(mode="json"))]
+
+
+def assigned_to(asset: Asset) -> dict[str, Any]:
+    """The identifier an asset has, as facts."""
+    return {"external_id_scheme": asset.external_id_scheme, "external_id": asset.external_id}
+
+
+class MintSweepStatus(StrEnum):
+    RUNNING = "Running"
+    FINISHED = "Finished"
+
+
+@dataclass(frozen=True)
+class MintSweep(Record):
+    """One pass over the assets that lack an identifier: who asked for it, and what became of each asset."""
+
+    relation: ClassVar[str] = "equipment_mint_sweep"
+    key: ClassVar[tuple[str, ...]] = ("sweep_id",)
+    sweep_id: UUID
+    principal_id: UUID
+    surface_id: UUID
+    correlation_id: UUID
+    external_id_scheme: ExternalIdScheme
+    facility_code: str | None
+    limit_: int
+    status: MintSweepStatus
+    scanned: int
+    minted: list[dict[str, str]]
+    skipped: list[dict[str, str]]
+    failed: list[dict[str, str]]
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class MintedAsset(AssignedExternalId):
+    asset_id: UUID
+
+
+class SkippedAsset(Value):
+    asset_id: UUID
+    reason: str
+
+
+class FailedAsset(Value):
+    asset_id: UUID
+    error: str
+    message: str
+
+
+class MintSweepView(Value):
+    sweep_id: UUID
+    status: MintSweepStatus
+    scanned: int
+    minted: tuple[MintedAsset, ...]
+    skipped: tuple[SkippedAsset, ...]
+    failed: tuple[FailedAsset, ...]
+
+
+class AssetMintSweepNotFoundError(NotFound):
+    """There is no mint sweep with this id."""
+
+
+@asset.command(post="/mint-missing-external-ids", status=200, returns=MintSweepView)
+class MintMissingAssetExternalIds(Command):
+    """Assign an identifier to every asset in service that lacks one, oldest first; one failure never stops the rest."""
+
+    external_id_scheme: ExternalIdScheme = ExternalIdScheme.DOI
+    facility_code: FacilityCode | None = None
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+    wait: Annotated[int, Field(ge=0, le=60)] = 30
+
+    def decide(self, call: Call) -> Outcome:
+        if self.facility_code is not None:
+            check_facility_code(self.facility_code)
+        sweep = MintSweep(
+            sweep_id=call.new_id,
+            principal_id=call.principal_id,
+            surface_id=call.surface_id,
+            correlation_id=call.correlation_id,
+            external_id_scheme=self.external_id_scheme,
+            facility_code=self.facility_code,
+            limit_=self.limit,
+            status=MintSweepStatus.RUNNING,
+            scanned=0,
+            minted=[],
+            skipped=[],
+            failed=[],
+            created_at=call.now,
+            finished_at=None,
+        )
+        return [Put(sweep), Answer(shown(sweep).model_dump(mode="json"))]
+
+
+def lacks_external_id(asset: Asset) -> bool:
+    """Whether a sweep is to mint an identifier for this asset."""
+    return asset.external_id is None and asset.lifecycle in IN_SERVICE and not asset.virtual_axis
+
+
+def noted(sweep: MintSweep, asset_id: UUID, outcome: AssignedExternalId | Refusal) -> MintSweep:
+    """The sweep after one more asset; an asset that needs nothing any more, or is gone, is skipped."""
+    scanned = replace(sweep, scanned=sweep.scanned + 1)
+    id = str(asset_id)
+    match outcome:
+        case AssignedExternalId():
+            return replace(scanned, minted=[*sweep.minted, {"asset_id": id, **outcome.model_dump(mode="json")}])
+        case asset.NotFound():
+            return replace(scanned, skipped=[*sweep.skipped, {"asset_id": id, "reason": "not_found"}])
+        case AssignAssetExternalId.Cannot(reason="already_assigned" | "decommissioned" as reason):
+            return replace(scanned, skipped=[*sweep.skipped, {"asset_id": id, "reason": reason}])
+        case _:
+            failure = {"asset_id": id, "error": outcome.code, "message": outcome.detail}
+            return replace(scanned, failed=[*sweep.failed, failure])
+
+
+def finished(sweep: MintSweep, at: datetime) -> MintSweep:
+    """The sweep when nothing is left to do."""
+    return replace(sweep, status=MintSweepStatus.FINISHED, finished_at=at)
+
+
+def shown(sweep: MintSweep) -> MintSweepView:
+    """What everybody sees of a sweep."""
+    return MintSweepView.model_validate({name: getattr(sweep, name) for name in MintSweepView.model_fields})
+
+
+@asset.query(get="", path="/mint-sweeps/{sweep_id}", returns=MintSweepView, refuses=[AssetMintSweepNotFoundError])
+class GetAssetMintSweep(Query):
+    """How far a sweep is, and what became of each asset."""
+
+    sweep_id: UUID
+
+    def answer(self, call: Call) -> Reads[MintSweepView]:
+        sweep = yield from record_of(MintSweep, sweep_id=self.sweep_id)
+        if sweep is None:
+            raise AssetMintSweepNotFoundError(
+                f"There is no mint sweep {self.sweep_id}; check the id.", facts={"missing_ids": [str(self.sweep_id)]}
+            )
+        return shown(sweep)
+
+
+class AssetNotPidinstEligibleError(NotFound):
+    """A virtual axis is no instrument and has no PIDINST record."""
+
+
+class AssetCannotExportPidinstError(Conflict):
+    """The record needs an owner, and a model that names the manufacturer."""
+
+
+@asset.query(
+    get="/{asset_id}/pidinst",
+    returns=PidinstRecord,
+    refuses=[AssetNotPidinstEligibleError, AssetCannotExportPidinstError],
+)
+class GetAssetPidinst(Query):
+    """The asset as a PIDINST record."""
+
+    def answer(self, asset: Asset, call: Call) -> Reads[PidinstRecord]:
+        if asset.virtual_axis:
+            raise AssetNotPidinstEligibleError("A virtual axis has no PIDINST record; ask for the axes it is made of.")
+        record = yield from published_record(asset)
+        match pidinst_gap(record.owners, record.manufacturers):
+            case None:
+                return record
+            case "owner_missing" as gap:
+                raise AssetCannotExportPidinstError("The asset has no owner; add one first.", reason=gap)
+            case gap:
+                raise AssetCannotExportPidinstError(
+                    "The asset has no model, hence no manufacturer; only assets registered with a model are exported.",
+                    reason=gap,
+                )
+
+
+def published_record(asset: Asset) -> Reads[PidinstRecord]:
+    """The asset's record, with everything it refers to."""
+    model = yield from existing(Model, asset.model_id)
+    families = yield from every(Family, sorted(asset.family_ids))
+    parent = yield from existing(Asset, asset.parent_id)
+    deployment = yield from answered("deployment")
+    return asset_record(asset, model, families, parent, deployment)

@@ -1,0 +1,221 @@
+"""What an asset consists of and belongs to: families, ports, other identifiers, owners, partition rule, fixture."""
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.equipment.asset import (
+    IN_SERVICE,
+    Asset,
+    AssetAlternateIdentifierAdded,
+    AssetAlternateIdentifierRemoved,
+    AssetAttachedToFixture,
+    AssetDetachedFromFixture,
+    AssetFamilyAdded,
+    AssetFamilyRemoved,
+    AssetOwnerAdded,
+    AssetOwnerRemoved,
+    AssetPartitionRuleUpdated,
+    AssetPortAdded,
+    AssetPortRemoved,
+    asset,
+)
+from domain.equipment.family import Family, FamilyStatus
+from domain.equipment.fixture import Fixture
+from domain.equipment.model import Model
+from domain.equipment.partition import InvalidPartitionRuleError, PartitionRule, check_partition_rule
+from domain.equipment.values import (
+    AlternateIdentifier,
+    AlternateIdentifierKind,
+    InvalidAssetPortError,
+    Owner,
+    PortDirection,
+    check_owner,
+)
+from domain.kernel import Call, Command, Outcome
+from domain.shared.reads import Reads, existing, required
+from domain.shared.text import Text
+
+
+@asset.command(
+    post="/{asset_id}/add-family",
+    allowed=IN_SERVICE,
+    reasons=["already_present", "family_deprecated"],
+    refuses=[Family.aggregate.NotFound],
+)
+class AddAssetFamily(Command):
+    """Say that an asset is of a further family: it gains the family's affordances and settings schema."""
+
+    family_id: UUID
+
+    def gather(self, asset: Asset, call: Call) -> Reads[Family]:
+        return (yield from required(Family, self.family_id))
+
+    def decide(self, asset: Asset, call: Call, family: Family) -> Outcome:
+        if family.id in asset.family_ids:
+            raise self.cannot("already_present", f"The asset is of family {family.name} already; nothing to add.")
+        if family.status is FamilyStatus.DEPRECATED:
+            raise self.cannot(
+                "family_deprecated", f"{family.name} is Deprecated and takes no new assets; choose its successor."
+            )
+        return [AssetFamilyAdded(family_id=family.id)]
+
+
+@asset.command(
+    post="/{asset_id}/remove-family",
+    allowed=IN_SERVICE,
+    reasons=["not_present", "declared_by_model"],
+    destructive=True,
+)
+class RemoveAssetFamily(Command):
+    """Say that an asset is not of a family; settings only that family declares must go with the next settings patch."""
+
+    family_id: UUID
+
+    def gather(self, asset: Asset, call: Call) -> Reads[Model | None]:
+        return (yield from existing(Model, asset.model_id))
+
+    def decide(self, asset: Asset, call: Call, model: Model | None) -> Outcome:
+        if self.family_id not in asset.family_ids:
+            raise self.cannot("not_present", "The asset is not of this family; nothing to remove.")
+        if model is not None and self.family_id in model.declared_family_ids:
+            raise self.cannot(
+                "declared_by_model",
+                f"The asset's model {model.name} declares this family; remove it from the model first.",
+                model_id=str(model.id),
+            )
+        return [AssetFamilyRemoved(family_id=self.family_id)]
+
+
+@asset.command(post="/{asset_id}/add-port", allowed=IN_SERVICE, reasons=["already_present"])
+class AddAssetPort(Command):
+    """Declare a place where a signal enters or leaves the asset; one that does both is two ports."""
+
+    port_name: Annotated[str, Text(100, InvalidAssetPortError, "port name")]
+    direction: PortDirection
+    signal_type: Annotated[str, Text(50, InvalidAssetPortError, "signal type")]
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        if any(port.name == self.port_name for port in asset.ports):
+            raise self.cannot("already_present", f"The asset has a port {self.port_name} already; choose another name.")
+        return [AssetPortAdded(port_name=self.port_name, direction=self.direction, signal_type=self.signal_type)]
+
+
+@asset.command(post="/{asset_id}/remove-port", allowed=IN_SERVICE, reasons=["not_present"], destructive=True)
+class RemoveAssetPort(Command):
+    """Take a port away."""
+
+    port_name: Annotated[str, Field(min_length=1, max_length=100)]
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        name = self.port_name.strip()
+        if not any(port.name == name for port in asset.ports):
+            raise self.cannot("not_present", f"The asset has no port {name}; read the asset for the ports it has.")
+        return [AssetPortRemoved(port_name=name)]
+
+
+@asset.command(post="/{asset_id}/add-alternate-identifier", allowed=IN_SERVICE, reasons=["already_present"])
+class AddAssetAlternateIdentifier(AlternateIdentifier, Command):
+    """Record another name the asset goes by, such as its process variable."""
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        if AlternateIdentifier(kind=self.kind, value=self.value) in asset.alternate_identifiers:
+            raise self.cannot("already_present", f"The asset has {self.kind} {self.value} already; nothing to add.")
+        return [AssetAlternateIdentifierAdded(kind=self.kind, value=self.value)]
+
+
+@asset.command(post="/{asset_id}/remove-alternate-identifier", allowed=IN_SERVICE, reasons=["not_present"], destructive=True)
+class RemoveAssetAlternateIdentifier(Command):
+    """Take another name away from the asset."""
+
+    kind: AlternateIdentifierKind
+    value: Annotated[str, Field(min_length=1, max_length=200)]
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        value = self.value.strip()
+        if (self.kind, value) not in {(one.kind, one.value) for one in asset.alternate_identifiers}:
+            raise self.cannot("not_present", f"The asset has no {self.kind} {value}; read the asset for what it has.")
+        return [AssetAlternateIdentifierRemoved(kind=self.kind, value=value)]
+
+
+@asset.command(post="/{asset_id}/add-owner", allowed=IN_SERVICE, reasons=["already_present"])
+class AddAssetOwner(Owner, Command):
+    """Record an institution that owns the asset."""
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        check_owner(self)
+        if any(owner.name == self.name for owner in asset.owners):
+            raise self.cannot("already_present", f"{self.name} owns the asset already; remove that entry to change it.")
+        return [AssetOwnerAdded(name=self.name, identifier=self.identifier, identifier_type=self.identifier_type)]
+
+
+@asset.command(post="/{asset_id}/remove-owner", allowed=IN_SERVICE, reasons=["not_present"], destructive=True)
+class RemoveAssetOwner(Command):
+    """Take an owner away; the last one may go too."""
+
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        name = self.name.strip()
+        if not any(owner.name == name for owner in asset.owners):
+            raise self.cannot("not_present", f"{name} is no owner of the asset; read the asset for the owners it has.")
+        return [AssetOwnerRemoved(name=name)]
+
+
+@asset.command(put="/{asset_id}/partition-rule", allowed=IN_SERVICE, refuses=[InvalidPartitionRuleError])
+class UpdateAssetPartitionRule(Command):
+    """Make the asset a virtual axis, or with null a plain one again."""
+
+    partition_rule: PartitionRule | None
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        if self.partition_rule is not None:
+            check_partition_rule(self.partition_rule)
+        if self.partition_rule == asset.partition_rule:
+            return []
+        return [AssetPartitionRuleUpdated(partition_rule=self.partition_rule)]
+
+
+@asset.command(
+    post="/{asset_id}/fixture/attach",
+    allowed=IN_SERVICE,
+    reasons=["already_attached", "not_in_bindings"],
+    refuses=[Fixture.aggregate.NotFound],
+)
+class AttachAssetToFixture(Command):
+    """Note on the asset the fixture it is bound into."""
+
+    fixture_id: UUID
+
+    def gather(self, asset: Asset, call: Call) -> Reads[Fixture]:
+        return (yield from required(Fixture, self.fixture_id))
+
+    def decide(self, asset: Asset, call: Call, fixture: Fixture) -> Outcome:
+        if asset.fixture_id is not None:
+            raise self.cannot(
+                "already_attached",
+                "The asset is attached to a fixture already; detach it first.",
+                fixture_id=str(asset.fixture_id),
+            )
+        if all(binding.asset_id != asset.id for binding in fixture.slot_asset_bindings):
+            raise self.cannot("not_in_bindings", "The fixture does not bind this asset; name the fixture that does.")
+        return [AssetAttachedToFixture(fixture_id=fixture.id)]
+
+
+@asset.command(post="/{asset_id}/fixture/detach", reasons=["not_attached", "other_fixture"], destructive=True)
+class DetachAssetFromFixture(Command):
+    """Free the asset from its fixture, named so that nobody detaches it from another."""
+
+    fixture_id: UUID
+
+    def decide(self, asset: Asset, call: Call) -> Outcome:
+        if asset.fixture_id is None:
+            raise self.cannot("not_attached", "The asset is attached to no fixture; nothing to detach.")
+        if asset.fixture_id != self.fixture_id:
+            raise self.cannot(
+                "other_fixture",
+                "The asset is attached to another fixture; name that one.",
+                fixture_id=str(asset.fixture_id),
+            )
+        return [AssetDetachedFromFixture(fixture_id=self.fixture_id)]

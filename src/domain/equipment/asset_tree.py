@@ -1,0 +1,411 @@
+"""The tree of assets: how one enters it, moves in it and is retired from it, and who stands above and below whom."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Self
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from domain.equipment.affordance import Affordance
+from domain.equipment.asset import (
+    DECOMMISSIONED,
+    IN_SERVICE,
+    Asset,
+    AssetCondition,
+    AssetDecommissioned,
+    AssetLifecycle,
+    AssetName,
+    AssetRegistered,
+    AssetRelocated,
+    AssetTier,
+    asset,
+    by_kind_and_value,
+    by_name,
+)
+from domain.equipment.family import Family, FamilyStatus
+from domain.equipment.model import Model
+from domain.equipment.mount import INSTALLED
+from domain.equipment.values import (
+    AlternateIdentifier,
+    Drawing,
+    InvalidAlternateIdentifierError,
+    InvalidAssetOwnerError,
+    Owner,
+    Reason,
+    check_owner,
+)
+from domain.kernel import Call, Command, IdSet, Outcome, Query, Value, omitted
+from domain.shared.identifiers import FACILITY_CODE, FacilityCode, check_facility_code, is_facility_code
+from domain.shared.reads import Reads, every, holder_of, members_of, required, required_all
+from domain.shared.refusals import Invalid, NotFound, Refusal
+from domain.shared.writes import Delist, Enlist
+
+TREE_LOCK = "asset-tree"
+"""Held by register, relocate and decommission: no two of them cross, and no child slips under a parent being retired."""
+CHILDREN = "asset-child"
+"""Look-up kind: the assets right below one asset."""
+MAX_DEPTH = 50
+"""How deep an asset may stand; a root stands at 0."""
+
+
+class AssetParentNotFoundError(NotFound):
+    """The parent asset does not exist."""
+
+
+class AssetFacilityNotFoundError(NotFound):
+    """No facility has this code."""
+
+
+class InvalidAssetParentError(Invalid):
+    """An asset has a parent, or it is a root of one facility: exactly one of both."""
+
+
+class AncestorWalkDepthExceededError(Refusal):
+    """The tree of assets is damaged: a chain of parents is too long, goes in a circle or ends nowhere."""
+
+    status = 500
+
+
+def ancestors_of(ids: Iterable[UUID]) -> Reads[dict[UUID, Asset]]:
+    """These assets and everything above them, themselves first, then level by level; absent ids are left out.
+
+    Gates rest on this, so a damaged chain is an error and never a shorter answer.
+    """
+    found: dict[UUID, Asset] = {}
+    level = yield from every(Asset, ids)
+    start = tuple(level)
+    for _ in range(MAX_DEPTH + 1):
+        found |= level
+        above = dict.fromkeys(one.parent_id for one in level.values() if one.parent_id and one.parent_id not in found)
+        if not above:
+            break
+        level = yield from every(Asset, above)
+        if missing := [id for id in above if id not in level]:
+            raise _damaged("ends nowhere", missing[0])
+    for id in start:
+        chain(found, id)
+    return found
+
+
+def chain(found: Mapping[UUID, Asset], id: UUID) -> tuple[Asset, ...]:
+    """An asset and its ancestors in order, out of what `ancestors_of` found."""
+    links = [found[id]]
+    while (parent_id := links[-1].parent_id) is not None:
+        if len(links) > MAX_DEPTH or parent_id not in found:
+            raise _damaged("is longer than the tree may be deep, or goes in a circle", id)
+        links.append(found[parent_id])
+    return tuple(links)
+
+
+def _damaged(how: str, id: UUID) -> AncestorWalkDepthExceededError:
+    return AncestorWalkDepthExceededError(
+        f"The chain of parents at asset {id} {how}; the record is damaged, call an administrator.",
+        facts={"asset_id": str(id)},
+    )
+
+
+def below(id: UUID, max_depth: int = MAX_DEPTH) -> Reads[tuple[tuple[UUID, ...], ...]]:
+    """The ids below an asset, level by level down to `max_depth` levels, ascending in each."""
+    levels: list[tuple[UUID, ...]] = []
+    level: tuple[UUID, ...] = (id,)
+    while len(levels) < max_depth:
+        children: list[UUID] = []
+        for parent_id in level:
+            children += yield from members_of(CHILDREN, parent_id)
+        if not children:
+            break
+        level = tuple(sorted(children))
+        levels.append(level)
+    return tuple(levels)
+
+
+def affordances_of(assets: Iterable[Asset]) -> Reads[dict[UUID, frozenset[Affordance]]]:
+    """What each asset can do: the affordances of all its families together, deprecated ones included."""
+    wanted = tuple(assets)
+    families = yield from every(Family, sorted(frozenset[UUID]().union(*(one.family_ids for one in wanted))))
+    return {
+        one.id: frozenset[Affordance]().union(*(families[id].affordances for id in one.family_ids if id in families))
+        for one in wanted
+    }
+
+
+def enclosure_ids_of(assets: Iterable[Asset]) -> frozenset[UUID]:
+    """The enclosures these assets stand in."""
+    return frozenset(one.located_in_enclosure_id for one in assets if one.located_in_enclosure_id is not None)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a registration refers to."""
+
+    depth: int
+    parent: Asset | None
+    families: Mapping[UUID, Family]
+    model: Model | None
+
+
+@asset.creation(
+    reasons=["parent_decommissioned", "too_deep", "family_deprecated"],
+    refuses=[
+        AssetParentNotFoundError,
+        AssetFacilityNotFoundError,
+        Family.aggregate.NotFound,
+        Model.aggregate.NotFound,
+        InvalidAssetParentError,
+        AncestorWalkDepthExceededError,
+    ],
+    lock=TREE_LOCK,
+    essential=True,
+)
+class RegisterAsset(Command):
+    """Register a piece of equipment: a root of a facility, or a part of another asset."""
+
+    name: AssetName
+    tier: AssetTier
+    parent_id: UUID | None = None
+    facility_code: FacilityCode | None = None
+    family_ids: Annotated[IdSet, Field(max_length=1000)] = frozenset()
+    model_id: UUID | None = None
+    controller_id: UUID | None = None
+    located_in_enclosure_id: UUID | None = None
+    drawing: Drawing | None = None
+    alternate_identifiers: Annotated[tuple[AlternateIdentifier, ...], Field(max_length=1000)] = ()
+    owners: Annotated[tuple[Owner, ...], Field(max_length=1000)] = ()
+
+    def gather(self, call: Call) -> Reads[Surroundings]:
+        parent, depth = None, 0
+        if self.parent_id is not None:
+            parent = yield from required(Asset, self.parent_id, AssetParentNotFoundError)
+            depth = len((yield from ancestors_of([parent.id])))
+        if self.facility_code is not None and is_facility_code(self.facility_code):
+            yield from self.required_facility(self.facility_code)
+        families = yield from required_all(Family, self.family_ids)
+        model = None if self.model_id is None else (yield from required(Model, self.model_id))
+        return Surroundings(depth, parent, families, model)
+
+    def required_facility(self, code: str) -> Reads[None]:
+        """Refuse a code that no facility has ever held; a decommissioned facility still owns its assets."""
+        if (yield from holder_of(FACILITY_CODE, code)) is None:
+            raise AssetFacilityNotFoundError(
+                f"No facility has the code {code}; register the facility first or correct the code.",
+                facts={"facility_code": code},
+            )
+
+    def decide(self, call: Call, known: Surroundings) -> Outcome:
+        self.check_values()
+        parent = known.parent
+        if parent is not None and parent.lifecycle is DECOMMISSIONED:
+            raise self.cannot("parent_decommissioned", "The parent asset is Decommissioned; name one that is in service.")
+        if known.depth > MAX_DEPTH:
+            raise self.cannot(
+                "too_deep",
+                f"The asset would stand {known.depth} levels deep; the tree has {MAX_DEPTH} at most.",
+                depth=known.depth,
+            )
+        if deprecated := [id for id, family in known.families.items() if family.status is FamilyStatus.DEPRECATED]:
+            raise self.cannot(
+                "family_deprecated",
+                "A family is Deprecated and takes no new assets; choose its successor.",
+                family_ids=[str(id) for id in deprecated],
+            )
+        declared = frozenset[UUID]() if known.model is None else known.model.declared_family_ids
+        registered = AssetRegistered(
+            **{
+                **dict(self),
+                "family_ids": self.family_ids | declared,
+                "alternate_identifiers": by_kind_and_value(self.alternate_identifiers),
+                "owners": by_name(self.owners),
+            }
+        )
+        return [registered, *(() if parent is None else (Enlist(CHILDREN, str(parent.id)),))]
+
+    def check_values(self) -> None:
+        """Refuse values that are wrong whatever stands in the store."""
+        if (self.parent_id is None) == (self.facility_code is None):
+            raise InvalidAssetParentError(
+                "An asset hangs below a parent or is a root of a facility; give exactly one of parent_id and facility_code.",
+                reason="two_anchors" if self.parent_id else "no_anchor",
+            )
+        if self.facility_code is not None:
+            check_facility_code(self.facility_code)
+        if len(set(self.alternate_identifiers)) < len(self.alternate_identifiers):
+            raise InvalidAlternateIdentifierError(
+                "An alternate identifier is given twice; give each kind and value once.", reason="duplicate"
+            )
+        for owner in self.owners:
+            check_owner(owner)
+        if len({owner.name for owner in self.owners}) < len(self.owners):
+            raise InvalidAssetOwnerError("Two owners have the same name; name each owner once.", reason="duplicate")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where an asset is to be moved, and how much hangs below it."""
+
+    parent: Asset
+    ancestors: Mapping[UUID, Asset]
+    height: int
+
+
+@asset.command(
+    post="/{asset_id}/relocate",
+    allowed=IN_SERVICE,
+    reasons=["root_has_no_parent", "self_parent", "cycle", "too_deep", "no_change", "parent_decommissioned"],
+    refuses=[AssetParentNotFoundError, AncestorWalkDepthExceededError],
+    lock=TREE_LOCK,
+)
+class RelocateAsset(Command):
+    """Move an asset, with everything below it, under another parent, into another enclosure, or both.
+
+    A key left out keeps what is; a null enclosure clears it.
+    """
+
+    to_parent_id: UUID = omitted()
+    located_in_enclosure_id: UUID | None = None
+    reason: Reason
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Self:
+        if not self.model_fields_set & {"to_parent_id", "located_in_enclosure_id"}:
+            raise ValueError("give to_parent_id, located_in_enclosure_id or both")
+        return self
+
+    def gather(self, asset: Asset, call: Call) -> Reads[Destination | None]:
+        if "to_parent_id" not in self.model_fields_set:
+            return None
+        parent = yield from required(Asset, self.to_parent_id, AssetParentNotFoundError)
+        if asset.parent_id in (None, parent.id):
+            return Destination(parent, {}, 0)
+        ancestors = yield from ancestors_of([parent.id])
+        levels = () if asset.id in ancestors else (yield from below(asset.id))
+        return Destination(parent, ancestors, len(levels))
+
+    def decide(self, asset: Asset, call: Call, destination: Destination | None) -> Outcome:
+        if destination is not None:
+            self.check_destination(asset, destination)
+        to_parent_id = asset.parent_id if destination is None else destination.parent.id
+        to_enclosure_id = (
+            self.located_in_enclosure_id
+            if "located_in_enclosure_id" in self.model_fields_set
+            else asset.located_in_enclosure_id
+        )
+        if (to_parent_id, to_enclosure_id) == (asset.parent_id, asset.located_in_enclosure_id):
+            raise self.cannot("no_change", "The asset is there already; name another parent or enclosure.")
+        moves = to_parent_id != asset.parent_id
+        if moves and destination is not None and destination.parent.lifecycle is DECOMMISSIONED:
+            raise self.cannot("parent_decommissioned", "The new parent is Decommissioned; name one that is in service.")
+        relocated = AssetRelocated(
+            from_parent_id=asset.parent_id,
+            to_parent_id=to_parent_id,
+            from_enclosure_id=asset.located_in_enclosure_id,
+            to_enclosure_id=to_enclosure_id,
+            reason=self.reason,
+        )
+        if not moves:
+            return [relocated]
+        return [relocated, Delist(CHILDREN, str(asset.parent_id)), Enlist(CHILDREN, str(to_parent_id))]
+
+    def check_destination(self, asset: Asset, destination: Destination) -> None:
+        """Refuse a parent under which the tree would be no tree, or too deep."""
+        if asset.parent_id is None:
+            raise self.cannot("root_has_no_parent", "A root stays a root of its facility; only its enclosure can change.")
+        if destination.parent.id == asset.id:
+            raise self.cannot("self_parent", "An asset cannot be its own parent; name another one.")
+        if asset.id in destination.ancestors:
+            raise self.cannot("cycle", "The new parent is below this asset; move it out from there first.")
+        deepest = len(destination.ancestors) + destination.height
+        if deepest > MAX_DEPTH:
+            raise self.cannot(
+                "too_deep",
+                f"An asset would stand {deepest} levels deep; the tree has {MAX_DEPTH} at most.",
+                depth=deepest,
+            )
+
+
+@asset.command(
+    post="/{asset_id}/decommission",
+    allowed=IN_SERVICE,
+    state_reason="already_decommissioned",
+    reasons=["fixture_bound", "installed", "active_children"],
+    lock=TREE_LOCK,
+    destructive=True,
+)
+class DecommissionAsset(Command):
+    """Retire an asset for good: detach it from its fixture, uninstall it, retire its parts, then this."""
+
+    def gather(self, asset: Asset, call: Call) -> Reads[tuple[UUID | None, list[UUID]]]:
+        mount_id = yield from holder_of(INSTALLED, str(asset.id))
+        members = yield from members_of(CHILDREN, asset.id)
+        children = yield from every(Asset, members)
+        return mount_id, sorted(id for id, child in children.items() if child.lifecycle is not DECOMMISSIONED)
+
+    def decide(self, asset: Asset, call: Call, facts: tuple[UUID | None, list[UUID]]) -> Outcome:
+        mount_id, children = facts
+        if asset.fixture_id is not None:
+            raise self.cannot(
+                "fixture_bound",
+                "The asset is attached to a fixture; detach it first.",
+                fixture_id=str(asset.fixture_id),
+            )
+        if mount_id is not None:
+            raise self.cannot("installed", "The asset is installed in a mount; uninstall it first.", mount_id=str(mount_id))
+        if children:
+            raise self.cannot(
+                "active_children",
+                "Assets below this one are in service; decommission or relocate them first.",
+                asset_ids=[str(id) for id in children],
+            )
+        return [AssetDecommissioned()]
+
+
+class TreeDirection(StrEnum):
+    DESCENDANTS = "descendants"
+    ANCESTORS = "ancestors"
+
+
+class AssetNode(Value):
+    """One asset of a tree; the asset asked about stands at depth 0."""
+
+    asset_id: UUID
+    name: str
+    tier: AssetTier
+    lifecycle: AssetLifecycle
+    condition: AssetCondition
+    parent_id: UUID | None
+    depth: int
+    located_in_enclosure_id: UUID | None
+
+
+class AssetTree(Value):
+    """Assets around one asset, by depth and then by id."""
+
+    asset_id: UUID
+    direction: TreeDirection
+    nodes: tuple[AssetNode, ...]
+
+
+@asset.query(get="/{asset_id}/tree", returns=AssetTree, refuses=[AncestorWalkDepthExceededError], essential=True)
+class GetAssetTree(Query):
+    """What is below an asset, or above it, read from the streams themselves."""
+
+    direction: TreeDirection = TreeDirection.DESCENDANTS
+    max_depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = MAX_DEPTH
+    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+
+    def answer(self, asset: Asset, call: Call) -> Reads[AssetTree]:
+        levels: list[tuple[UUID, ...]]
+        if self.direction is TreeDirection.ANCESTORS:
+            found = yield from ancestors_of([asset.id])
+            levels = [(one.id,) for one in chain(found, asset.id)[: self.max_depth + 1]]
+        else:
+            levels = [(asset.id,), *(yield from below(asset.id, self.max_depth))]
+            found = yield from every(Asset, (id for level in levels for id in level))
+        nodes = tuple(_node(found[id], depth) for depth, level in enumerate(levels) for id in level)
+        return AssetTree(asset_id=asset.id, direction=self.direction, nodes=nodes)
+
+
+def _node(asset: Asset, depth: int) -> AssetNode:
+    shown = {name: getattr(asset, name) for name in AssetNode.model_fields if name not in ("asset_id", "depth")}
+    return AssetNode(asset_id=asset.id, depth=depth, **shown)

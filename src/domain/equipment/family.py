@@ -1,0 +1,337 @@
+"""A family: a device class (rotary stage, camera) with the affordances of its assets and the schema of their settings.
+
+Its schema may change in place as long as no unit does; a new unit takes a new version.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, assert_never
+from uuid import UUID
+
+from domain.equipment.affordance import Affordance, AffordanceGroup, AffordanceKind
+from domain.equipment.role import Role
+from domain.equipment.values import OptionalReason
+from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, Query, SortedSet, State, Value, changed
+from domain.shared.canonical import canonical_json
+from domain.shared.listing import ListQuery, Page, Summary
+from domain.shared.reads import Reads, every, required
+from domain.shared.refusals import Invalid
+from domain.shared.schema import Schema, changed_units, check_declaration, declared_units
+from domain.shared.text import FreeText, Text, name_key
+from domain.shared.writes import Claim
+
+FAMILY_NAME = "family-name"
+"""Claim kind: the family that holds a name."""
+
+
+class FamilyStatus(StrEnum):
+    DEFINED = "Defined"
+    VERSIONED = "Versioned"
+    DEPRECATED = "Deprecated"
+
+
+DEFINED, VERSIONED, DEPRECATED = FamilyStatus
+CURRENT = (DEFINED, VERSIONED)
+
+Units = Mapping[str, tuple[str, str]]
+"""The declared units of one schema: dotted property path -> (system, code)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family(State):
+    name: str
+    affordances: SortedSet[Affordance]
+    settings_schema: Schema | None
+    units_by_revision: Mapping[int, Units]
+    """The units of every schema this family has had: stored settings stand under the revision they were written under."""
+    status: FamilyStatus = DEFINED
+    version_tag: str | None = None
+    settings_schema_revision: int = 0
+    presented_role_ids: IdSet = frozenset()
+    versioned_at: datetime | None = None
+    deprecated_at: datetime | None = None
+
+    @property
+    def settings_schema_present(self) -> bool:
+        return self.settings_schema is not None
+
+
+family = Aggregate(Family, "/families")
+
+
+class FamilyDefined(Event, of=family):
+    name: str
+    affordances: SortedSet[Affordance]
+    settings_schema: Schema | None
+
+
+class FamilyVersioned(Event, of=family):
+    version_tag: str
+    affordances: SortedSet[Affordance]
+    settings_schema: Schema | None
+    settings_schema_revision: int
+
+
+class FamilySettingsSchemaUpdated(Event, of=family):
+    settings_schema: Schema | None
+    settings_schema_revision: int
+
+
+class FamilyRoleAdded(Event, of=family):
+    role_id: UUID
+
+
+class FamilyRoleRemoved(Event, of=family):
+    role_id: UUID
+
+
+class FamilyDeprecated(Event, of=family):
+    reason: FreeText | None
+
+
+FamilyEvent = FamilyVersioned | FamilySettingsSchemaUpdated | FamilyRoleAdded | FamilyRoleRemoved | FamilyDeprecated
+
+
+@family.begin
+def begin(event: FamilyDefined) -> Family:
+    return Family(
+        id=event.stream_id,
+        created_at=event.occurred_at,
+        name=event.name,
+        affordances=event.affordances,
+        settings_schema=event.settings_schema,
+        units_by_revision={0: declared_units(event.settings_schema)},
+    )
+
+
+@family.evolve
+def evolve(family: Family, event: FamilyEvent) -> Family:
+    match event:
+        case FamilyVersioned():
+            return changed(
+                with_schema(family, event.settings_schema, event.settings_schema_revision),
+                status=VERSIONED,
+                version_tag=event.version_tag,
+                affordances=event.affordances,
+                versioned_at=event.occurred_at,
+            )
+        case FamilySettingsSchemaUpdated():
+            return with_schema(family, event.settings_schema, event.settings_schema_revision)
+        case FamilyRoleAdded():
+            return changed(family, presented_role_ids=family.presented_role_ids | {event.role_id})
+        case FamilyRoleRemoved():
+            return changed(family, presented_role_ids=family.presented_role_ids - {event.role_id})
+        case FamilyDeprecated():
+            return changed(family, status=DEPRECATED, deprecated_at=event.occurred_at)
+        case _:
+            assert_never(event)
+
+
+def with_schema(family: Family, schema: Schema | None, revision: int) -> Family:
+    """The family under this revision of its schema; the units of earlier ones are remembered."""
+    if revision == family.settings_schema_revision:
+        return family
+    return changed(
+        family,
+        settings_schema=schema,
+        settings_schema_revision=revision,
+        units_by_revision={**family.units_by_revision, revision: declared_units(schema)},
+    )
+
+
+class InvalidFamilyNameError(Invalid):
+    """A family needs a name that is not blank."""
+
+
+class InvalidFamilyVersionTagError(Invalid):
+    """A version needs a tag that is not blank."""
+
+
+class InvalidFamilySettingsSchemaError(Invalid):
+    """The settings schema names the wrong dialect, uses a keyword outside the allowed set or does not compile."""
+
+
+@family.creation(refuses=[InvalidFamilySettingsSchemaError, family.AlreadyExists])
+class DefineFamily(Command):
+    """Define a device class: what its assets let one do, and the schema their settings are checked against."""
+
+    name: Annotated[str, Text(200, InvalidFamilyNameError, "name")]
+    affordances: SortedSet[Affordance]
+    settings_schema: Schema | None = None
+
+    def decide(self, call: Call) -> Outcome:
+        check_declaration(self.settings_schema, InvalidFamilySettingsSchemaError)
+        taken = family.AlreadyExists(
+            f"A family named {self.name} exists already; use it or choose another name.", reason="name_taken"
+        )
+        return [FamilyDefined(**dict(self)), Claim(FAMILY_NAME, name_key(self.name), taken)]
+
+
+@family.command(
+    post="/{family_id}/version",
+    allowed=CURRENT,
+    reasons=["role_contract_broken"],
+    refuses=[InvalidFamilySettingsSchemaError],
+)
+class VersionFamily(Command):
+    """Replace the affordances and, where one is given, the schema: left out it stays, null withdraws it."""
+
+    version_tag: Annotated[str, Text(50, InvalidFamilyVersionTagError, "version tag")]
+    affordances: SortedSet[Affordance]
+    settings_schema: Schema | None = None
+
+    def gather(self, family: Family, call: Call) -> Reads[dict[UUID, Role]]:
+        return (yield from every(Role, sorted(family.presented_role_ids)))
+
+    def decide(self, family: Family, call: Call, roles: dict[UUID, Role]) -> Outcome:
+        check_declaration(self.settings_schema, InvalidFamilySettingsSchemaError)
+        for role in roles.values():
+            if missing := sorted(role.required_affordances - self.affordances):
+                raise self.cannot(
+                    "role_contract_broken",
+                    f"The role {role.name} requires {', '.join(missing)}; keep them or remove the role first.",
+                    role_id=str(role.id),
+                    missing_affordances=missing,
+                )
+        schema = self.settings_schema if "settings_schema" in self.model_fields_set else family.settings_schema
+        return [
+            FamilyVersioned(
+                version_tag=self.version_tag,
+                affordances=self.affordances,
+                settings_schema=schema,
+                settings_schema_revision=revision_after(family, schema),
+            )
+        ]
+
+
+@family.command(
+    put="/{family_id}/settings-schema",
+    allowed=CURRENT,
+    reasons=["unit_changed"],
+    refuses=[InvalidFamilySettingsSchemaError],
+)
+class UpdateFamilySettingsSchema(Command):
+    """Replace or, with null, withdraw the settings schema; units of properties that stay must stay too."""
+
+    settings_schema: Schema | None
+
+    def decide(self, family: Family, call: Call) -> Outcome:
+        check_declaration(self.settings_schema, InvalidFamilySettingsSchemaError)
+        revision = revision_after(family, self.settings_schema)
+        if revision == family.settings_schema_revision:
+            return []
+        if altered := changed_units(family.settings_schema, self.settings_schema):
+            raise self.cannot(
+                "unit_changed",
+                f"The unit of {', '.join(altered)} would change in place; use version_family with the new schema instead.",
+                keys=list(altered),
+            )
+        return [FamilySettingsSchemaUpdated(settings_schema=self.settings_schema, settings_schema_revision=revision)]
+
+
+def revision_after(family: Family, schema: Schema | None) -> int:
+    """The schema's revision once this one is declared; an equal schema is no change."""
+    return family.settings_schema_revision + (canonical_json(schema) != canonical_json(family.settings_schema))
+
+
+@family.command(
+    post="/{family_id}/add-role",
+    allowed=CURRENT,
+    reasons=["already_present", "missing_affordances"],
+    refuses=[Role.aggregate.NotFound],
+)
+class AddFamilyRole(Command):
+    """Let the family present a role whose required affordances it has."""
+
+    role_id: UUID
+
+    def gather(self, family: Family, call: Call) -> Reads[Role]:
+        return (yield from required(Role, self.role_id))
+
+    def decide(self, family: Family, call: Call, role: Role) -> Outcome:
+        if role.id in family.presented_role_ids:
+            raise self.cannot("already_present", f"The family presents the role {role.name} already; nothing to add.")
+        if missing := sorted(role.required_affordances - family.affordances):
+            raise self.cannot(
+                "missing_affordances",
+                f"The role {role.name} requires {', '.join(missing)}; version the family with them first.",
+                missing_affordances=missing,
+            )
+        return [FamilyRoleAdded(role_id=role.id)]
+
+
+@family.command(post="/{family_id}/remove-role", reasons=["not_present"])
+class RemoveFamilyRole(Command):
+    """Stop the family from presenting a role."""
+
+    role_id: UUID
+
+    def decide(self, family: Family, call: Call) -> Outcome:
+        if self.role_id not in family.presented_role_ids:
+            raise self.cannot("not_present", "The family does not present this role; read the family for those it does.")
+        return [FamilyRoleRemoved(role_id=self.role_id)]
+
+
+@family.command(post="/{family_id}/deprecate", allowed=CURRENT, destructive=True)
+class DeprecateFamily(Command):
+    """Keep the family from being newly assigned; assets that have it keep it, and its affordances still count."""
+
+    reason: OptionalReason = None
+
+    def decide(self, family: Family, call: Call) -> Outcome:
+        return [FamilyDeprecated(reason=self.reason)]
+
+
+family.get(
+    "id",
+    "name",
+    "status",
+    "version_tag",
+    "affordances",
+    "settings_schema",
+    "settings_schema_revision",
+    "presented_role_ids",
+    "created_at",
+    "versioned_at",
+    "deprecated_at",
+)
+
+
+class FamilySummary(Summary):
+    family_id: UUID
+    name: str
+    status: FamilyStatus
+    version_tag: str | None
+    affordances: SortedSet[Affordance]
+    presented_role_ids: IdSet
+    settings_schema_present: bool
+    created_at: datetime
+
+
+@family.listing(FamilySummary)
+class ListFamilies(ListQuery):
+    """Families in order of definition."""
+
+    filters: ClassVar[dict[str, str]] = {"role_id": "presented_role_id"}
+    status: FamilyStatus | None = None
+    affordance: Affordance | None = None
+    role_id: UUID | None = None
+
+
+class AffordanceRow(Value):
+    affordance: Affordance
+    kind: AffordanceKind
+    group: AffordanceGroup
+    meaning: str
+
+
+@family.query(get="", path="/affordances", returns=Page[AffordanceRow])
+class ListAffordances(Query):
+    """Every affordance a family can declare, with what it means; the list is closed and fits one page."""
+
+    def answer(self, call: Call) -> Reads[Page[Any]]:
+        rows = (AffordanceRow(affordance=a, kind=a.kind, group=a.group, meaning=a.meaning) for a in Affordance)
+        return Page(tuple(rows), None)
+        yield

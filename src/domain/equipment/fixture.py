@@ -1,0 +1,312 @@
+"""A fixture: one assembly made real, each of its slots bound to concrete, installed assets. It is never edited."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.equipment.assembly import Assembly, AssemblyStatus, ContentHash, SlotName, leaf_slots, stale_pins
+from domain.equipment.asset import Asset, AssetLifecycle
+from domain.equipment.family import Family
+from domain.equipment.model import Model
+from domain.equipment.mount import INSTALLED
+from domain.equipment.pidinst import PidinstRecord, fixture_record, pidinst_gap
+from domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value, changed
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Holders, Reads, answered, every, existing, required, required_all
+from domain.shared.refusals import Conflict, ExternalIdMintError, Invalid
+from domain.shared.schema import check_values
+from domain.shared.writes import Answer
+
+
+class SlotBinding(Value):
+    """An asset in a slot of the assembly."""
+
+    slot_name: SlotName
+    asset_id: UUID
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixture(State):
+    assembly_id: UUID
+    assembly_content_hash: str
+    surface_id: UUID
+    slot_asset_bindings: tuple[SlotBinding, ...]
+    parameter_overrides: dict[str, Any]
+    external_id: str | None = None
+    external_id_scheme: ExternalIdScheme | None = None
+    registered_at: datetime
+
+    @property
+    def binding_count(self) -> int:
+        return len(self.slot_asset_bindings)
+
+    @property
+    def override_count(self) -> int:
+        return len(self.parameter_overrides)
+
+
+fixture = Aggregate(Fixture, "/fixtures")
+
+
+class FixtureRegistered(Event, of=fixture):
+    assembly_id: UUID
+    assembly_content_hash: str
+    surface_id: UUID
+    slot_asset_bindings: tuple[SlotBinding, ...]
+    parameter_overrides: dict[str, Any]
+
+
+class FixtureExternalIdAssigned(Event, of=fixture):
+    external_id_scheme: ExternalIdScheme
+    external_id: str
+
+
+FixtureEvent = FixtureExternalIdAssigned
+
+
+@fixture.begin
+def begin(event: FixtureRegistered) -> Fixture:
+    return Fixture(id=event.stream_id, created_at=event.occurred_at, registered_at=event.occurred_at, **dict(event))
+
+
+@fixture.evolve
+def evolve(fixture: Fixture, event: FixtureEvent) -> Fixture:
+    match event:
+        case FixtureExternalIdAssigned():
+            return changed(fixture, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
+        case _:
+            assert_never(event)
+
+
+class InvalidFixtureBindingsError(Invalid):
+    """A binding names no slot of the assembly, a slot has too few or too many assets, or an asset of no fitting family."""
+
+
+class InvalidFixtureParameterOverridesError(Invalid):
+    """The parameter overrides do not stand under the schema the assembly declares."""
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What a fixture is made of, and where its assets are installed."""
+
+    assembly: Assembly
+    children: dict[UUID, Assembly]
+    assets: dict[UUID, Asset]
+    mounts: dict[str, UUID]
+
+
+@fixture.creation(
+    path="/assemblies/{assembly_id}/fixtures",
+    reasons=["assembly_deprecated", "sub_assembly_hash_mismatch", "asset_decommissioned", "asset_not_installed"],
+    refuses=[
+        Assembly.aggregate.NotFound,
+        Asset.aggregate.NotFound,
+        InvalidFixtureBindingsError,
+        InvalidFixtureParameterOverridesError,
+    ],
+)
+class RegisterFixture(Command):
+    """Make an assembly real: bind installed assets to its slots and to those of the assemblies it includes."""
+
+    assembly_id: UUID
+    slot_asset_bindings: Annotated[tuple[SlotBinding, ...], Field(max_length=1000)]
+    parameter_overrides: dict[str, Any] = {}
+
+    def gather(self, call: Call) -> Reads[Materials]:
+        assembly = yield from required(Assembly, self.assembly_id)
+        child_ids = (sub.sub_assembly_id for sub in assembly.required_sub_assemblies)
+        children = yield from required_all(Assembly, child_ids)
+        assets = yield from required_all(Asset, (binding.asset_id for binding in self.slot_asset_bindings))
+        mounts: dict[str, UUID] = yield Holders(INSTALLED, tuple(str(id) for id in assets))
+        return Materials(assembly, children, assets, mounts)
+
+    def decide(self, call: Call, materials: Materials) -> Outcome:
+        assembly = materials.assembly
+        self.check_blueprint(materials)
+        check_bindings(self.slot_asset_bindings, materials)
+        check_values(assembly.parameter_overrides_schema, self.parameter_overrides, InvalidFixtureParameterOverridesError)
+        self.check_assets(materials)
+        bindings = sorted(set(self.slot_asset_bindings), key=lambda binding: (binding.slot_name, binding.asset_id))
+        return [
+            FixtureRegistered(
+                assembly_id=assembly.id,
+                assembly_content_hash=assembly.content_hash,
+                surface_id=call.surface_id,
+                slot_asset_bindings=tuple(bindings),
+                parameter_overrides=self.parameter_overrides,
+            )
+        ]
+
+    def check_blueprint(self, materials: Materials) -> None:
+        """Refuse a blueprint no fixture may be made from; before the bindings, which it could not judge."""
+        if materials.assembly.status is AssemblyStatus.DEPRECATED:
+            raise self.cannot("assembly_deprecated", "The assembly is Deprecated; make the fixture from its successor.")
+        if stale := stale_pins(materials.assembly, materials.children):
+            raise self.cannot(
+                "sub_assembly_hash_mismatch",
+                "An included assembly has changed since it was pinned; version the assembly with the current pin first.",
+                current_content_hashes=stale,
+            )
+
+    def check_assets(self, materials: Materials) -> None:
+        """Refuse assets that are retired or in no mount."""
+        retired = [id for id, asset in materials.assets.items() if asset.lifecycle is AssetLifecycle.DECOMMISSIONED]
+        if retired:
+            raise self.cannot(
+                "asset_decommissioned",
+                "An asset is Decommissioned; bind one that is in service.",
+                asset_ids=[str(id) for id in retired],
+            )
+        if loose := [str(id) for id in materials.assets if str(id) not in materials.mounts]:
+            raise self.cannot("asset_not_installed", "An asset is in no mount; install it first.", asset_ids=loose)
+
+
+def check_bindings(bindings: tuple[SlotBinding, ...], materials: Materials) -> None:
+    """Refuse bindings that do not fill the slots of the assembly and its children as the blueprint asks."""
+    slots = {slot.slot_name: slot for slot in leaf_slots(materials.assembly, materials.children)}
+    bound = set(bindings)
+    if unknown := sorted({binding.slot_name for binding in bound} - slots.keys()):
+        raise InvalidFixtureBindingsError(
+            f"{unknown[0]!r} is no slot of this assembly; use its slot names.",
+            reason="unknown_slot",
+            facts={"slot_names": unknown},
+        )
+    counts = Counter(binding.slot_name for binding in bound)
+    if wrong := sorted(name for name, slot in slots.items() if not slot.cardinality.takes(counts[name])):
+        slot = slots[wrong[0]]
+        raise InvalidFixtureBindingsError(
+            f"The slot {slot.slot_name} takes {slot.cardinality.value}, not {counts[slot.slot_name]}; correct its bindings.",
+            reason="cardinality",
+            facts={"slot_names": wrong},
+        )
+    strangers = sorted(
+        (binding.slot_name, str(binding.asset_id))
+        for binding in bound
+        if not materials.assets[binding.asset_id].family_ids & slots[binding.slot_name].required_family_ids
+    )
+    if strangers:
+        raise InvalidFixtureBindingsError(
+            f"The asset in slot {strangers[0][0]} has none of the families the slot asks for; bind one that has.",
+            reason="family_mismatch",
+            facts={"bindings": [{"slot_name": name, "asset_id": id} for name, id in strangers]},
+        )
+
+
+@fixture.command(
+    post="/{fixture_id}/assign-external-id",
+    status=201,
+    returns=AssignedExternalId,
+    reasons=["already_assigned"],
+    refuses=[ExternalIdMintError],
+)
+class AssignFixtureExternalId(Command):
+    """Have a persistent identifier minted for the fixture and keep it, once and for all.
+
+    The suffix defaults to the fixture's id, so a repeat after a lost answer mints the same identifier.
+    """
+
+    external_id_scheme: ExternalIdScheme
+    suffix: IdentifierSuffix | None = None
+
+    def gather(self, fixture: Fixture, call: Call) -> Reads[Any]:
+        if fixture.external_id is not None:
+            raise self.cannot(
+                "already_assigned",
+                "The fixture has a persistent identifier already; it keeps that one.",
+                external_id_scheme=fixture.external_id_scheme,
+                external_id=fixture.external_id,
+            )
+        record = yield from published_record(fixture)
+        return (
+            yield from answered(
+                "mint",
+                scheme=self.external_id_scheme,
+                suffix=self.suffix or str(fixture.id),
+                metadata=record.model_dump(mode="json"),
+            )
+        )
+
+    def decide(self, fixture: Fixture, call: Call, minted: Any) -> Outcome:
+        assigned = FixtureExternalIdAssigned(external_id_scheme=minted.scheme, external_id=minted.value)
+        return [assigned, Answer(assigned.model_dump(mode="json"))]
+
+
+fixture.get(
+    "id",
+    "assembly_id",
+    "assembly_content_hash",
+    "surface_id",
+    "slot_asset_bindings",
+    "parameter_overrides",
+    "external_id",
+    "external_id_scheme",
+    "registered_at",
+)
+
+
+class FixtureSummary(Summary):
+    fixture_id: UUID
+    assembly_id: UUID
+    assembly_content_hash: str
+    surface_id: UUID
+    binding_count: int
+    override_count: int
+    created_at: datetime
+
+
+@fixture.listing(FixtureSummary)
+class ListFixtures(ListQuery):
+    """Fixtures in order of registration."""
+
+    assembly_id: UUID | None = None
+    surface_id: UUID | None = None
+    assembly_content_hash: ContentHash | None = None
+
+
+class FixtureCannotExportPidinstError(Conflict):
+    """The record needs a bound asset with an owner, and one whose model names the manufacturer."""
+
+
+@fixture.query(get="/{fixture_id}/pidinst", returns=PidinstRecord, refuses=[FixtureCannotExportPidinstError])
+class GetFixturePidinst(Query):
+    """The fixture as a PIDINST record, with the owners and manufacturers of all its assets."""
+
+    def answer(self, fixture: Fixture, call: Call) -> Reads[PidinstRecord]:
+        record = yield from published_record(fixture)
+        match pidinst_gap(record.owners, record.manufacturers):
+            case None:
+                return record
+            case "owner_missing" as gap:
+                raise FixtureCannotExportPidinstError("No bound asset has an owner; add one to an asset first.", reason=gap)
+            case gap:
+                raise FixtureCannotExportPidinstError(
+                    "No bound asset has a model, hence there is no manufacturer; bind one registered with a model.",
+                    reason=gap,
+                )
+
+
+def published_record(fixture: Fixture) -> Reads[PidinstRecord]:
+    """The fixture's record, with everything it refers to; it goes by the name of its assembly."""
+    assembly = yield from existing(Assembly, fixture.assembly_id)
+    found = yield from every(Asset, sorted({binding.asset_id for binding in fixture.slot_asset_bindings}))
+    assets = list(found.values())
+    models = yield from every(Model, sorted({asset.model_id for asset in assets if asset.model_id is not None}))
+    families = yield from every(Family, sorted({id for asset in assets for id in asset.family_ids}))
+    deployment = yield from answered("deployment")
+    return fixture_record(
+        fixture.id,
+        fixture.registered_at,
+        fixture.external_id,
+        fixture.external_id_scheme,
+        assets,
+        models,
+        families,
+        deployment,
+        name=None if assembly is None else assembly.name,
+    )

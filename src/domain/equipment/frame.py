@@ -1,0 +1,218 @@
+"""A frame: a named coordinate frame in the tree of placements, such as the beam centerline or a bench."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, assert_never
+from uuid import UUID
+
+from domain.equipment.placement import InvalidPlacementError, Placement, Survey, check_measured
+from domain.equipment.values import Reason
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, every, members_of, required
+from domain.shared.refusals import Invalid
+from domain.shared.text import FreeText, Text
+from domain.shared.writes import Delist, Enlist
+
+TREE_LOCK = "frame-tree"
+"""Held wherever something comes to stand on a frame or a frame is retired, so that nothing slips under a retired one."""
+CONSUMERS = "frame-consumer"
+"""Look-up kind: the mounts and child frames placed in one frame."""
+
+
+class FrameStatus(StrEnum):
+    ACTIVE = "Active"
+    DECOMMISSIONED = "Decommissioned"
+
+
+class Supersession(Value):
+    """The frame a new one replaces, and where the new one sits in it."""
+
+    predecessor_frame_id: UUID
+    transform: Placement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame(State):
+    name: str
+    parent_id: UUID | None
+    placement: Placement | None
+    supersedes: Supersession | None
+    survey: Survey | None = None
+    status: FrameStatus = FrameStatus.ACTIVE
+
+
+frame = Aggregate(Frame, "/frames")
+
+
+class FrameRegistered(Event, of=frame):
+    name: str
+    parent_id: UUID | None
+    placement: Placement | None
+    supersedes: Supersession | None
+
+
+class FramePlacementUpdated(Event, of=frame):
+    placement: Placement
+    survey: Survey | None
+
+
+class FrameDecommissioned(Event, of=frame):
+    reason: FreeText
+
+
+FrameEvent = FramePlacementUpdated | FrameDecommissioned
+
+
+@frame.begin
+def begin(event: FrameRegistered) -> Frame:
+    return Frame(id=event.stream_id, created_at=event.occurred_at, **dict(event))
+
+
+@frame.evolve
+def evolve(frame: Frame, event: FrameEvent) -> Frame:
+    match event:
+        case FramePlacementUpdated():
+            return changed(frame, placement=event.placement, survey=event.survey)
+        case FrameDecommissioned():
+            return changed(frame, status=FrameStatus.DECOMMISSIONED)
+        case _:
+            assert_never(event)
+
+
+class InvalidFrameNameError(Invalid):
+    """A frame needs a name that is not blank."""
+
+
+class InvalidFramePlacementError(Invalid):
+    """A root frame has no placement, every other frame one in its parent; a transform is placed in the predecessor."""
+
+
+@frame.creation(
+    reasons=["parent_decommissioned"],
+    refuses=[frame.NotFound, InvalidFramePlacementError, InvalidPlacementError],
+    lock=TREE_LOCK,
+)
+class RegisterFrame(Command):
+    """Register a root frame, or one placed in a parent frame."""
+
+    name: Annotated[str, Text(200, InvalidFrameNameError, "name")]
+    parent_id: UUID | None = None
+    placement: Placement | None = None
+    supersedes: Supersession | None = None
+
+    def gather(self, call: Call) -> Reads[Frame | None]:
+        parent = None if self.parent_id is None else (yield from required(Frame, self.parent_id))
+        if self.supersedes is not None:
+            yield from required(Frame, self.supersedes.predecessor_frame_id)
+        return parent
+
+    def decide(self, call: Call, parent: Frame | None) -> Outcome:
+        self.check_placement()
+        if parent is None:
+            return [FrameRegistered(**dict(self))]
+        if parent.status is FrameStatus.DECOMMISSIONED:
+            raise self.cannot("parent_decommissioned", "The parent frame is Decommissioned; name an Active one.")
+        return [FrameRegistered(**dict(self)), Enlist(CONSUMERS, str(parent.id))]
+
+    def check_placement(self) -> None:
+        """Refuse a placement that does not fit the frame's place in the tree, or whose numbers are no measures."""
+        if self.parent_id is None and self.placement is not None:
+            raise InvalidFramePlacementError(
+                "A root frame has no placement; name a parent or leave the placement out.", reason="root_with_placement"
+            )
+        if self.parent_id is not None and self.placement is None:
+            raise InvalidFramePlacementError(
+                "A frame with a parent needs a placement in it; give one.", reason="child_without_placement"
+            )
+        if self.placement is not None and self.placement.parent_frame_id != self.parent_id:
+            raise InvalidFramePlacementError(
+                "The placement is in another frame than the parent; name the parent in both.", reason="parent_mismatch"
+            )
+        check_measured(self.placement)
+        if self.supersedes is not None:
+            if self.supersedes.transform.parent_frame_id != self.supersedes.predecessor_frame_id:
+                raise InvalidFramePlacementError(
+                    "The transform is in another frame than the predecessor; name the predecessor in both.",
+                    reason="predecessor_mismatch",
+                )
+            check_measured(self.supersedes.transform)
+
+
+@frame.command(
+    patch="/{frame_id}/placement",
+    allowed=[FrameStatus.ACTIVE],
+    reasons=["root_frame"],
+    refuses=[InvalidFramePlacementError, InvalidPlacementError],
+)
+class UpdateFramePlacement(Command):
+    """Correct where a frame sits in its parent, for instance after a survey."""
+
+    placement: Placement
+    survey: Survey | None = None
+
+    def decide(self, frame: Frame, call: Call) -> Outcome:
+        if frame.parent_id is None:
+            raise self.cannot("root_frame", "A root frame has no placement; only frames with a parent are placed.")
+        if self.placement.parent_frame_id != frame.parent_id:
+            raise InvalidFramePlacementError(
+                "The placement is in another frame than the parent; a frame keeps its parent, so name that one.",
+                reason="parent_mismatch",
+                facts={"parent_id": str(frame.parent_id)},
+            )
+        check_measured(self.placement, self.survey)
+        if self.placement == frame.placement and self.survey in (None, frame.survey):
+            return []
+        return [FramePlacementUpdated(placement=self.placement, survey=self.survey)]
+
+
+@frame.command(
+    post="/{frame_id}/decommission",
+    allowed=[FrameStatus.ACTIVE],
+    state_reason="already_decommissioned",
+    reasons=["in_use"],
+    lock=TREE_LOCK,
+    destructive=True,
+)
+class DecommissionFrame(Command):
+    """Retire a frame that nothing stands on any more."""
+
+    reason: Reason
+
+    def gather(self, frame: Frame, call: Call) -> Reads[dict[str, list[str]]]:
+        from domain.equipment.mount import Mount, MountStatus  # a mount's module needs this one at its head
+
+        consumers = yield from members_of(CONSUMERS, frame.id)
+        frames = yield from every(Frame, consumers)
+        mounts = yield from every(Mount, consumers)
+        return {
+            "mount_ids": [str(id) for id, mount in sorted(mounts.items()) if mount.status is MountStatus.ACTIVE],
+            "frame_ids": [str(id) for id, child in sorted(frames.items()) if child.status is FrameStatus.ACTIVE],
+        }
+
+    def decide(self, frame: Frame, call: Call, using: dict[str, list[str]]) -> Outcome:
+        if any(using.values()):
+            raise self.cannot("in_use", "Mounts or frames still stand on this frame; decommission them first.", **using)
+        left = [] if frame.parent_id is None else [Delist(CONSUMERS, str(frame.parent_id))]
+        return [FrameDecommissioned(reason=self.reason), *left]
+
+
+frame.get()
+
+
+class FrameSummary(Summary):
+    frame_id: UUID
+    name: str
+    parent_id: UUID | None
+    placement: Placement | None
+    status: FrameStatus
+    created_at: datetime
+
+
+@frame.listing(FrameSummary)
+class ListFrames(ListQuery):
+    """Frames in order of registration."""
+
+    parent_id: UUID | None = None
+    status: FrameStatus | None = None

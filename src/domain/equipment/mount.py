@@ -1,0 +1,302 @@
+"""A mount: a named slot provisioned ahead of the asset that goes into it.
+
+It alone knows what is installed where; the asset holds no copy.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.equipment.asset import Asset, AssetLifecycle
+from domain.equipment.frame import CONSUMERS, TREE_LOCK, Frame, FrameStatus
+from domain.equipment.placement import InvalidPlacementError, Placement, Survey, check_measured
+from domain.equipment.values import Drawing, Reason
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, every, existing, holder_of, members_of, required
+from domain.shared.refusals import Invalid, Refusal
+from domain.shared.text import FreeText, Text
+from domain.shared.writes import Claim, Delist, Enlist, Release
+
+SLOT_CODES = "mount-slot-code"
+"""Claim kind: the slot codes of Active mounts."""
+INSTALLED = "asset-installed"
+"""Claim kind: the assets that are in a mount, each held by that mount."""
+CHILDREN = "mount-child"
+"""Look-up kind: the mounts under one mount."""
+ASSET_LOCK = "asset-tree"
+"""Held by decommission_asset too, so that no asset is retired while it is being installed."""
+
+
+class MountStatus(StrEnum):
+    ACTIVE = "Active"
+    DECOMMISSIONED = "Decommissioned"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mount(State):
+    slot_code: str
+    parent_id: UUID | None
+    placement: Placement
+    drawing: Drawing | None
+    survey: Survey | None = None
+    installed_asset_id: UUID | None = None
+    status: MountStatus = MountStatus.ACTIVE
+
+
+mount = Aggregate(Mount, "/mounts")
+
+
+class MountRegistered(Event, of=mount):
+    slot_code: str
+    parent_id: UUID | None
+    placement: Placement
+    drawing: Drawing | None
+
+
+class MountPlacementUpdated(Event, of=mount):
+    placement: Placement
+    survey: Survey | None
+
+
+class MountAssetInstalled(Event, of=mount):
+    asset_id: UUID
+
+
+class MountAssetUninstalled(Event, of=mount):
+    asset_id: UUID
+    reason: FreeText
+
+
+class MountDecommissioned(Event, of=mount):
+    reason: FreeText
+
+
+MountEvent = MountPlacementUpdated | MountAssetInstalled | MountAssetUninstalled | MountDecommissioned
+
+
+@mount.begin
+def begin(event: MountRegistered) -> Mount:
+    return Mount(id=event.stream_id, created_at=event.occurred_at, **dict(event))
+
+
+@mount.evolve
+def evolve(mount: Mount, event: MountEvent) -> Mount:
+    match event:
+        case MountPlacementUpdated():
+            return changed(mount, placement=event.placement, survey=event.survey)
+        case MountAssetInstalled():
+            return changed(mount, installed_asset_id=event.asset_id)
+        case MountAssetUninstalled():
+            return changed(mount, installed_asset_id=None)
+        case MountDecommissioned():
+            return changed(mount, status=MountStatus.DECOMMISSIONED)
+        case _:
+            assert_never(event)
+
+
+class InvalidSlotCodeError(Invalid):
+    """A mount needs a slot code that is not blank."""
+
+
+@mount.creation(
+    reasons=["parent_decommissioned", "frame_decommissioned"],
+    refuses=[mount.NotFound, Frame.aggregate.NotFound, InvalidPlacementError, mount.AlreadyExists],
+    lock=TREE_LOCK,
+)
+class RegisterMount(Command):
+    """Provision a slot for an asset, placed in a frame."""
+
+    slot_code: Annotated[str, Text(200, InvalidSlotCodeError, "slot code")]
+    parent_id: UUID | None = None
+    placement: Placement
+    drawing: Drawing | None = None
+
+    def gather(self, call: Call) -> Reads[tuple[Mount | None, Frame]]:
+        parent = None if self.parent_id is None else (yield from required(Mount, self.parent_id))
+        frame = yield from required(Frame, self.placement.parent_frame_id)
+        return parent, frame
+
+    def decide(self, call: Call, facts: tuple[Mount | None, Frame]) -> Outcome:
+        parent, frame = facts
+        check_measured(self.placement)
+        if parent is not None and parent.status is MountStatus.DECOMMISSIONED:
+            raise self.cannot("parent_decommissioned", "The parent mount is Decommissioned; name an Active one or none.")
+        if frame.status is FrameStatus.DECOMMISSIONED:
+            raise self.cannot("frame_decommissioned", "The frame is Decommissioned; place the mount in an Active one.")
+        taken = mount.AlreadyExists(
+            f"An Active mount has the slot code {self.slot_code} already; choose another or decommission that mount.",
+            reason="slot_code_taken",
+            facts={"slot_code": self.slot_code},
+        )
+        return [
+            MountRegistered(**dict(self)),
+            Claim(SLOT_CODES, slot_key(self.slot_code), rival=taken),
+            Enlist(CONSUMERS, str(frame.id)),
+            *([] if parent is None else [Enlist(CHILDREN, str(parent.id))]),
+        ]
+
+
+def slot_key(slot_code: str) -> str:
+    """The form under which two slot codes count as the same; case is kept."""
+    return unicodedata.normalize("NFC", slot_code)
+
+
+@mount.command(
+    patch="/{mount_id}/placement",
+    allowed=[MountStatus.ACTIVE],
+    reasons=["other_frame"],
+    refuses=[InvalidPlacementError],
+)
+class UpdateMountPlacement(Command):
+    """Correct where a mount sits in its frame, for instance after a survey."""
+
+    placement: Placement
+    survey: Survey | None = None
+
+    def decide(self, mount: Mount, call: Call) -> Outcome:
+        check_measured(self.placement, self.survey)
+        frame_id = mount.placement.parent_frame_id
+        if self.placement.parent_frame_id != frame_id:
+            raise self.cannot(
+                "other_frame", "A mount keeps its frame; name that one, or register a new mount.", frame_id=str(frame_id)
+            )
+        if self.placement == mount.placement and self.survey in (None, mount.survey):
+            return []
+        return [MountPlacementUpdated(placement=self.placement, survey=self.survey)]
+
+
+@mount.command(
+    post="/{mount_id}/install",
+    allowed=[MountStatus.ACTIVE],
+    reasons=["occupied", "asset_not_active", "asset_installed_elsewhere"],
+    refuses=[Asset.aggregate.NotFound],
+    lock=ASSET_LOCK,
+)
+class InstallAsset(Command):
+    """Put an Active asset into an empty slot; an asset is in one slot at most."""
+
+    asset_id: UUID
+
+    def gather(self, mount: Mount, call: Call) -> Reads[tuple[Asset, UUID | None]]:
+        asset = yield from required(Asset, self.asset_id)
+        holder_id = yield from holder_of(INSTALLED, str(self.asset_id))
+        return asset, holder_id
+
+    def decide(self, mount: Mount, call: Call, facts: tuple[Asset, UUID | None]) -> Outcome:
+        asset, holder_id = facts
+        if mount.installed_asset_id == asset.id:
+            return []
+        if mount.installed_asset_id is not None:
+            raise self.cannot(
+                "occupied",
+                "Another asset is in this slot; uninstall it first.",
+                installed_asset_id=str(mount.installed_asset_id),
+            )
+        if asset.lifecycle is not AssetLifecycle.ACTIVE:
+            raise self.cannot(
+                "asset_not_active",
+                f"The asset is {asset.lifecycle.value}; only Active assets are installed.",
+                lifecycle=asset.lifecycle.value,
+            )
+        if holder_id is not None:
+            raise self.elsewhere(mount_id=str(holder_id))
+        return [MountAssetInstalled(asset_id=asset.id), Claim(INSTALLED, str(asset.id), rival=self.elsewhere())]
+
+    def elsewhere(self, **facts: str) -> Refusal:
+        """The refusal of an asset that is in another slot."""
+        return self.cannot(
+            "asset_installed_elsewhere", "The asset is installed in another mount; uninstall it there first.", **facts
+        )
+
+
+@mount.command(
+    post="/{mount_id}/uninstall", allowed=[MountStatus.ACTIVE], reasons=["empty", "asset_fixture_bound"], destructive=True
+)
+class UninstallAsset(Command):
+    """Take the asset out of its slot."""
+
+    reason: Reason
+
+    def gather(self, mount: Mount, call: Call) -> Reads[Asset | None]:
+        return (yield from existing(Asset, mount.installed_asset_id))
+
+    def decide(self, mount: Mount, call: Call, asset: Asset | None) -> Outcome:
+        if mount.installed_asset_id is None or asset is None:
+            raise self.cannot("empty", "No asset is in this slot; nothing to uninstall.")
+        if asset.fixture_id is not None:
+            raise self.cannot(
+                "asset_fixture_bound",
+                "The asset is attached to a fixture; detach it first.",
+                asset_id=str(asset.id),
+                fixture_id=str(asset.fixture_id),
+            )
+        return [MountAssetUninstalled(asset_id=asset.id, reason=self.reason), Release(INSTALLED, str(asset.id))]
+
+
+@mount.command(
+    post="/{mount_id}/decommission",
+    allowed=[MountStatus.ACTIVE],
+    state_reason="already_decommissioned",
+    reasons=["asset_installed", "active_children"],
+    lock=TREE_LOCK,
+    destructive=True,
+)
+class DecommissionMount(Command):
+    """Retire an empty slot without slots under it; its code is free again."""
+
+    reason: Reason
+
+    def gather(self, mount: Mount, call: Call) -> Reads[list[UUID]]:
+        members = yield from members_of(CHILDREN, mount.id)
+        children = yield from every(Mount, members)
+        return sorted(id for id, child in children.items() if child.status is MountStatus.ACTIVE)
+
+    def decide(self, mount: Mount, call: Call, children: list[UUID]) -> Outcome:
+        if mount.installed_asset_id is not None:
+            raise self.cannot(
+                "asset_installed",
+                "An asset is in this slot; uninstall it first.",
+                installed_asset_id=str(mount.installed_asset_id),
+            )
+        if children:
+            raise self.cannot(
+                "active_children",
+                "Active mounts are under this one; decommission them first.",
+                mount_ids=[str(id) for id in children],
+            )
+        return [
+            MountDecommissioned(reason=self.reason),
+            Release(SLOT_CODES, slot_key(mount.slot_code)),
+            Delist(CONSUMERS, str(mount.placement.parent_frame_id)),
+            *([] if mount.parent_id is None else [Delist(CHILDREN, str(mount.parent_id))]),
+        ]
+
+
+mount.get()
+
+
+class MountSummary(Summary):
+    mount_id: UUID
+    slot_code: str
+    parent_id: UUID | None
+    placement: Placement
+    drawing: Drawing | None
+    installed_asset_id: UUID | None
+    status: MountStatus
+    created_at: datetime
+
+
+@mount.listing(MountSummary)
+class ListMounts(ListQuery):
+    """Mounts in order of registration."""
+
+    parent_id: UUID | None = None
+    status: MountStatus | None = None
+    slot_code: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    installed_asset_id: UUID | None = None

@@ -1,0 +1,107 @@
+"""A role: a functional contract (Detector, Positioner) that families and assemblies can present.
+
+It names the affordances its presenter must have; it has no instances, settings or ports of its own.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.equipment.affordance import Affordance
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.refusals import Invalid
+from domain.shared.text import Text, name_key
+from domain.shared.writes import Claim
+
+ROLE_NAME = "role-name"
+"""Claim kind: the role that holds a name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role(State):
+    name: str
+    description: str
+    required_affordances: SortedSet[Affordance]
+    optional_affordances: SortedSet[Affordance]
+    produces: SortedSet[str]
+    consumes: SortedSet[str]
+
+
+role = Aggregate(Role, "/roles")
+
+
+class RoleDefined(Event, of=role):
+    name: str
+    description: str
+    required_affordances: SortedSet[Affordance]
+    optional_affordances: SortedSet[Affordance]
+    produces: SortedSet[str]
+    consumes: SortedSet[str]
+
+
+@role.begin
+def begin(event: RoleDefined) -> Role:
+    return Role(
+        id=event.stream_id,
+        created_at=event.occurred_at,
+        name=event.name,
+        description=event.description,
+        required_affordances=event.required_affordances,
+        optional_affordances=event.optional_affordances,
+        produces=event.produces,
+        consumes=event.consumes,
+    )
+
+
+class InvalidRoleError(Invalid):
+    """A role's name, description or signal label is blank, or an affordance is both required and optional."""
+
+
+SignalLabels = Annotated[SortedSet[Annotated[str, Text(50, InvalidRoleError, "signal label")]], Field(max_length=100)]
+
+
+@role.creation(refuses=[InvalidRoleError, role.AlreadyExists])
+class DefineRole(Command):
+    """Define a functional contract by the affordances whoever presents it must have."""
+
+    name: Annotated[str, Text(200, InvalidRoleError, "name")]
+    description: Annotated[str, Text(2000, InvalidRoleError, "description")]
+    required_affordances: SortedSet[Affordance]
+    optional_affordances: SortedSet[Affordance] = frozenset()
+    produces: SignalLabels = frozenset()
+    consumes: SignalLabels = frozenset()
+
+    def decide(self, call: Call) -> Outcome:
+        if both := sorted(self.required_affordances & self.optional_affordances):
+            raise InvalidRoleError(
+                f"{', '.join(both)} cannot be both required and optional; keep each in one of the two sets.",
+                reason="overlap",
+                facts={"affordances": both},
+            )
+        taken = role.AlreadyExists(
+            f"A role named {self.name} exists already; use it or choose another name.", reason="name_taken"
+        )
+        return [RoleDefined(**dict(self)), Claim(ROLE_NAME, name_key(self.name), taken)]
+
+
+role.get()
+
+
+class RoleSummary(Summary):
+    role_id: UUID
+    name: str
+    description: str
+    required_affordances: SortedSet[Affordance]
+    optional_affordances: SortedSet[Affordance]
+    produces: SortedSet[str]
+    consumes: SortedSet[str]
+    created_at: datetime
+
+
+@role.listing(RoleSummary)
+class ListRoles(ListQuery):
+    """Roles in order of definition."""

@@ -1,0 +1,109 @@
+"""Values that several aggregates of equipment carry: drawings, owners, ports, identifiers, reasons."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+from domain.kernel import Value
+from domain.shared.refusals import Invalid
+from domain.shared.text import Text
+
+
+class InvalidReasonError(Invalid):
+    """A reason must not be blank."""
+
+
+class InvalidDrawingError(Invalid):
+    """A drawing needs a number that is not blank, and a revision that is not blank or none."""
+
+
+class InvalidAssetOwnerError(Invalid):
+    """An owner's text is blank, its identifier stands without a type or the reverse, or two owners share a name."""
+
+
+class InvalidAlternateIdentifierError(Invalid):
+    """An alternate identifier is blank or given twice."""
+
+
+class InvalidAssetPortError(Invalid):
+    """A port needs a name and a signal type that are not blank."""
+
+
+Reason = Annotated[str, Text(500, InvalidReasonError, "reason", personal=True)]
+OptionalReason = Reason | None
+
+
+class DrawingSystem(StrEnum):
+    ICMS = "ICMS"
+    EDMS = "EDMS"
+    DOI = "DOI"
+
+
+class Drawing(Value):
+    """A drawing in a document system; without a revision the latest one is meant."""
+
+    system: DrawingSystem
+    number: Annotated[str, Text(200, InvalidDrawingError, "drawing number")]
+    revision: Annotated[str, Text(100, InvalidDrawingError, "drawing revision")] | None = None
+
+
+class ExternalIdScheme(StrEnum):
+    """Where a persistent identifier is registered."""
+
+    DOI = "DOI"
+    HANDLE = "Handle"
+
+
+IdentifierSuffix = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+"""The part of a persistent identifier behind the registrant's prefix."""
+
+
+class AssignedExternalId(Value):
+    """The persistent identifier that was issued."""
+
+    external_id_scheme: ExternalIdScheme
+    external_id: str
+
+
+class AlternateIdentifierKind(StrEnum):
+    EPICS_PV = "EPICS_PV"
+    SERIAL_NUMBER = "SerialNumber"
+    INVENTORY_NUMBER = "InventoryNumber"
+    OTHER = "Other"
+
+
+class AlternateIdentifier(Value):
+    """Another name an asset goes by, in the control system or in an inventory."""
+
+    kind: AlternateIdentifierKind
+    value: Annotated[str, Text(200, InvalidAlternateIdentifierError, "identifier value")]
+
+
+class Owner(Value):
+    """An institution that owns an asset; never a person."""
+
+    name: Annotated[str, Text(255, InvalidAssetOwnerError, "owner name")]
+    identifier: Annotated[str, Text(255, InvalidAssetOwnerError, "owner identifier")] | None = None
+    identifier_type: Annotated[str, Text(64, InvalidAssetOwnerError, "owner identifier type")] | None = None
+
+
+def check_owner(owner: Owner) -> None:
+    """Refuse an identifier without its type, and a type without its identifier."""
+    if (owner.identifier is None) != (owner.identifier_type is None):
+        raise InvalidAssetOwnerError(
+            f"The identifier of {owner.name} and its type go together; give both or neither.", reason="half_identifier"
+        )
+
+
+class PortDirection(StrEnum):
+    INPUT = "Input"
+    OUTPUT = "Output"
+
+
+class Port(Value):
+    """A place where a signal enters or leaves an asset."""
+
+    name: str
+    direction: PortDirection
+    signal_type: str

@@ -1,0 +1,305 @@
+"""A facility: the identity of this site, of its areas, and of every peer.
+
+Inside this context a facility goes by its id; every other context names it by its code, which is unique for ever.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
+from domain.shared.identifiers import FACILITY_CODE, FacilityCode, InvalidFacilityCodeError, check_facility_code
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, required
+from domain.shared.refusals import Conflict, Invalid, NotFound
+from domain.shared.text import FreeText, Text
+from domain.shared.writes import Answer, Claim
+
+
+class FacilityKind(StrEnum):
+    SITE = "Site"
+    AREA = "Area"
+
+
+class FacilityStatus(StrEnum):
+    ACTIVE = "Active"
+    DECOMMISSIONED = "Decommissioned"
+
+
+class FacilityIdentifierKind(StrEnum):
+    SERIAL_NUMBER = "SerialNumber"
+    INVENTORY_NUMBER = "InventoryNumber"
+    OTHER = "Other"
+
+
+class InvalidFacilityIdentifierError(Invalid):
+    """An alternate identifier of a facility needs a value that is not blank."""
+
+
+class FacilityIdentifier(Value):
+    """Another name a facility goes by."""
+
+    kind: FacilityIdentifierKind
+    value: Annotated[str, Text(200, InvalidFacilityIdentifierError, "identifier value")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facility(State):
+    code: str
+    display_name: FreeText
+    kind: FacilityKind
+    parent_id: UUID | None
+    trust_anchor_credential_ids: IdSet = frozenset()
+    alternate_identifiers: tuple[FacilityIdentifier, ...]
+    status: FacilityStatus = FacilityStatus.ACTIVE
+    registered_at: datetime
+    registered_by: UUID
+    decommissioned_at: datetime | None = None
+    decommissioned_by: UUID | None = None
+
+
+facility = Aggregate(Facility, "/federation/facilities")
+
+
+class FacilityRegistered(Event, of=facility):
+    code: str
+    display_name: FreeText
+    kind: FacilityKind
+    parent_id: UUID | None
+    alternate_identifiers: tuple[FacilityIdentifier, ...]
+    registered_by: UUID
+
+
+class FacilityTrustAnchorCredentialAdded(Event, of=facility):
+    credential_id: UUID
+    added_by: UUID
+
+
+class FacilityTrustAnchorCredentialRemoved(Event, of=facility):
+    credential_id: UUID
+    removed_by: UUID
+    reason: FreeText | None
+
+
+class FacilityDecommissioned(Event, of=facility):
+    decommissioned_by: UUID
+    reason: FreeText | None
+
+
+FacilityEvent = FacilityTrustAnchorCredentialAdded | FacilityTrustAnchorCredentialRemoved | FacilityDecommissioned
+
+
+@facility.begin
+def begin(event: FacilityRegistered) -> Facility:
+    return Facility(id=event.stream_id, created_at=event.occurred_at, registered_at=event.occurred_at, **dict(event))
+
+
+@facility.evolve
+def evolve(facility: Facility, event: FacilityEvent) -> Facility:
+    match event:
+        case FacilityTrustAnchorCredentialAdded():
+            anchors = facility.trust_anchor_credential_ids | {event.credential_id}
+            return changed(facility, trust_anchor_credential_ids=anchors)
+        case FacilityTrustAnchorCredentialRemoved():
+            anchors = facility.trust_anchor_credential_ids - {event.credential_id}
+            return changed(facility, trust_anchor_credential_ids=anchors)
+        case FacilityDecommissioned():
+            return changed(
+                facility,
+                status=FacilityStatus.DECOMMISSIONED,
+                decommissioned_at=event.occurred_at,
+                decommissioned_by=event.decommissioned_by,
+            )
+        case _:
+            assert_never(event)
+
+
+class InvalidFacilityNameError(Invalid):
+    """A facility needs a display name that is not blank."""
+
+
+class InvalidFacilityReasonError(Invalid):
+    """A reason, where one is given, must not be blank."""
+
+
+class FacilitySiteCannotHaveParentError(Invalid):
+    """A Site stands alone; only an Area has a parent."""
+
+
+class FacilityAreaMustHaveParentError(Invalid):
+    """An Area belongs to a Site and must name it."""
+
+
+class FacilityParentNotFoundError(NotFound):
+    """The parent facility does not exist."""
+
+
+class FacilityAreaParentMustBeSiteError(Conflict):
+    """The parent of an Area is a Site, never another Area."""
+
+
+class FacilityTrustAnchorCredentialAlreadyPresentError(Conflict):
+    """The credential is a trust anchor of this facility already."""
+
+
+class FacilityTrustAnchorCredentialNotPresentError(Conflict):
+    """The credential is no trust anchor of this facility."""
+
+
+Reason = Annotated[str, Text(500, InvalidFacilityReasonError, "reason", personal=True)]
+
+
+class RegisteredFacility(Value):
+    """A new facility by both its names."""
+
+    facility_id: UUID
+    code: str
+
+
+@facility.creation(
+    returns=RegisteredFacility,
+    refuses=[
+        FacilityParentNotFoundError,
+        InvalidFacilityCodeError,
+        FacilitySiteCannotHaveParentError,
+        FacilityAreaMustHaveParentError,
+        FacilityAreaParentMustBeSiteError,
+        facility.AlreadyExists,
+    ],
+)
+class RegisterFacility(Command):
+    """Make a site, one of its areas or a peer known; its code is taken for ever."""
+
+    code: FacilityCode
+    display_name: Annotated[str, Text(200, InvalidFacilityNameError, "display name", personal=True)]
+    kind: FacilityKind
+    parent_id: UUID | None = None
+    alternate_identifiers: Annotated[tuple[FacilityIdentifier, ...], Field(max_length=100)] = ()
+
+    def gather(self, call: Call) -> Reads[Facility | None]:
+        if self.parent_id is None:
+            return None
+        return (yield from required(Facility, self.parent_id, FacilityParentNotFoundError))
+
+    def decide(self, call: Call, parent: Facility | None) -> Outcome:
+        check_facility_code(self.code)
+        if self.kind is FacilityKind.SITE and parent is not None:
+            raise FacilitySiteCannotHaveParentError("A Site has no parent; leave parent_id out or register an Area.")
+        if self.kind is FacilityKind.AREA and parent is None:
+            raise FacilityAreaMustHaveParentError("An Area belongs to a Site; name it in parent_id.")
+        if parent is not None and parent.kind is not FacilityKind.SITE:
+            raise FacilityAreaParentMustBeSiteError(
+                "The parent is an Area itself; name the Site it belongs to.",
+                facts={"site_id": str(parent.parent_id)},
+            )
+        taken = facility.AlreadyExists(
+            f"The code {self.code} belongs to a facility already and stays with it for ever; choose another one.",
+            reason="code_taken",
+            facts={"code": self.code},
+        )
+        identifiers = sorted(set(self.alternate_identifiers), key=lambda identifier: (identifier.kind, identifier.value))
+        registered = FacilityRegistered(
+            **{**dict(self), "alternate_identifiers": tuple(identifiers)}, registered_by=call.principal_id
+        )
+        return [
+            registered,
+            Claim(FACILITY_CODE, self.code, rival=taken),
+            Answer({"facility_id": str(call.new_id), "code": self.code}),
+        ]
+
+
+@facility.command(
+    post="/{facility_id}/trust-anchors/add",
+    allowed=[FacilityStatus.ACTIVE],
+    reasons=["area"],
+    refuses=[FacilityTrustAnchorCredentialAlreadyPresentError],
+)
+class AddFacilityTrustAnchorCredential(Command):
+    """Let a Site's seals rest on this credential."""
+
+    credential_id: UUID
+
+    def decide(self, facility: Facility, call: Call) -> Outcome:
+        if facility.kind is FacilityKind.AREA:
+            raise self.cannot("area", "An Area has no trust anchors; add the credential to its Site.")
+        if self.credential_id in facility.trust_anchor_credential_ids:
+            raise FacilityTrustAnchorCredentialAlreadyPresentError(
+                "This credential is a trust anchor of the facility already; nothing to add."
+            )
+        return [FacilityTrustAnchorCredentialAdded(credential_id=self.credential_id, added_by=call.principal_id)]
+
+
+@facility.command(
+    post="/{facility_id}/trust-anchors/remove",
+    allowed=[FacilityStatus.ACTIVE],
+    refuses=[FacilityTrustAnchorCredentialNotPresentError],
+    destructive=True,
+)
+class RemoveFacilityTrustAnchorCredential(Command):
+    """Let no new seal rest on this credential; seals that use it already keep it."""
+
+    credential_id: UUID
+    reason: Reason | None = None
+
+    def decide(self, facility: Facility, call: Call) -> Outcome:
+        if self.credential_id not in facility.trust_anchor_credential_ids:
+            raise FacilityTrustAnchorCredentialNotPresentError(
+                "This credential is no trust anchor of the facility; read the facility for the ones it has."
+            )
+        return [
+            FacilityTrustAnchorCredentialRemoved(
+                credential_id=self.credential_id, removed_by=call.principal_id, reason=self.reason
+            )
+        ]
+
+
+@facility.command(post="/{facility_id}/decommission", allowed=[FacilityStatus.ACTIVE], destructive=True)
+class DecommissionFacility(Command):
+    """Close a facility; its code stays its own, and what was recorded under it stays valid."""
+
+    reason: Reason | None = None
+
+    def decide(self, facility: Facility, call: Call) -> Outcome:
+        return [FacilityDecommissioned(decommissioned_by=call.principal_id, reason=self.reason)]
+
+
+facility.get(
+    "id",
+    "code",
+    "display_name",
+    "kind",
+    "parent_id",
+    "trust_anchor_credential_ids",
+    "alternate_identifiers",
+    "status",
+    "registered_at",
+    "registered_by",
+    "decommissioned_at",
+    "decommissioned_by",
+)
+
+
+class FacilitySummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    facility_id: UUID
+    code: str
+    display_name: FreeText
+    kind: FacilityKind
+    parent_id: UUID | None
+    status: FacilityStatus
+    registered_at: datetime
+    decommissioned_at: datetime | None
+
+
+@facility.listing(FacilitySummary)
+class ListFacilities(ListQuery):
+    """Facilities in order of registration."""
+
+    kind: FacilityKind | None = None
+    status: FacilityStatus | None = None
+    parent_id: UUID | None = None
+    code: Annotated[str, Field(min_length=1, max_length=32)] | None = None

@@ -1,0 +1,340 @@
+"""Declared schemas and their carriers: what a schema may say, which values stand under it, which units it fixes.
+
+Schemas are a small closed part of JSON Schema 2020-12, so that they can be stored, compared and joined without surprise.
+`None` means not declared, `{}` declared without constraint.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+
+from domain.shared.refusals import Refusal
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+UNIT_SYSTEMS = ("udunits", "ucum", "qudt", "iec61360")
+CLOSING = frozenset({"additionalProperties", "unevaluatedProperties"})
+KEYWORDS = CLOSING | {
+    "$schema",
+    "type",
+    "title",
+    "description",
+    "properties",
+    "required",
+    "enum",
+    "minimum",
+    "maximum",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "items",
+    "minItems",
+    "maxItems",
+    "unit",
+}
+RESERVED = frozenset({"compatible", "backend"})
+MAX_DEPTH = 20
+"""Levels of a schema, the root being the first."""
+ELEMENT = "[]"
+"""The segment that stands for the elements of an array in a property path."""
+
+Schema = dict[str, Any]
+Path = tuple[str, ...]
+
+VIOLATIONS = {
+    "type": ("wrong_type", "must be of type {limit}; correct the value"),
+    "enum": ("not_in_enum", "must be one of {limit}; choose one of them"),
+    "minimum": ("below_minimum", "must be at least {limit}; correct the value"),
+    "maximum": ("above_maximum", "must be at most {limit}; correct the value"),
+    "pattern": ("pattern_mismatch", "must match the pattern {limit}; correct the value"),
+    "minLength": ("too_short", "must have at least {limit} characters; correct the value"),
+    "maxLength": ("too_long", "must have at most {limit} characters; correct the value"),
+    "minItems": ("too_few_items", "must have at least {limit} items; correct the value"),
+    "maxItems": ("too_many_items", "must have at most {limit} items; correct the value"),
+    "required": ("missing_key", "is required; give it too"),
+    "additionalProperties": ("undeclared_key", "is not declared; drop it or declare it in the schema"),
+    "unevaluatedProperties": ("undeclared_key", "is not declared; drop it or declare it in the schema"),
+}
+"""What breaking each keyword is called, and what is said about it."""
+
+
+def check_declaration(schema: Schema | None, refusal: type[Refusal]) -> None:
+    """Refuse a schema that may not be declared; nothing and `{}` may."""
+    if not schema:
+        return
+    if schema.get("$schema") != DIALECT:
+        raise refusal(
+            f"The schema must name its dialect; set $schema to {DIALECT}, or declare {{}} for no constraint.",
+            reason="wrong_dialect",
+            facts={"path": "$.$schema"},
+        )
+    levels = list(_levels(schema, ("$",), refusal))
+    for path, level in levels:
+        _check_closing(path, level, refusal)
+    for path, level in levels:
+        if "unit" in level:
+            _check_unit((*path, "unit"), level, refusal)
+    _check_compiles(schema, refusal)
+
+
+def check_values(schema: Schema | None, values: Mapping[str, Any], refusal: type[Refusal]) -> None:
+    """Refuse values that do not stand under their schema, at the first violation; no values always do."""
+    if not values:
+        return
+    if schema is None:
+        raise _nothing_declared(values, refusal)
+    _refuse_non_finite(values, (), refusal)
+    _refuse_first_violation(schema, values, refusal)
+
+
+def check_union(schemas: Mapping[str, Schema | None], values: Mapping[str, Any], refusal: type[Refusal]) -> None:
+    """Refuse values that do not stand under all schemas at once; each schema goes by the name of the family declaring it.
+
+    Every schema must hold, but the root is closed once, around the keys of all of them; one `{}` leaves it open.
+    """
+    if not values:
+        return
+    declared = {family: schema for family, schema in sorted(schemas.items()) if schema is not None}
+    if not declared:
+        raise _nothing_declared(values, refusal)
+    for one, other in combinations(declared, 2):
+        _refuse_clash((one, declared[one]), (other, declared[other]), refusal)
+    _refuse_non_finite(values, (), refusal)
+    if {} not in declared.values():
+        known = {name for schema in declared.values() for name in schema.get("properties", {})}
+        if unknown := sorted(values.keys() - known):
+            raise refusal(
+                f"{unknown[0]} is declared by no family of this asset; drop it or declare it in a settings schema.",
+                reason="undeclared_key",
+                facts={"path": unknown[0], "keys": unknown},
+            )
+    for family, schema in declared.items():
+        unclosed = {keyword: value for keyword, value in schema.items() if keyword not in CLOSING}
+        _refuse_first_violation(unclosed, values, refusal, family=family)
+
+
+def declared_units(schema: Schema | None) -> dict[str, tuple[str, str]]:
+    """The unit of each property that has one: dotted path -> (system, code); `[]` stands for an array's elements."""
+    units = ((path, _unit(level)) for path, level in _properties(schema))
+    return {".".join(path): unit for path, unit in units if unit is not None}
+
+
+def changed_units(before: Schema | None, after: Schema | None) -> tuple[str, ...]:
+    """The properties of both schemas whose unit the second one alters or drops, as dotted paths."""
+    kept = dict(_properties(after))
+    return tuple(
+        sorted(
+            ".".join(path)
+            for path, level in _properties(before)
+            if (unit := _unit(level)) is not None and path in kept and _unit(kept[path]) != unit
+        )
+    )
+
+
+def _levels(schema: Schema, path: Path, refusal: type[Refusal], depth: int = 1) -> Iterator[tuple[Path, Schema]]:
+    """Every level of a schema under declaration, root first; refuses keywords outside the set on the way."""
+    if depth > MAX_DEPTH:
+        raise refusal(
+            f"The schema nests deeper than {MAX_DEPTH} levels; flatten it.", reason="too_deep", facts={"path": _at(path)}
+        )
+    yield path, schema
+    for keyword, value in schema.items():
+        if keyword not in KEYWORDS:
+            raise refusal(
+                f"The keyword {keyword} at {_at(path)} is outside the allowed set; use only {', '.join(sorted(KEYWORDS))}.",
+                reason="forbidden_keyword",
+                facts={"path": _at((*path, keyword)), "keyword": keyword},
+            )
+        if keyword == "properties":
+            if not isinstance(value, dict):
+                raise _malformed((*path, keyword), "an object of schemas", refusal)
+            for name, inner in value.items():
+                yield from _inner_levels(inner, (*path, keyword, name), refusal, depth + 1)
+        elif keyword == "items":
+            yield from _inner_levels(value, (*path, keyword), refusal, depth + 1)
+
+
+def _inner_levels(inner: Any, path: Path, refusal: type[Refusal], depth: int) -> Iterator[tuple[Path, Schema]]:
+    if not isinstance(inner, dict):
+        raise _malformed(path, "one schema, as an object", refusal)
+    yield from _levels(inner, path, refusal, depth)
+
+
+def _check_closing(path: Path, level: Schema, refusal: type[Refusal]) -> None:
+    for keyword in sorted(CLOSING & level.keys()):
+        if not isinstance(level[keyword], bool):
+            raise _malformed((*path, keyword), "true or false", refusal)
+    for name in level.get("properties", {}):
+        if name in RESERVED:
+            raise refusal(
+                f"The property name {name} is reserved; choose another one.",
+                reason="reserved_property",
+                facts={"path": _at((*path, "properties", name))},
+            )
+
+
+def _check_unit(path: Path, level: Schema, refusal: type[Refusal]) -> None:
+    match level["unit"]:
+        case {"system": str(system), "code": str(code), **others} if (
+            system in UNIT_SYSTEMS
+            and code.strip()
+            and others.keys() <= {"label"}
+            and isinstance(others.get("label", ""), str)
+        ):
+            if not _numeric(level):
+                raise refusal(
+                    f"The unit at {_at(path)} belongs to no number; put units on numbers and arrays of numbers only.",
+                    reason="malformed_unit",
+                    facts={"path": _at(path)},
+                )
+        case _:
+            raise refusal(
+                f"The unit at {_at(path)} is malformed; give system ({', '.join(UNIT_SYSTEMS)}), code and at most a label.",
+                reason="malformed_unit",
+                facts={"path": _at(path)},
+            )
+
+
+def _check_compiles(schema: Schema, refusal: type[Refusal]) -> None:
+    try:
+        json.dumps(schema, allow_nan=False)
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        path = _at(("$", *map(str, error.absolute_path)))
+        raise refusal(
+            f"The schema does not compile at {path}: {_short(error.message)}; correct it.",
+            reason="does_not_compile",
+            facts={"path": path},
+        ) from error
+    except (OverflowError, RecursionError, ValueError) as error:
+        raise refusal(
+            f"The schema does not compile: {_short(str(error))}; correct it.", reason="does_not_compile", facts={"path": "$"}
+        ) from error
+
+
+def _malformed(path: Path, form: str, refusal: type[Refusal]) -> Refusal:
+    return refusal(f"{_at(path)} must be {form}; correct it.", reason="malformed_keyword", facts={"path": _at(path)})
+
+
+def _nothing_declared(values: Mapping[str, Any], refusal: type[Refusal]) -> Refusal:
+    keys = sorted(values)
+    return refusal(
+        f"No schema is declared for {_short(', '.join(keys))}; declare one ({{}} for no constraint) or drop these keys.",
+        reason="no_schema",
+        facts={"keys": keys},
+    )
+
+
+def _refuse_non_finite(value: Any, path: Path, refusal: type[Refusal]) -> None:
+    match value:
+        case float() if not math.isfinite(value):
+            raise refusal(
+                f"{'.'.join(path)} is not a finite number; correct the value.",
+                reason="not_finite",
+                facts={"path": ".".join(path)},
+            )
+        case Mapping():
+            for key, item in value.items():
+                _refuse_non_finite(item, (*path, key), refusal)
+        case list() | tuple():
+            for index, item in enumerate(value):
+                _refuse_non_finite(item, (*path, str(index)), refusal)
+
+
+def _refuse_first_violation(schema: Schema, values: Mapping[str, Any], refusal: type[Refusal], **facts: str) -> None:
+    error = next(_validator(json.dumps(schema, sort_keys=True)).iter_errors(dict(values)), None)
+    if error is None:
+        return
+    level: Any = error.schema
+    path = ".".join(map(str, (*error.absolute_path, *_offending_key(error, level)))) or "$"
+    reason, saying = VIOLATIONS[str(error.validator)]
+    unit = level.get("unit", {}).get("code", "") if error.validator in ("minimum", "maximum") else ""
+    limit = f"{json.dumps(error.validator_value, ensure_ascii=False)} {unit}".strip()
+    raise refusal(f"{path} {saying.format(limit=_short(limit))}.", reason=reason, facts={"path": path, **facts}) from error
+
+
+def _offending_key(error: ValidationError, level: Schema) -> Iterator[str]:
+    """The key a violation is about, where it is one that is missing or too much."""
+    values: Any = error.instance
+    if error.validator == "required":
+        yield next(name for name in level["required"] if name not in values)
+    elif error.validator in CLOSING:
+        yield min(values.keys() - level.get("properties", {}).keys())
+
+
+def _refuse_clash(one: tuple[str, Schema], other: tuple[str, Schema], refusal: type[Refusal]) -> None:
+    """Refuse two families that mean different things by one key."""
+    there = dict(_properties(other[1]))
+    for path, level in _properties(one[1]):
+        if path not in there:
+            continue
+        facts = {"key": ".".join(path), "families": [one[0], other[0]]}
+        types, other_types = _types(level), _types(there[path])
+        if types and other_types and types != other_types:
+            raise refusal(
+                f"{one[0]} and {other[0]} declare {facts['key']} with different types; settle on one in their schemas.",
+                reason="type_clash",
+                facts=facts,
+            )
+        if _unit(level) != _unit(there[path]):
+            raise refusal(
+                f"{one[0]} and {other[0]} declare {facts['key']} in different units; settle on one in their schemas.",
+                reason="unit_clash",
+                facts=facts,
+            )
+
+
+@lru_cache(maxsize=1024)
+def _validator(text: str) -> Draft202012Validator:
+    """The validator of a schema in its one sorted text form."""
+    return Draft202012Validator(_of_one_dialect(json.loads(text)))
+
+
+def _of_one_dialect(level: Schema) -> Schema:
+    """The schema without `$schema`, which on an inner level would switch the dialect."""
+    plain = {keyword: value for keyword, value in level.items() if keyword != "$schema"}
+    if "properties" in plain:
+        plain["properties"] = {name: _of_one_dialect(inner) for name, inner in plain["properties"].items()}
+    if "items" in plain:
+        plain["items"] = _of_one_dialect(plain["items"])
+    return plain
+
+
+def _properties(schema: Schema | None, path: Path = ()) -> Iterator[tuple[Path, Schema]]:
+    """Every property of a declared schema, however deep, with its path."""
+    for name, inner in (schema or {}).get("properties", {}).items():
+        yield (*path, name), inner
+        yield from _properties(inner, (*path, name))
+    if schema and "items" in schema:
+        yield (*path, ELEMENT), schema["items"]
+        yield from _properties(schema["items"], (*path, ELEMENT))
+
+
+def _unit(level: Schema) -> tuple[str, str] | None:
+    return (level["unit"]["system"], level["unit"]["code"]) if "unit" in level else None
+
+
+def _types(level: Schema) -> frozenset[str]:
+    declared = level.get("type")
+    return frozenset(name for name in (declared if isinstance(declared, list) else [declared]) if isinstance(name, str))
+
+
+def _numeric(level: Schema) -> bool:
+    """Whether a schema describes a number, or an array of numbers."""
+    types = _types(level)
+    if types == {"array"}:
+        return "items" in level and _numeric(level["items"])
+    return bool(types & {"number", "integer"}) and types <= {"number", "integer", "null"}
+
+
+def _at(path: Path) -> str:
+    return ".".join(path)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:199]}…"

@@ -1,0 +1,1 @@
+"""Identity providers: who a bearer token stands for."""

@@ -1,0 +1,96 @@
+"""Tokens that only their issuer can judge: it is asked about each (RFC 7662), and a good answer is kept for a moment."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote_plus
+
+import httpx
+import structlog
+
+from application.identity import IntrospectionUnavailableError, InvalidTokenError, TokenFault, VerifiedToken
+from application.ports import Clock
+from application.settings import IdentityProvider
+from infrastructure.identity.claims import LEEWAY, verified_token
+from infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
+
+CACHE_CAPACITY = 1024
+
+log = structlog.get_logger()
+
+CacheKey = tuple[bytes, str]
+"""SHA-256 of the token, and the audience it was accepted for."""
+
+
+class IntrospectionVerifier:
+    """Verifies the tokens of one issuer by asking it."""
+
+    def __init__(self, provider: IdentityProvider, client: ProviderClient, now: Clock) -> None:
+        self._provider = provider
+        self._client = client
+        self._now = now
+        self._life = timedelta(seconds=provider.introspection_cache_ttl_seconds)
+        self._accepted = AcceptedTokens()
+
+    async def verify(self, token: str, audience: str) -> VerifiedToken:
+        """What the issuer says of the token, now or a moment ago."""
+        key = hashlib.sha256(token.encode()).digest(), audience
+        asked_at = self._now()
+        if (accepted := self._accepted.get(key, asked_at)) is not None:
+            return accepted
+        verified = self._judged(await self._ask(token), audience, asked_at)
+        ends = asked_at + self._life
+        self._accepted.put(key, verified, min(ends, verified.expires_at or ends))
+        return verified
+
+    async def _ask(self, token: str) -> dict[str, Any]:
+        client_id, secret = self._provider.introspection_client_id, self._provider.introspection_client_secret
+        # RFC 6749 encodes both halves as form values before they go into the Basic header.
+        credentials = httpx.BasicAuth(quote_plus(client_id or ""), quote_plus(secret.get_secret_value() if secret else ""))
+        form = {"token": token, "token_type_hint": "access_token"}
+        try:
+            return await self._client.ask("POST", self._provider.introspection_url or "", data=form, auth=credentials)
+        except ProviderUnreachableError as error:
+            log.warning("introspection_unavailable", issuer=self._provider.issuer, error=str(error))
+            raise IntrospectionUnavailableError from None
+
+    def _judged(self, answer: Mapping[str, Any], audience: str, now: datetime) -> VerifiedToken:
+        if answer.get("active") is not True:
+            raise InvalidTokenError(TokenFault.INTROSPECTION_INACTIVE)
+        if answer.get("iss") not in (None, self._provider.issuer):
+            raise InvalidTokenError(TokenFault.WRONG_ISSUER)
+        meant_for = answer.get("aud")
+        if meant_for is not None and audience not in (meant_for if isinstance(meant_for, list) else [meant_for]):
+            raise InvalidTokenError(TokenFault.WRONG_AUDIENCE)
+        verified = verified_token(self._provider.issuer, answer)
+        if verified.expires_at is not None and verified.expires_at + LEEWAY <= now:
+            raise InvalidTokenError(TokenFault.EXPIRED)
+        return verified
+
+
+class AcceptedTokens:
+    """Good answers, each for its time; when there are too many, the one not used for longest goes."""
+
+    def __init__(self, capacity: int = CACHE_CAPACITY) -> None:
+        self._capacity = capacity
+        self._entries: OrderedDict[CacheKey, tuple[VerifiedToken, datetime]] = OrderedDict()
+
+    def get(self, key: CacheKey, now: datetime) -> VerifiedToken | None:
+        """The answer kept under this key, if its time is not over."""
+        if key not in self._entries:
+            return None
+        token, ends = self._entries[key]
+        if now >= ends:
+            del self._entries[key]
+            return None
+        self._entries.move_to_end(key)
+        return token
+
+    def put(self, key: CacheKey, token: VerifiedToken, ends: datetime) -> None:
+        """Keep an answer until its time is over."""
+        self._entries[key] = token, ends
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._capacity:
+            self._entries.popitem(last=False)

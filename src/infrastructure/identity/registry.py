@@ -1,0 +1,144 @@
+"""Which provider judges a token, and which actor a genuine one stands for."""
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from uuid import UUID
+
+import jwt
+import structlog
+
+from application.identity import (
+    InvalidTokenError,
+    SubjectBindings,
+    TokenFault,
+    TokenVerifier,
+    VerifiedPrincipal,
+    VerifiedToken,
+)
+from application.ports import Clock
+from application.settings import IdentityProvider, provider_objections
+from domain.access.actor import ActorKind
+from domain.kernel import NIL
+from infrastructure.identity.introspection import IntrospectionVerifier
+from infrastructure.identity.jwt_verifier import JwtVerifier, KeySet
+from infrastructure.identity.provider_client import ProviderClient
+
+MAX_TOKEN_LENGTH = 8192
+TOKEN_FORM = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+"""All a bearer token may consist of (RFC 6750): no blanks, no control characters, nothing beyond ASCII."""
+
+log = structlog.get_logger()
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class ProviderRegistry:
+    """The configured identity providers, one for each issuer."""
+
+    def __init__(
+        self,
+        providers: Sequence[IdentityProvider],
+        bindings: SubjectBindings,
+        client: ProviderClient,
+        now: Clock = utc_now,
+    ) -> None:
+        if objections := provider_objections(providers):
+            raise ValueError(" ".join(objections))
+        self._providers = {provider.issuer: provider for provider in providers}
+        self._bindings = bindings
+        self._by_keys: dict[str, TokenVerifier] = {
+            provider.issuer: JwtVerifier(provider, KeySet(provider, client, now))
+            for provider in providers
+            if provider.jwks_url
+        }
+        self._by_asking: dict[str, TokenVerifier] = {
+            provider.issuer: IntrospectionVerifier(provider, client, now)
+            for provider in providers
+            if provider.introspection_url
+        }
+        self._configured = {
+            (provider.issuer, binding.subject): (binding.actor_id, binding.kind or provider.principal_kind)
+            for provider in providers
+            for binding in provider.subject_bindings
+        }
+
+    async def authenticate(self, token: str, surface_id: UUID) -> VerifiedPrincipal:
+        """Whom this token stands for on the surface it arrived on."""
+        provider, verifier = self._judge_of(token)
+        audience = provider.audiences.get(surface_id)
+        if audience is None:
+            raise InvalidTokenError(TokenFault.WRONG_AUDIENCE)
+        return await self._principal(await verifier.verify(token, audience))
+
+    def knows(self, issuer: str) -> bool:
+        """Whether a provider with exactly this issuer is configured."""
+        return issuer in self._providers
+
+    def binds(self, issuer: str, subject: str) -> bool:
+        """Whether configuration binds this pair."""
+        return (issuer, subject) in self._configured
+
+    def issuers(self) -> tuple[str, ...]:
+        """Every configured issuer, sorted."""
+        return tuple(sorted(self._providers))
+
+    def audiences(self) -> Mapping[UUID, tuple[str, ...]]:
+        """The audiences accepted on each surface, sorted; surfaces that accept none are left out."""
+        accepted: dict[UUID, set[str]] = {}
+        for provider in self._providers.values():
+            for surface_id, audience in provider.audiences.items():
+                accepted.setdefault(surface_id, set()).add(audience)
+        return {surface_id: tuple(sorted(accepted[surface_id])) for surface_id in sorted(accepted)}
+
+    def _judge_of(self, token: str) -> tuple[IdentityProvider, TokenVerifier]:
+        """The provider a token claims to come from; one that names no issuer belongs to the provider that can be asked."""
+        if len(token) > MAX_TOKEN_LENGTH or not TOKEN_FORM.fullmatch(token):
+            raise InvalidTokenError(TokenFault.MALFORMED)
+        if token.count(".") == 2:
+            issuer = _claimed_issuer(token)
+            if issuer not in self._providers:
+                raise InvalidTokenError(TokenFault.WRONG_ISSUER)
+            return self._providers[issuer], self._by_keys.get(issuer) or self._by_asking[issuer]
+        for issuer, verifier in self._by_asking.items():
+            return self._providers[issuer], verifier
+        raise InvalidTokenError(TokenFault.MALFORMED)
+
+    async def _principal(self, token: VerifiedToken) -> VerifiedPrincipal:
+        bound = self._configured.get((token.issuer, token.subject)) or await self._stored(token)
+        if bound is None or bound[0] == NIL:
+            raise InvalidTokenError(TokenFault.UNKNOWN_SUBJECT)
+        actor_id, kind = bound
+        return VerifiedPrincipal(actor_id, token.subject, token.issuer, kind, token.scopes, token.expires_at)
+
+    async def _stored(self, token: VerifiedToken) -> tuple[UUID, ActorKind] | None:
+        try:
+            return await self._bindings.actor_of(token.issuer, token.subject)
+        except Exception as error:
+            # The error's text may quote the subject.
+            log.error("subject_look_up_failed", issuer=token.issuer, error=type(error).__name__)
+            return None
+
+
+@asynccontextmanager
+async def provider_registry(
+    providers: Sequence[IdentityProvider], bindings: SubjectBindings
+) -> AsyncIterator[ProviderRegistry]:
+    """The registry of a process, with connections to its providers for as long as it runs."""
+    async with ProviderClient() as client:
+        yield ProviderRegistry(providers, bindings, client)
+
+
+def _claimed_issuer(token: str) -> str:
+    """The issuer a token names, which nothing proves yet."""
+    try:
+        claims = jwt.decode(token, options={"verify_signature": False})
+    except jwt.PyJWTError:
+        raise InvalidTokenError(TokenFault.MALFORMED) from None
+    issuer = claims.get("iss")
+    if not isinstance(issuer, str):
+        raise InvalidTokenError(TokenFault.MALFORMED)
+    return issuer

@@ -1,0 +1,38 @@
+"""Connections of the runtime role: autocommit, UTC, prepared statements, and no right to change the log."""
+
+from typing import Any
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool
+
+RUNTIME_ROLE = "baton_runtime"
+RUNTIME_OPTIONS = f"-c role={RUNTIME_ROLE} -c timezone=UTC -c jit=off"
+OWNER_OPTIONS = "-c timezone=UTC -c jit=off"
+
+Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+Pool = AsyncConnectionPool[Connection]
+
+
+def runtime_pool(url: str, size: int) -> Pool:
+    """A pool of runtime connections; open it before use."""
+    return AsyncConnectionPool(
+        url,
+        min_size=min(4, size),
+        max_size=size,
+        open=False,
+        kwargs={"autocommit": True, "prepare_threshold": 0, "options": RUNTIME_OPTIONS},
+        configure=_prepared,
+        name="runtime",
+        timeout=10,
+    )
+
+
+async def dedicated(url: str, *, owner: bool = False) -> Connection:
+    """A connection outside the pool, for listening, leading and rebuilding."""
+    return await psycopg.AsyncConnection.connect(
+        url, autocommit=True, options=OWNER_OPTIONS if owner else RUNTIME_OPTIONS, prepare_threshold=None
+    )
+
+
+async def _prepared(connection: Connection) -> None:
+    connection.prepared_max = 300

@@ -1,0 +1,396 @@
+"""The event store on PostgreSQL: a command costs two round trips, one to load and one to append everything.
+
+An append is a single statement made of data-modifying parts, so it needs no explicit transaction and nothing of it can
+be seen before all of it is.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+import psycopg
+import structlog
+from psycopg.errors import UniqueViolation
+from psycopg.types.json import Jsonb
+from psycopg_pool import PoolTimeout
+
+from application.ports import Batch, Bookmark, EventRow, Executed, KeyClaim, Session, StoreUnavailableError, StreamRow
+from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
+from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError
+from domain.shared.writes import Put, Record
+from infrastructure.postgres.pool import Connection, Pool
+
+log = structlog.get_logger()
+
+STREAM_COLUMNS = "stream_id, version, position, event_type, payload::text, occurred_at"
+EVENT_COLUMNS = (
+    "position, transaction_id::text::bigint, event_id, stream_type, stream_id, version, event_type, schema_version, "
+    "payload::text, principal_id, command_name, correlation_id, causation_id, occurred_at, recorded_at"
+)
+LOAD_ONE = f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s ORDER BY version"
+LOAD_MANY = f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = ANY(%s) ORDER BY stream_id, version"
+LOAD_PAST = (
+    f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s AND version <= "
+    "coalesce(%(version)s, (SELECT max(version) FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
+    "AND occurred_at <= %(time)s), 0) ORDER BY version"
+)
+HISTORY = (
+    f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s AND version > %s "
+    "ORDER BY version LIMIT %s"
+)
+FOLLOW = (
+    f"SELECT {EVENT_COLUMNS} FROM events WHERE (transaction_id, position) > (%s::text::xid8, %s) "
+    "AND transaction_id < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY transaction_id, position LIMIT %s"
+)
+NEWER = f"""
+WITH known AS (SELECT key::uuid AS id, value::int AS version FROM json_each_text(%s)),
+wanted AS (
+    SELECT id, version FROM known
+    UNION SELECT stream_id, 0 FROM lookups WHERE kind = %s AND key = %s AND stream_id NOT IN (SELECT id FROM known)
+)
+SELECT {STREAM_COLUMNS.replace("version", "events.version")} FROM wanted
+JOIN events ON stream_type = %s AND stream_id = wanted.id AND events.version > wanted.version
+ORDER BY stream_id, events.version
+"""
+EVENT = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+APPEND = (
+    "INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id, command_name, "
+    "correlation_id, causation_id, occurred_at) VALUES {} RETURNING position"
+)
+CLAIM_KEY = """
+INSERT INTO idempotency AS held (principal_id, key, surface_id, command_name, command_hash, locked_at, created_at)
+VALUES (%(principal)s, %(key)s, %(surface)s, %(name)s, %(hash)s, %(now)s, %(now)s)
+ON CONFLICT (principal_id, key, surface_id) DO UPDATE
+SET command_name = excluded.command_name, command_hash = excluded.command_hash, locked_at = excluded.locked_at
+WHERE held.locked_at < %(stale)s
+RETURNING true
+"""
+STORED_KEY = (
+    "SELECT command_hash, result::text, position FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s"
+)
+RELEASE_KEY = (
+    "DELETE FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s AND command_hash = %s "
+    "AND result IS NULL"
+)
+PASSED = """
+SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
+FROM bookmarks b, events e WHERE b.follower = %s AND e.position = %s
+"""
+
+
+class PostgresSession:
+    """One unit of work on one connection."""
+
+    def __init__(self, connection: Connection, *, in_transaction: bool) -> None:
+        self._connection = connection
+        self._in_transaction = in_transaction
+        self.appended = False
+
+    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StreamRow]:
+        if len(ids) == 1:
+            return await self._rows(StreamRow, LOAD_ONE, (stream_type, ids[0]))
+        return await self._rows(StreamRow, LOAD_MANY, (stream_type, list(ids)))
+
+    async def load_past(
+        self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
+    ) -> Sequence[StreamRow]:
+        past = {"type": stream_type, "id": id, "time": as_of, "version": as_of_version}
+        return await self._rows(StreamRow, LOAD_PAST, past)
+
+    async def history(self, stream_type: str, id: UUID, after_version: int, limit: int) -> Sequence[EventRow]:
+        return await self._rows(EventRow, HISTORY, (stream_type, id, after_version, limit))
+
+    async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]:
+        query = "SELECT key, holder_id FROM claims WHERE kind = %s AND key = ANY(%s)"
+        return dict(await self._rows(tuple, query, (kind, list(keys))))
+
+    async def members(self, kind: str, key: str) -> tuple[UUID, ...]:
+        query = "SELECT stream_id FROM lookups WHERE kind = %s AND key = %s ORDER BY stream_id"
+        return tuple(row[0] for row in await self._rows(tuple, query, (kind, key)))
+
+    async def records(self, record: type[Record], where: Mapping[str, Any]) -> tuple[Record, ...]:
+        names = [column.name for column in fields(record)]  # type: ignore[arg-type]
+        tests = [f"{name} = {'ANY(%s)' if isinstance(value, tuple) else '%s'}" for name, value in where.items()]
+        query = (
+            f"SELECT {', '.join(names)} FROM {record.relation} WHERE {' AND '.join(tests)} ORDER BY {', '.join(record.key)}"
+        )
+        values = tuple(list(value) if isinstance(value, tuple) else value for value in where.values())
+        return tuple(record(*row) for row in await self._rows(tuple, query, values))  # type: ignore[call-arg]
+
+    async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]:
+        sql, values, names = page_statement(summary, query, where)
+        rows = await self._rows(tuple, sql, values)
+        items = tuple(summary.model_construct(**dict(zip(names, row, strict=True))) for row in rows[: query.limit])
+        if len(rows) <= query.limit:
+            return Page(items, None)
+        last = items[-1]
+        return Page(items, str(Cursor(order=query.order, time=getattr(last, summary.time), id=getattr(last, names[0]))))
+
+    async def append(self, batch: Batch) -> int | None:
+        scrubs, statement, values = append_statements(batch)
+        try:
+            if scrubs and not self._in_transaction:
+                async with self._connection.transaction():
+                    return await self._append(scrubs, statement, values)
+            return await self._append(scrubs, statement, values)
+        except UniqueViolation as violation:
+            raise rival_of(batch, violation) from None
+
+    async def _append(self, scrubs: Sequence[tuple[str, Any]], statement: str, values: Sequence[Any]) -> int | None:
+        for scrub, arguments in scrubs:
+            await self._connection.execute(scrub, arguments)
+        cursor = await self._connection.execute(statement, values)
+        row = await cursor.fetchone()
+        self.appended = True
+        return row[0] if row else None
+
+    async def _rows(self, shape: Any, query: str, values: Any) -> list[Any]:
+        cursor = await self._connection.execute(query, values, binary=True)
+        rows = await cursor.fetchall()
+        return rows if shape is tuple else list(map(shape._make, rows))
+
+
+class PostgresStore:
+    """The event store and its followers' view of the log."""
+
+    def __init__(self, pool: Pool, appended: Callable[[], None] = lambda: None) -> None:
+        self._pool = pool
+        self._appended = appended
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except (PoolTimeout, psycopg.OperationalError) as error:
+            log.error("store_unavailable", error=type(error).__name__)
+            raise StoreUnavailableError("The database cannot be reached; repeat the request in a few seconds.") from error
+
+    @asynccontextmanager
+    async def session(self, lock: str | None = None) -> AsyncIterator[Session]:
+        async with self._connection() as connection:
+            session = PostgresSession(connection, in_transaction=lock is not None)
+            if lock is None:
+                yield session
+            else:
+                async with connection.transaction():
+                    await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (lock,))
+                    yield session
+        if session.appended:
+            self._appended()
+
+    async def newer(
+        self, stream_type: str, known: Mapping[UUID, int], look_up: tuple[str, str] | None = None
+    ) -> Sequence[StreamRow]:
+        kind, key = look_up or (None, None)
+        versions = orjson.dumps({str(id): version for id, version in known.items()}).decode()
+        async with self._connection() as connection:
+            cursor = await connection.execute(NEWER, (versions, kind, key, stream_type), binary=True)
+            return list(map(StreamRow._make, await cursor.fetchall()))
+
+    async def claim_key(self, claim: KeyClaim, now: datetime, stale_before: datetime) -> Executed | None:
+        claimant = {
+            "principal": claim.principal_id,
+            "key": claim.key,
+            "surface": claim.surface_id,
+            "name": claim.command_name,
+            "hash": claim.fingerprint,
+            "now": now,
+            "stale": stale_before,
+        }
+        async with self._connection() as connection:
+            for _ in range(3):
+                cursor = await connection.execute(CLAIM_KEY, claimant)
+                if await cursor.fetchone():
+                    return None
+                cursor = await connection.execute(STORED_KEY, (claim.principal_id, claim.key, claim.surface_id))
+                if (row := await cursor.fetchone()) is not None:
+                    return replay(claim, *row)
+        raise still_in_flight()
+
+    async def release_key(self, claim: KeyClaim) -> None:
+        async with self._connection() as connection:
+            await connection.execute(RELEASE_KEY, (claim.principal_id, claim.key, claim.surface_id, claim.fingerprint))
+
+    async def follow(self, after: Bookmark, limit: int) -> Sequence[EventRow]:
+        async with self._connection() as connection:
+            return await follow(connection, after, limit)
+
+    async def locate(self, position: int) -> Bookmark | None:
+        async with self._connection() as connection:
+            query = "SELECT transaction_id::text::bigint, position FROM events WHERE position = %s"
+            row = await (await connection.execute(query, (position,))).fetchone()
+            return Bookmark(*row) if row else None
+
+    async def passed(self, follower: str, position: int) -> bool:
+        async with self._connection() as connection:
+            row = await (await connection.execute(PASSED, (follower, position))).fetchone()
+            return bool(row and row[0])
+
+
+async def follow(connection: Connection, after: Bookmark, limit: int) -> list[EventRow]:
+    """Committed events behind a bookmark: cursor, horizon and rows come from one snapshot."""
+    cursor = await connection.execute(FOLLOW, (str(after.transaction_id), after.position, limit), binary=True)
+    return list(map(EventRow._make, await cursor.fetchall()))
+
+
+def append_statements(batch: Batch) -> tuple[list[tuple[str, Any]], str, list[Any]]:
+    """What must be blanked first, and the one statement that writes everything."""
+    parts: list[str] = []
+    values: list[Any] = []
+
+    def part(name: str, sql: str, arguments: Sequence[Any]) -> None:
+        parts.append(f"{name} AS ({sql})")
+        values.extend(arguments)
+
+    scrubs = [(scrub, arguments) for drop in batch.drops for scrub, arguments in [scrubbed(drop.record, drop.where)]]
+    rows = event_values(batch)
+    if rows:
+        part("appended", APPEND.format(", ".join([EVENT] * len(rows))), [value for row in rows for value in row])
+    for index, release in enumerate(batch.releases):
+        part(f"released{index}", "DELETE FROM claims WHERE kind = %s AND key = %s", (release.kind, release.key))
+    for index, (claim, holder) in enumerate(batch.claims):
+        part(f"claimed{index}", "INSERT INTO claims VALUES (%s, %s, %s)", (claim.kind, claim.key, holder))
+    for index, (enlist, id) in enumerate(batch.enlistments):
+        insert = "INSERT INTO lookups VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+        part(f"enlisted{index}", insert, (enlist.kind, enlist.key, id))
+    for index, (delist, id) in enumerate(batch.delistments):
+        delete = "DELETE FROM lookups WHERE kind = %s AND key = %s AND stream_id = %s"
+        part(f"delisted{index}", delete, (delist.kind, delist.key, id))
+    for index, put in enumerate(batch.puts):
+        part(f"put{index}", *put_statement(put))
+    for index, drop in enumerate(batch.drops):
+        where = " AND ".join(f"{name} = %s" for name in drop.where)
+        part(f"dropped{index}", f"DELETE FROM {drop.record.relation} WHERE {where}", list(drop.where.values()))
+    if batch.outcome is not None:
+        part("finished", *outcome_statement(*batch.outcome, appended=bool(rows)))
+    answer = "SELECT max(position) FROM appended" if rows else "SELECT NULL::bigint"
+    return scrubs, f"WITH {', '.join(parts)} {answer}", values
+
+
+def event_values(batch: Batch) -> list[tuple[Any, ...]]:
+    call = batch.call
+    return [
+        (
+            event_id,
+            append.stream_type,
+            append.stream_id,
+            append.after + index,
+            type(event).__name__,
+            event.payload(),
+            call.principal_id,
+            batch.command_name,
+            call.correlation_id,
+            call.causation_id,
+            call.now,
+        )
+        for append in batch.appends
+        for index, (event_id, event) in enumerate(append.events, 1)
+    ]
+
+
+def put_statement(put: Put) -> tuple[str, list[Any]]:
+    record = put.record
+    names = [column.name for column in fields(record)]  # type: ignore[arg-type]
+    insert = f"INSERT INTO {record.relation} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})"
+    if put.rival is None:
+        changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in record.key)
+        insert += f" ON CONFLICT ({', '.join(record.key)}) DO UPDATE SET {changes}"
+    return insert, [column_value(getattr(record, name)) for name in names]
+
+
+def column_value(value: Any) -> Any:
+    """A value as its column takes it; lists and objects are JSON."""
+    return Jsonb(value, dumps=orjson.dumps) if isinstance(value, dict | list) else value
+
+
+def scrubbed(record: type[Record], where: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """Blank what is about to be deleted, so that no row version committed by this transaction still holds it."""
+    blanked = [
+        f"{column.name} = {'%s' if column.type is str else 'NULL'}"
+        for column in fields(record)  # type: ignore[arg-type]
+        if column.name not in (*record.key, *where) and column.type in (str, str | None)
+    ]
+    if not blanked:
+        return "SELECT 1", []
+    texts = [""] * sum(change.endswith("%s") for change in blanked)
+    tests = " AND ".join(f"{name} = %s" for name in where)
+    return f"UPDATE {record.relation} SET {', '.join(blanked)} WHERE {tests}", [*texts, *where.values()]
+
+
+def outcome_statement(claim: KeyClaim, executed: Executed, *, appended: bool) -> tuple[str, list[Any]]:
+    """Stores the answer with the events it stands for, so that a crash cannot leave a command done but forgotten."""
+    position = "coalesce((SELECT max(position) FROM appended), %s)" if appended else "%s"
+    update = (
+        f"UPDATE idempotency SET result = %s, position = {position}, locked_at = NULL "
+        "WHERE principal_id = %s AND key = %s AND surface_id = %s AND command_hash = %s"
+    )
+    result = orjson.dumps({"status": executed.status, "body": executed.body}).decode()
+    return update, [result, executed.position, claim.principal_id, claim.key, claim.surface_id, claim.fingerprint]
+
+
+def replay(claim: KeyClaim, command_hash: str, result: str | None, position: int | None) -> Executed:
+    """The outcome stored under a key, for exactly the same request."""
+    if result is None:
+        raise still_in_flight()
+    if command_hash != claim.fingerprint:
+        raise IdempotencyConflictError(
+            "This idempotency key was used for another request; take a fresh key for a new request.", reason="other_request"
+        )
+    return Executed(**orjson.loads(result), position=position or 0, replayed=True)
+
+
+def still_in_flight() -> IdempotencyClaimLostError:
+    return IdempotencyClaimLostError(
+        "A request with this idempotency key is still being worked on; repeat it in a second.", reason="in_flight"
+    )
+
+
+def rival_of(batch: Batch, violation: psycopg.errors.UniqueViolation) -> Exception:
+    """The refusal that a broken uniqueness rule stands for."""
+    constraint, detail = violation.diag.constraint_name, violation.diag.message_detail or ""
+    if constraint == "claims_key":
+        for claim, _ in batch.claims:
+            if f"({claim.kind}, {claim.key})" in detail:
+                return claim.rival
+    for put in batch.puts:
+        if put.rival is not None and constraint == f"{put.record.relation}_pkey":
+            return put.rival
+    return ConcurrencyError(
+        "Somebody else changed this record first; read it again and repeat the request.", reason="version_taken"
+    )
+
+
+def page_statement(summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> tuple[str, list[Any], list[str]]:
+    """One keyset page, and one row more to know whether another follows."""
+    names = list(summary.model_fields)
+    shown = [name for name in names if name not in summary.hidden()]
+    tests, values = [], []
+    for condition in where:
+        test, value = TESTS[condition.test]
+        tests.append(test.format(condition.column))
+        values.append(value(condition.value))
+    descending = query.order is Order.DESC
+    if (after := query.after()) is not None:
+        tests.append(f"({summary.time}, {names[0]}) {'<' if descending else '>'} (%s, %s)")
+        values += [after.time, after.id]
+    direction = " DESC" if descending else ""
+    sql = (
+        f"SELECT {', '.join(shown)} FROM {summary.relation}{' WHERE ' if tests else ''}{' AND '.join(tests)} "
+        f"ORDER BY {summary.time}{direction}, {names[0]}{direction} LIMIT %s"
+    )
+    return sql, [*values, query.limit + 1], shown
+
+
+TESTS: dict[str, tuple[str, Any]] = {
+    "is": ("{} = %s", lambda value: value),
+    "in": ("{} = ANY(%s)", lambda values: [getattr(value, "value", value) for value in values]),
+    "has": ("{} @> %s", lambda value: [value]),
+    "contains": ("{} @> %s", lambda value: Jsonb(value)),
+    "from": ("{} >= %s", lambda value: value),
+    "to": ("{} <= %s", lambda value: value),
+}

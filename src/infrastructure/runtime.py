@@ -1,0 +1,163 @@
+"""What every process of the service is made of: the store, the seam, the ports and the service over them."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+from uuid import UUID
+
+import uuid_utils.compat
+
+from application.authorization import PermissiveAuthorizer, PolicyAuthorizer
+from application.commands import Commands
+from application.feed import Feed
+from application.ports import Caller, Port
+from application.queries import Queries
+from application.seeds import Seeds
+from application.service import Service
+from application.settings import Settings
+from domain.access.actor import Actor, ActorKind, SubjectBinding
+from domain.contexts import REGISTRY
+from domain.federation.facility import Facility
+from domain.shared.identifiers import FACILITY_CODE
+from infrastructure.identity.provider_client import ProviderClient
+from infrastructure.identity.registry import ProviderRegistry
+from infrastructure.minter import DeterministicMinter
+from infrastructure.postgres.idempotency import Pruner
+from infrastructure.postgres.pool import runtime_pool
+from infrastructure.postgres.store import PostgresStore
+from infrastructure.postgres.verdicts import PostgresVerdictLog
+from infrastructure.postgres.waking import Listener, Waker
+
+
+def clock() -> datetime:
+    return datetime.now(UTC)
+
+
+def new_id() -> UUID:
+    return uuid_utils.compat.uuid7()
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What answers may say of this deployment."""
+
+    base_url: str
+    landing_page_template: str | None
+    publisher: str
+    self_facility_code: str
+
+
+@dataclass(frozen=True)
+class ProviderFacts:
+    """What is configured about one issuer and subject."""
+
+    known: bool
+    bound: bool
+
+
+class Runtime:
+    """Opens what a process needs and closes it in order."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.database_url is None:
+            raise ValueError("DATABASE_URL is not set")
+        self.settings = settings
+        self.pool = runtime_pool(settings.database_url, settings.database_pool_size)
+        self.waker = Waker(settings.database_url)
+        self.listener = Listener(settings.database_url)
+        self.store = PostgresStore(self.pool, self.waker.appended)
+        self.verdicts = PostgresVerdictLog(self.pool)
+        self.authorizer = PolicyAuthorizer(self.store, self.verdicts) if settings.enforced else PermissiveAuthorizer()
+        self.feed = Feed(self.store, self.authorizer)
+        self._providers = ProviderClient()
+        self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers)
+        self._minter = DeterministicMinter()
+        ports: Mapping[str, Port] = {
+            "identity_provider": self._identity_provider,
+            "mint": self._mint,
+            "deployment": self._deployment,
+            "feed": self._feed_page,
+            "permitted_commands": self._permitted,
+        }
+        stale = timedelta(seconds=settings.idempotency_lock_stale_seconds)
+        self.service = Service(
+            Commands(self.store, self.authorizer, clock, new_id, ports, stale),
+            Queries(self.store, self.authorizer, clock, new_id, ports),
+            self.authorizer,
+        )
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self.pool.open(wait=True, timeout=30)
+        self._stack.push_async_callback(self.pool.close)
+        self._stack.push_async_callback(self._providers.aclose)
+        pruner = Pruner(self.pool, timedelta(hours=self.settings.idempotency_ttl_hours))
+        for work in (self.verdicts.run, self.waker.run, self.listener.run, pruner.run):
+            self._stack.push_async_callback(_stop, asyncio.create_task(work()))
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stack.aclose()
+
+    async def plant_seeds(self) -> None:
+        """Write what every deployment starts with."""
+        seeds = Seeds(self.store, clock, new_id)
+        await seeds.plant(
+            facility_code=self.settings.self_facility_code,
+            bootstrap_principal_id=self.settings.bootstrap_principal_id,
+        )
+
+    async def _identity_provider(self, caller: Caller, issuer: str, subject: str) -> ProviderFacts:
+        return ProviderFacts(self.identity.knows(issuer), self.identity.binds(issuer, subject))
+
+    async def _mint(self, caller: Caller, scheme: str, suffix: str, metadata: Mapping[str, Any]) -> Any:
+        return await self._minter.mint(scheme, suffix, metadata)
+
+    async def _feed_page(self, caller: Caller, query: Any) -> Any:
+        return await self.feed.page(caller, query)
+
+    async def _permitted(self, caller: Caller) -> frozenset[str]:
+        return await self.authorizer.permitted(caller)
+
+    async def _deployment(self, caller: Caller) -> Deployment:
+        settings = self.settings
+        publisher = settings.facility_publisher or await self._facility_name(settings.self_facility_code)
+        base = settings.public_base_url or ""
+        return Deployment(base, settings.landing_page_template, publisher, settings.self_facility_code)
+
+    async def _facility_name(self, code: str) -> str:
+        async with self.store.session() as session:
+            holder = (await session.holders(FACILITY_CODE, [code])).get(code)
+            rows = await session.load(Facility.__name__, [holder]) if holder else ()
+        aggregate = REGISTRY.aggregates[Facility.__name__]
+        state = aggregate.fold(aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at) for row in rows)
+        return state.display_name if state else code
+
+
+class StoredBindings:
+    """The token bindings made at run time, read from their rows."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+
+    async def actor_of(self, issuer: str, subject: str) -> tuple[UUID, ActorKind] | None:
+        async with self._store.session() as session:
+            rows = await session.records(SubjectBinding, {"issuer": issuer, "subject": subject})
+            if not rows:
+                return None
+            binding: Any = rows[0]
+            events = await session.load(Actor.__name__, [binding.actor_id])
+        aggregate = Actor.aggregate
+        actor = aggregate.fold(aggregate.decode(e.event_type, e.payload, e.stream_id, e.occurred_at) for e in events)
+        return (binding.actor_id, actor.kind) if actor else None
+
+
+async def _stop(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        return

@@ -1,0 +1,219 @@
+"""Frames: their tree, how they are placed, and what keeps one from being retired."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.equipment.frame import (
+    DecommissionFrame,
+    Frame,
+    FrameDecommissioned,
+    FramePlacementUpdated,
+    FrameRegistered,
+    FrameStatus,
+    RegisterFrame,
+    UpdateFramePlacement,
+)
+from domain.equipment.mount import DecommissionMount, RegisterMount
+from tests.domain.equipment.test_placement import form
+from tests.domain.world import START, World, new_id, refused
+
+SURVEY = {"instrument": "laser tracker", "surveyed_at": START, "residual": 0.02}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def root(world: World) -> UUID:
+    return world.create(RegisterFrame(name="centerline"))
+
+
+def child(world: World, parent_id: UUID, **numbers: float) -> UUID:
+    return world.create(RegisterFrame(name="bench", parent_id=parent_id, placement=within(parent_id, **numbers)))
+
+
+def within(frame_id: UUID, **fields: Any) -> dict[str, Any]:
+    return form(parent_frame_id=frame_id, **fields)
+
+
+def decommission(world: World, frame_id: UUID) -> None:
+    world.when(DecommissionFrame(reason="rebuilt"), on=frame_id)
+
+
+def test_a_root_frame_has_no_placement_and_a_child_has_one(world: World) -> None:
+    centerline = root(world)
+    bench = child(world, centerline, z=31000)
+    assert world.state(Frame, centerline).placement is None
+    state = world.state(Frame, bench)
+    assert (state.parent_id, state.placement.z, state.status) == (centerline, 31000, FrameStatus.ACTIVE)
+
+
+def test_names_of_frames_may_repeat(world: World) -> None:
+    assert root(world) != root(world)
+
+
+def test_a_frame_needs_a_name(world: World) -> None:
+    with refused("InvalidFrameNameError"):
+        world.create(RegisterFrame(name="  "))
+
+
+@pytest.mark.parametrize(
+    ("with_parent", "placed_in", "reason"),
+    [
+        (False, "parent", "root_with_placement"),
+        (True, None, "child_without_placement"),
+        (True, "stranger", "parent_mismatch"),
+    ],
+)
+def test_a_placement_follows_the_place_in_the_tree(
+    world: World, with_parent: bool, placed_in: str | None, reason: str
+) -> None:
+    frames = {"parent": root(world), "stranger": root(world)}
+    command = RegisterFrame(
+        name="bench",
+        parent_id=frames["parent"] if with_parent else None,
+        placement=None if placed_in is None else within(frames[placed_in]),
+    )
+    with refused("InvalidFramePlacementError", reason):
+        world.create(command)
+
+
+def test_parent_and_predecessor_must_exist(world: World) -> None:
+    centerline, nowhere = root(world), new_id()
+    with refused("FrameNotFoundError") as caught:
+        child(world, nowhere)
+    assert caught.value.facts == {"missing_ids": [str(nowhere)]}
+    with refused("FrameNotFoundError"):
+        succession = {"predecessor_frame_id": nowhere, "transform": within(nowhere)}
+        world.create(RegisterFrame(name="centerline", supersedes=succession))
+    assert world.state(Frame, centerline) is not None
+
+
+def test_a_frame_may_supersede_a_retired_one(world: World) -> None:
+    old = root(world)
+    decommission(world, old)
+    succession = {"predecessor_frame_id": old, "transform": within(old, x=0.4)}
+    new = world.create(RegisterFrame(name="centerline", supersedes=succession))
+    supersedes = world.state(Frame, new).supersedes
+    assert (supersedes.predecessor_frame_id, supersedes.transform.x) == (old, 0.4)
+
+
+def test_a_transform_is_placed_in_the_predecessor(world: World) -> None:
+    old, other = root(world), root(world)
+    succession = {"predecessor_frame_id": old, "transform": within(other)}
+    with refused("InvalidFramePlacementError", "predecessor_mismatch"):
+        world.create(RegisterFrame(name="centerline", supersedes=succession))
+    succession = {"predecessor_frame_id": old, "transform": within(old, tol_x=-1)}
+    with refused("InvalidPlacementError", "negative"):
+        world.create(RegisterFrame(name="centerline", supersedes=succession))
+
+
+def test_nothing_is_placed_in_a_retired_frame(world: World) -> None:
+    centerline = root(world)
+    decommission(world, centerline)
+    with refused("FrameCannotRegisterError", "parent_decommissioned"):
+        child(world, centerline)
+
+
+def test_a_wrong_number_is_refused_before_a_retired_parent(world: World) -> None:
+    centerline = root(world)
+    decommission(world, centerline)
+    with refused("InvalidPlacementError", "not_finite"):
+        child(world, centerline, x=float("nan"))
+
+
+def test_a_survey_moves_a_frame(world: World) -> None:
+    centerline = root(world)
+    bench = child(world, centerline)
+    [event] = world.when(UpdateFramePlacement(placement=within(centerline, z=0.1), survey=SURVEY), on=bench)
+    assert isinstance(event, FramePlacementUpdated)
+    state = world.state(Frame, bench)
+    assert (state.placement.z, state.survey.instrument) == (0.1, "laser tracker")
+
+
+def test_a_placement_that_is_so_already_is_no_event(world: World) -> None:
+    centerline = root(world)
+    bench = child(world, centerline, z=5)
+    assert world.when(UpdateFramePlacement(placement=within(centerline, z=5)), on=bench) == []
+
+
+def test_a_survey_that_confirms_the_placement_is_recorded_once(world: World) -> None:
+    centerline = root(world)
+    bench = child(world, centerline, z=5)
+    confirm = UpdateFramePlacement(placement=within(centerline, z=5), survey=SURVEY)
+    assert len(world.when(confirm, on=bench)) == 1
+    assert world.when(confirm, on=bench) == []
+
+
+def test_a_root_frame_cannot_be_placed(world: World) -> None:
+    centerline = root(world)
+    with refused("FrameCannotUpdatePlacementError", "root_frame"):
+        world.when(UpdateFramePlacement(placement=within(centerline, tol_x=-1)), on=centerline)
+
+
+def test_a_frame_keeps_its_parent(world: World) -> None:
+    bench, other = child(world, root(world)), root(world)
+    with refused("InvalidFramePlacementError", "parent_mismatch"):
+        world.when(UpdateFramePlacement(placement=within(other)), on=bench)
+
+
+def test_a_survey_needs_a_named_instrument_and_a_sound_residual(world: World) -> None:
+    centerline = root(world)
+    bench = child(world, centerline)
+    for survey in ({"instrument": "  "}, {"residual": -1}):
+        with refused("InvalidPlacementError"):
+            world.when(UpdateFramePlacement(placement=within(centerline, x=1), survey=survey), on=bench)
+
+
+def test_a_retired_frame_is_not_placed_and_not_retired_again(world: World) -> None:
+    centerline = root(world)
+    bench = child(world, centerline)
+    decommission(world, bench)
+    with refused("FrameCannotUpdatePlacementError", "decommissioned"):
+        world.when(UpdateFramePlacement(placement=within(centerline)), on=bench)
+    with refused("FrameCannotDecommissionError", "already_decommissioned"):
+        decommission(world, bench)
+
+
+def test_a_frame_in_use_names_what_stands_on_it(world: World) -> None:
+    centerline = root(world)
+    bench = child(world, centerline)
+    mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=within(centerline)))
+    with refused("FrameCannotDecommissionError", "in_use") as caught:
+        decommission(world, centerline)
+    assert caught.value.facts == {"mount_ids": [str(mount)], "frame_ids": [str(bench)]}
+
+
+def test_a_frame_is_free_once_everything_on_it_is_retired(world: World) -> None:
+    centerline = root(world)
+    bench = child(world, centerline)
+    mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=within(centerline)))
+    decommission(world, bench)
+    with refused("FrameCannotDecommissionError", "in_use"):
+        decommission(world, centerline)
+    world.when(DecommissionMount(reason="rebuilt"), on=mount)
+    decommission(world, centerline)
+    assert world.state(Frame, centerline).status is FrameStatus.DECOMMISSIONED
+
+
+def test_use_is_judged_by_streams_and_not_by_the_look_up_alone(world: World) -> None:
+    centerline = root(world)
+    bench = child(world, centerline)
+    world.given(bench, FrameDecommissioned(reason="rebuilt"))
+    assert world.members["frame-consumer", str(centerline)] == {bench}
+    decommission(world, centerline)
+
+
+def test_a_frames_stream_folds_from_its_stored_form(world: World) -> None:
+    centerline = root(world)
+    bench = child(world, centerline, z=5)
+    world.when(UpdateFramePlacement(placement=within(centerline, z=6), survey=SURVEY), on=bench)
+    decommission(world, bench)
+    stream = world.streams["Frame", bench]
+    assert [type(event) for event in stream] == [FrameRegistered, FramePlacementUpdated, FrameDecommissioned]
+    stored = [Frame.aggregate.decode(type(e).__name__, e.payload(), e.stream_id, e.occurred_at) for e in stream]
+    for length in range(1, len(stream) + 1):
+        assert Frame.aggregate.fold(stored[:length]) == Frame.aggregate.fold(stream[:length])

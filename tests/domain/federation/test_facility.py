@@ -1,0 +1,178 @@
+"""Facilities: codes that are never given again, sites and their areas, trust anchors."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+
+from domain.federation.facility import (
+    AddFacilityTrustAnchorCredential,
+    DecommissionFacility,
+    Facility,
+    FacilityDecommissioned,
+    FacilityKind,
+    FacilityRegistered,
+    FacilityStatus,
+    FacilityTrustAnchorCredentialAdded,
+    FacilityTrustAnchorCredentialRemoved,
+    ListFacilities,
+    RegisterFacility,
+    RemoveFacilityTrustAnchorCredential,
+)
+from tests.domain.world import OPERATOR, World, new_id, refused
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def site(world: World, code: str = "lumen", **fields: Any) -> UUID:
+    return world.create(RegisterFacility(code=code, display_name="Lumen Light Source", kind="Site", **fields))
+
+
+def area(world: World, parent_id: UUID | None, code: str = "lumen-hall-2") -> UUID:
+    return world.create(RegisterFacility(code=code, display_name="Hall 2", kind="Area", parent_id=parent_id))
+
+
+def test_a_peer_is_registered_by_code_and_answered_with_its_id(world: World) -> None:
+    registration = RegisterFacility(code="peer-lightsource", display_name="Peer Light Source", kind="Site", parent_id=None)
+    [event] = world.when(registration)
+    assert world.answer == {"facility_id": str(event.stream_id), "code": "peer-lightsource"}
+    state = world.state(Facility, event.stream_id)
+    assert (state.kind, state.status, state.parent_id) == (FacilityKind.SITE, FacilityStatus.ACTIVE, None)
+    assert (state.registered_by, state.registered_at) == (OPERATOR, world.now)
+    assert (state.decommissioned_by, state.decommissioned_at) == (None, None)
+
+
+@pytest.mark.parametrize("code", ["Lumen", "lumen_2", "lumen 2", "lümen", "lumen."])
+def test_a_code_has_lower_case_letters_digits_and_hyphens_only(world: World, code: str) -> None:
+    with refused("InvalidFacilityCodeError"):
+        site(world, code)
+
+
+@pytest.mark.parametrize("code", ["", "l" * 33])
+def test_the_length_of_a_code_is_the_edges_business(code: str) -> None:
+    with pytest.raises(ValidationError):
+        RegisterFacility(code=code, display_name="Lumen", kind="Site")
+
+
+def test_a_code_is_taken_for_ever(world: World) -> None:
+    first = site(world)
+    with refused("FacilityAlreadyExistsError"):
+        site(world, " lumen ")
+    world.when(DecommissionFacility(), on=first)
+    with refused("FacilityAlreadyExistsError"):
+        site(world)
+    assert world.claims["facility-code", "lumen"] == first
+
+
+def test_a_facility_needs_a_display_name(world: World) -> None:
+    with refused("InvalidFacilityNameError"):
+        world.create(RegisterFacility(code="lumen", display_name="  ", kind="Site"))
+
+
+def test_sites_stand_alone_and_areas_belong_to_a_site(world: World) -> None:
+    lumen = site(world)
+    hall = area(world, lumen)
+    assert world.state(Facility, hall).parent_id == lumen
+    with refused("FacilitySiteCannotHaveParentError"):
+        site(world, "other", parent_id=lumen)
+    with refused("FacilityAreaMustHaveParentError"):
+        area(world, None, "hall-3")
+    with refused("FacilityParentNotFoundError"):
+        area(world, new_id(), "hall-3")
+    with refused("FacilityAreaParentMustBeSiteError") as caught:
+        area(world, hall, "hall-3")
+    assert caught.value.facts == {"site_id": str(lumen)}
+
+
+def test_a_missing_parent_is_told_before_a_bad_code(world: World) -> None:
+    with refused("FacilityParentNotFoundError"):
+        area(world, new_id(), "Hall")
+
+
+def test_other_identifiers_are_kept_once_each_in_order(world: World) -> None:
+    given = [
+        {"kind": "Other", "value": " grid.7 "},
+        {"kind": "InventoryNumber", "value": "9"},
+        {"kind": "Other", "value": "grid.7"},
+    ]
+    state = world.state(Facility, site(world, alternate_identifiers=given))
+    assert [(i.kind, i.value) for i in state.alternate_identifiers] == [("InventoryNumber", "9"), ("Other", "grid.7")]
+    with refused("InvalidFacilityIdentifierError"):
+        site(world, "other", alternate_identifiers=[{"kind": "Other", "value": " "}])
+    with pytest.raises(ValidationError):
+        site(world, "other", alternate_identifiers=[{"kind": "EPICS_PV", "value": "lum:m1"}])
+
+
+def test_a_site_rests_on_trust_anchors_an_area_does_not(world: World) -> None:
+    lumen, credential = site(world), new_id()
+    [added] = world.when(AddFacilityTrustAnchorCredential(credential_id=credential), on=lumen)
+    assert added == FacilityTrustAnchorCredentialAdded(credential_id=credential, added_by=OPERATOR)
+    assert world.state(Facility, lumen).trust_anchor_credential_ids == {credential}
+    with refused("FacilityTrustAnchorCredentialAlreadyPresentError"):
+        world.when(AddFacilityTrustAnchorCredential(credential_id=credential), on=lumen)
+    with refused("FacilityCannotAddTrustAnchorCredentialError", "area"):
+        world.when(AddFacilityTrustAnchorCredential(credential_id=credential), on=area(world, lumen))
+
+
+def test_a_trust_anchor_is_removed_once(world: World) -> None:
+    lumen, credential = site(world), new_id()
+    world.when(AddFacilityTrustAnchorCredential(credential_id=credential), on=lumen)
+    removal = RemoveFacilityTrustAnchorCredential(credential_id=credential, reason="key ceremony")
+    [removed] = world.when(removal, on=lumen)
+    assert (removed.removed_by, removed.reason) == (OPERATOR, "key ceremony")
+    assert world.state(Facility, lumen).trust_anchor_credential_ids == frozenset()
+    with refused("FacilityTrustAnchorCredentialNotPresentError"):
+        world.when(removal, on=lumen)
+
+
+def test_a_decommissioned_facility_changes_no_more(world: World) -> None:
+    lumen = site(world)
+    [event] = world.when(DecommissionFacility(reason="closed"), on=lumen)
+    assert event == FacilityDecommissioned(decommissioned_by=OPERATOR, reason="closed")
+    state = world.state(Facility, lumen)
+    assert (state.status, state.decommissioned_by, state.decommissioned_at) == (
+        FacilityStatus.DECOMMISSIONED,
+        OPERATOR,
+        world.now,
+    )
+    for command, refusal in {
+        DecommissionFacility(): "FacilityCannotDecommissionError",
+        AddFacilityTrustAnchorCredential(credential_id=new_id()): "FacilityCannotAddTrustAnchorCredentialError",
+        RemoveFacilityTrustAnchorCredential(credential_id=new_id()): "FacilityCannotRemoveTrustAnchorCredentialError",
+    }.items():
+        with refused(refusal, "decommissioned"):
+            world.when(command, on=lumen)
+
+
+def test_a_reason_may_be_left_out_but_not_be_blank(world: World) -> None:
+    lumen = site(world)
+    with refused("InvalidFacilityReasonError"):
+        world.when(DecommissionFacility(reason=" "), on=lumen)
+    [event] = world.when(DecommissionFacility(), on=lumen)
+    assert event.reason is None
+
+
+def test_a_facilitys_stream_folds_from_its_stored_form(world: World) -> None:
+    lumen, credential = site(world, alternate_identifiers=[{"kind": "Other", "value": "grid.7"}]), new_id()
+    world.when(AddFacilityTrustAnchorCredential(credential_id=credential), on=lumen)
+    world.when(RemoveFacilityTrustAnchorCredential(credential_id=credential), on=lumen)
+    world.when(DecommissionFacility(reason="closed"), on=lumen)
+    stream = world.streams["Facility", lumen]
+    assert [type(event) for event in stream] == [
+        FacilityRegistered,
+        FacilityTrustAnchorCredentialAdded,
+        FacilityTrustAnchorCredentialRemoved,
+        FacilityDecommissioned,
+    ]
+    stored = [Facility.aggregate.decode(type(e).__name__, e.payload(), e.stream_id, e.occurred_at) for e in stream]
+    for length in range(1, len(stream) + 1):
+        assert Facility.aggregate.fold(stored[:length]) == Facility.aggregate.fold(stream[:length])
+
+
+def test_facilities_are_listed_by_the_time_they_were_registered(world: World) -> None:
+    row = ListFacilities.summary.of(world.state(Facility, site(world)))
+    assert row.model_dump()[ListFacilities.summary.time] == world.now

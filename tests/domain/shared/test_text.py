@@ -1,0 +1,94 @@
+"""Bounded text: length at the edge, blankness in its turn, trimmed in store; and names that count as the same."""
+
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from domain.kernel import SortedSet, Value
+from domain.shared.refusals import Invalid
+from domain.shared.text import PERSONAL_MARK, Text, name_key, refuse_blank_text
+from tests.domain.world import refused
+
+
+class InvalidLabelError(Invalid):
+    """A label must not be blank."""
+
+
+Label = Annotated[str, Text(5, InvalidLabelError, "label")]
+
+
+class Leaf(Value):
+    label: Label
+
+
+class Tree(Value):
+    label: Label = "root"
+    note: Annotated[str, Text(10, InvalidLabelError, "note", personal=True)] | None = None
+    leaves: tuple[Leaf, ...] = ()
+    labels: SortedSet[Label] = frozenset()
+    named: dict[str, Label] = {}
+    extra: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize("raw", ["", "123456", "     x", "x     "])
+def test_a_raw_length_out_of_bounds_is_malformed(raw: str) -> None:
+    with pytest.raises(ValidationError):
+        Leaf(label=raw)
+
+
+def test_length_counts_characters_and_not_bytes() -> None:
+    assert Leaf(label="😀" * 5).label == "😀" * 5
+
+
+def test_what_is_stored_is_trimmed() -> None:
+    assert Leaf(label=" a b ").label == "a b"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"label": " \t\n "},
+        {"note": "\u2003"},
+        {"leaves": [{"label": "fine"}, {"label": "  "}]},
+        {"labels": ["fine", " "]},
+        {"named": {"key": " "}},
+    ],
+)
+def test_blank_text_is_refused_by_its_own_class_wherever_it_stands(fields: dict[str, Any]) -> None:
+    tree = Tree(**fields)
+    with refused(InvalidLabelError, "blank"):
+        refuse_blank_text(tree)
+
+
+def test_text_without_a_bound_may_be_blank() -> None:
+    refuse_blank_text(Tree(extra={"comment": "", "nested": [" ", {"deeper": ""}]}))
+
+
+def test_free_text_is_marked_in_the_documentation() -> None:
+    properties = Tree.model_json_schema()["properties"]
+    assert PERSONAL_MARK in str(properties["note"])
+    assert PERSONAL_MARK not in str(properties["label"])
+
+
+@given(st.text(min_size=1, max_size=5))
+def test_a_text_is_trimmed_or_refused_and_nothing_else(raw: str) -> None:
+    leaf = Leaf(label=raw)
+    if raw.strip():
+        refuse_blank_text(leaf)
+        assert leaf.label == raw.strip()
+    else:
+        with refused(InvalidLabelError):
+            refuse_blank_text(leaf)
+
+
+@pytest.mark.parametrize("other", ["RotaryStage", " rotarystage ", "ROTARYSTAGE"])
+def test_names_that_differ_in_case_or_margin_are_the_same(other: str) -> None:
+    assert name_key(other) == name_key("RotaryStage")
+
+
+def test_names_that_look_the_same_are_the_same() -> None:
+    assert name_key("Ge\u0301rard") == name_key("G\u00e9rard")
+    assert name_key("RotaryStage") != name_key("Rotary Stage")

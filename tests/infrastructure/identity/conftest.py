@@ -1,0 +1,83 @@
+"""A running issuer, a clock to set, bindings in memory and registries over them."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import httpx
+import pytest
+
+from application.settings import IdentityProvider
+from domain.access.actor import ActorKind
+from infrastructure.identity.provider_client import ProviderClient
+from infrastructure.identity.registry import ProviderRegistry
+from tests.infrastructure.identity.issuer import Issuer
+
+MIRA = UUID("0197a100-0000-7000-8000-000000000001")
+
+
+@dataclass
+class SettableClock:
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@dataclass
+class BindingsInMemory:
+    """Stored bindings, as a dictionary; a failure set on it is raised instead of an answer."""
+
+    rows: dict[tuple[str, str], tuple[UUID, ActorKind]] = field(default_factory=dict)
+    failure: Exception | None = None
+
+    async def actor_of(self, issuer: str, subject: str) -> tuple[UUID, ActorKind] | None:
+        if self.failure is not None:
+            raise self.failure
+        return self.rows.get((issuer, subject))
+
+
+Registries = Callable[..., ProviderRegistry]
+
+
+@pytest.fixture(scope="session")
+def running_issuer() -> Iterator[Issuer]:
+    with Issuer.running() as issuer:
+        yield issuer
+
+
+@pytest.fixture
+def issuer(running_issuer: Issuer) -> Issuer:
+    running_issuer.reset()
+    return running_issuer
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock()
+
+
+@pytest.fixture
+def bindings(issuer: Issuer) -> BindingsInMemory:
+    return BindingsInMemory({(issuer.url, "mira-77"): (MIRA, ActorKind.HUMAN)})
+
+
+@pytest.fixture
+async def registries(clock: SettableClock, bindings: BindingsInMemory) -> AsyncIterator[Registries]:
+    """Makes registries whose client gives up after a fraction of a second."""
+    async with ProviderClient(httpx.Timeout(0.5), deadline=1) as client:
+
+        def registry(*providers: IdentityProvider) -> ProviderRegistry:
+            return ProviderRegistry(providers, bindings, client, clock)
+
+        yield registry
+
+
+@pytest.fixture
+def registry(registries: Registries, issuer: Issuer) -> ProviderRegistry:
+    """A registry that knows the issuer by its key set."""
+    return registries(issuer.provider())
