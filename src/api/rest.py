@@ -78,5 +78,6 @@ def answer_json(answer: Any) -> bytes:
 
 def items_json(items: Sequence[Any]) -> bytes:
     return b",".join(
-        item.model_dump_json().encode() if isinstance(item, BaseModel) else orjson.dumps(item) for item in items
+        item.model_dump_json(warnings=False).encode() if isinstance(item, BaseModel) else orjson.dumps(item)
+        for item in items
     )

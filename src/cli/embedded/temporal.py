@@ -179,7 +179,7 @@ class EmbeddedTemporal:
         for name, kind in wanted.items():
             if known.custom_attributes.get(name, kind) != kind:
                 raise StartError(
-                    f"The search attribute {name} has another type in {self.directory} than {self._search_attributes[name]}; "
+                    f"In {self.directory} the search attribute {name} is no {self._search_attributes[name]}; "
                     f"choose another data directory."
                 )
         if missing := {name: kind for name, kind in wanted.items() if name not in known.custom_attributes}:

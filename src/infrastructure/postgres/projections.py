@@ -89,7 +89,7 @@ def definition(summary: type[Summary]) -> str:
 
 def ensure_projections(connection: sqlalchemy.Connection) -> None:
     """Make the tables that are missing or were declared differently; the projector fills those with a past."""
-    made = dict(connection.execute(sqlalchemy.text("SELECT relation, definition FROM projections")).tuples().all())
+    made = {row.relation: row.definition for row in connection.execute(sqlalchemy.text("SELECT * FROM projections"))}
     empty = connection.execute(sqlalchemy.text("SELECT NOT EXISTS (SELECT FROM events)")).scalar()
     for relation, projection in REGISTRY.projections.items():
         wanted = definition(projection.summary)

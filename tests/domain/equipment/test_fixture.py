@@ -8,6 +8,7 @@ import pytest
 
 from domain.equipment.assembly import Assembly, DefineAssembly, DeprecateAssembly, VersionAssembly
 from domain.equipment.asset import ActivateAsset
+from domain.equipment.asset_external_id import AssignAssetExternalId
 from domain.equipment.asset_parts import AddAssetOwner, AttachAssetToFixture
 from domain.equipment.asset_tree import DecommissionAsset, RegisterAsset
 from domain.equipment.family import DefineFamily
@@ -81,6 +82,16 @@ class Beamline:
             self.world.when(ActivateAsset(), on=asset)
             self.install(asset)
         return asset
+
+    def model(self) -> UUID:
+        return self.world.create(
+            DefineModel(
+                name="acme_luag",
+                manufacturer={"name": "Acme Crystals"},
+                part_number="LUAG-100",
+                declared_family_ids=[self.families["Scintillator"]],
+            )
+        )
 
     def install(self, asset: UUID) -> UUID:
         mount = self.world.create(RegisterMount(slot_code=f"B-{asset}", placement=form(parent_frame_id=self.frame)))
@@ -258,13 +269,7 @@ def test_a_registry_that_fails_leaves_no_event(beamline: Beamline) -> None:
 
 
 def test_a_published_fixture_joins_what_its_assets_are(beamline: Beamline) -> None:
-    model = DefineModel(
-        name="acme_luag",
-        manufacturer={"name": "Acme Crystals"},
-        part_number="LUAG-100",
-        declared_family_ids=[beamline.families["Scintillator"]],
-    )
-    scintillator = beamline.asset("Scintillator", model_id=beamline.world.create(model))
+    scintillator = beamline.asset("Scintillator", model_id=beamline.model())
     objective = beamline.asset("Objective")
     fixture = beamline.register(scintillator=scintillator, objectives=objective)
     with refused("FixtureCannotExportPidinstError", "owner_missing"):
@@ -277,6 +282,19 @@ def test_a_published_fixture_joins_what_its_assets_are(beamline: Beamline) -> No
     assert [owner.name for owner in record.owners] == ["Lumen Light Source"]
     assert [maker.name for maker in record.manufacturers] == ["Acme Crystals"]
     assert [type.name for type in record.instrument_types] == ["Objective", "Scintillator"]
+    assert record.related_identifiers == ()
+
+
+def test_a_published_fixture_names_the_identified_assets_it_is_made_of(beamline: Beamline) -> None:
+    objective = beamline.asset("Objective", owners=[{"name": "Lumen Light Source"}])
+    scintillator = beamline.asset("Scintillator", model_id=beamline.model())
+    fixture = beamline.register(scintillator=scintillator, objectives=objective)
+    beamline.world.when(AssignAssetExternalId(external_id_scheme="DOI"), on=scintillator)
+    beamline.world.when(AssignFixtureExternalId(external_id_scheme="Handle", suffix="m1"), on=fixture)
+    record = beamline.world.ask(GetFixturePidinst(), on=fixture)
+    assert (record.identifier.scheme, record.identifier.value) == ("Handle", "10.5072/m1")
+    [component] = record.related_identifiers
+    assert (component.identifier, component.relation_type) == (f"10.5072/{scintillator}", "HasComponent")
 
 
 def test_a_fixture_of_unknown_make_is_not_published(beamline: Beamline) -> None:

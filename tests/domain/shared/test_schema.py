@@ -408,7 +408,7 @@ def levels(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
             "type": TYPES | st.lists(TYPES, min_size=1, max_size=3, unique=True),
             "properties": st.dictionaries(KEYS, inner, max_size=3),
             "required": st.lists(KEYS, max_size=2, unique=True),
-            "enum": st.lists(VALUES, min_size=1, max_size=3),
+            "enum": st.lists(LEAVES | st.lists(LEAVES, max_size=1), min_size=2, max_size=4),
             "minimum": NUMBERS,
             "maximum": NUMBERS,
             "pattern": st.sampled_from(["^a", "b$", "[A-Z]"]),

@@ -1,0 +1,400 @@
+"""The embedded servers as real processes: they keep their data, leave nobody behind and say why they will not start."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from tempfile import mkdtemp
+from uuid import uuid4
+
+import httpx
+import psutil
+import psycopg
+import pytest
+from temporalio.api.common.v1 import TimeSkippingConfig, WorkflowType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, StartWorkflowExecutionRequest
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
+
+from cli.embedded import EmbeddedPostgres, EmbeddedTemporal, StartError
+from cli.embedded.process import Premises, wait_until
+
+AS_ROOT = os.geteuid() == 0
+DEADLINE = 30.0
+NOBODY = 65534
+
+OWNER = """
+import json, signal, sys
+from pathlib import Path
+import psycopg
+from cli.embedded import EmbeddedPostgres, EmbeddedTemporal
+
+directory = Path(sys.argv[1])
+postgres, temporal = EmbeddedPostgres(directory / "postgres"), EmbeddedTemporal(directory / "temporal", headless=True)
+with postgres, temporal:
+    print(json.dumps({"url": postgres.url, "address": temporal.address}), flush=True)
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        with psycopg.connect(postgres.url) as connection:
+            print(connection.execute("SELECT 'still serving'").fetchone()[0], temporal.running, flush=True)
+"""
+
+
+@dataclass
+class Owner:
+    """Another process that owns both servers."""
+
+    process: "subprocess.Popen[str]"
+    url: str
+    address: str
+    servers: list[psutil.Process]
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[Owner]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout
+    with process:
+        said = json.loads(process.stdout.readline())
+        yield Owner(process, said["url"], said["address"], psutil.Process(process.pid).children(recursive=True))
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One initialised directory for all tests that start and stop PostgreSQL on it."""
+    directory = tmp_path_factory.mktemp("pg")
+    with EmbeddedPostgres(directory) as postgres:
+        execute(postgres, "CREATE TABLE note (text text)")
+    return directory
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that somebody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def execute(postgres: EmbeddedPostgres, statement: str) -> None:
+    with psycopg.connect(postgres.url) as connection:
+        connection.execute(statement)
+
+
+def value(url: str, query: str) -> object:
+    with psycopg.connect(url) as connection:
+        row = connection.execute(query).fetchone()
+    assert row
+    return row[0]
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+
+
+def everything_below(directory: Path) -> dict[str, tuple[int, int, int]]:
+    return {
+        str(path): (path.stat().st_mode, path.stat().st_uid, path.stat().st_mtime_ns)
+        for path in (directory, *directory.rglob("*"))
+    }
+
+
+def test_a_new_directory_becomes_a_server_with_a_database_of_its_own(tmp_path: Path) -> None:
+    with EmbeddedPostgres(tmp_path / "below" / "postgres") as postgres:
+        assert value(postgres.url, "SELECT current_database()") == "baton"
+        assert value(postgres.url, "SHOW server_version_num")
+        assert value(postgres.url, "SHOW fsync") == "on"
+        servers = psutil.Process().children(recursive=True)
+        assert postgres.pid in [server.pid for server in servers]
+    assert gone(servers)
+    assert not postgres.running
+
+
+def test_a_restart_loses_no_row(directory: Path) -> None:
+    for text in ("first", "second"):
+        with EmbeddedPostgres(directory) as postgres:
+            execute(postgres, f"INSERT INTO note VALUES ('{text}')")
+    with EmbeddedPostgres(directory) as postgres:
+        assert value(postgres.url, "SELECT array_agg(text ORDER BY text) FROM note") == ["first", "second"]
+
+
+def test_a_killed_server_recovers_what_was_committed(directory: Path) -> None:
+    postgres = EmbeddedPostgres(directory).start()
+    execute(postgres, "CREATE TABLE survivor AS SELECT generate_series(1, 1000)")
+    assert postgres.pid
+    os.kill(postgres.pid, signal.SIGKILL)
+    assert wait_until(lambda: not postgres.running, DEADLINE)
+    postgres.stop()
+    with postgres.start():
+        assert value(postgres.url, "SELECT count(*) FROM survivor") == 1000
+
+
+def test_by_default_nobody_reaches_postgres_over_the_network_or_without_its_password(directory: Path) -> None:
+    with EmbeddedPostgres(directory) as postgres:
+        assert value(postgres.url, "SHOW listen_addresses") == ""
+        assert stat.S_IMODE(postgres.data.stat().st_mode) == 0o700
+        assert stat.S_IMODE((directory / "password").stat().st_mode) == 0o600
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(postgres.url, password="guessed")
+
+
+def test_on_a_port_postgres_asks_for_its_password(directory: Path) -> None:
+    with EmbeddedPostgres(directory, port=0) as postgres:
+        assert "@127.0.0.1:" in postgres.url
+        assert value(postgres.url, "SELECT inet_server_addr()::text") == "127.0.0.1/32"
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(postgres.url, password="guessed")
+
+
+def test_data_too_deep_for_a_socket_are_served_on_a_port(tmp_path: Path) -> None:
+    with EmbeddedPostgres(tmp_path / ("deep" * 20)) as postgres:
+        assert "@127.0.0.1:" in postgres.url
+        assert value(postgres.url, "SELECT 1") == 1
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        lambda directory, port: EmbeddedPostgres(directory, port=port),
+        lambda directory, port: EmbeddedTemporal(directory, port=port),
+        lambda directory, port: EmbeddedTemporal(directory, ui_port=port),
+    ],
+    ids=["postgres", "temporal", "temporal ui"],
+)
+def test_a_port_in_use_is_said_in_one_sentence(
+    directory: Path, taken: int, server: Callable[[Path, int], EmbeddedPostgres | EmbeddedTemporal]
+) -> None:
+    with pytest.raises(StartError, match=rf"^Port {taken} on 127.0.0.1 is in use, so .*; stop .*\.$"):
+        server(directory, taken).start()
+
+
+@pytest.mark.parametrize("below", [".", "data"])
+def test_data_of_another_major_version_are_refused_and_not_touched(tmp_path: Path, below: str) -> None:
+    (tmp_path / below).mkdir(exist_ok=True)
+    (tmp_path / below / "PG_VERSION").write_text("16\n")
+    before = everything_below(tmp_path)
+    with pytest.raises(StartError, match=r"^.* was written by PostgreSQL 16 and this is PostgreSQL 18; .*\.$"):
+        EmbeddedPostgres(tmp_path).start()
+    assert everything_below(tmp_path) == before
+
+
+def test_files_that_are_no_cluster_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "thesis.txt").write_text("three years of work")
+    with pytest.raises(StartError, match="has files in it"):
+        EmbeddedPostgres(tmp_path).start()
+    assert (tmp_path / "data" / "thesis.txt").read_text() == "three years of work"
+
+
+def test_an_initialisation_that_was_killed_is_done_again(tmp_path: Path) -> None:
+    (tmp_path / "data.new" / "base").mkdir(parents=True)
+    (tmp_path / "data.new" / "PG_VERSION").write_text("18\n")
+    with EmbeddedPostgres(tmp_path) as postgres:
+        assert value(postgres.url, "SELECT 1") == 1
+    assert not (tmp_path / "data.new").exists()
+
+
+def test_a_directory_has_one_owner_at_a_time(directory: Path) -> None:
+    with EmbeddedPostgres(directory) as postgres:
+        with pytest.raises(StartError, match=rf"^{directory} is in use by process {os.getpid()}, .*\.$"):
+            EmbeddedPostgres(directory).start()
+        assert value(postgres.url, "SELECT 1") == 1
+
+
+def test_a_pid_file_whose_number_went_to_another_program_stops_nobody(directory: Path) -> None:
+    (directory / "data" / "postmaster.pid").write_text(f"{os.getpid()}\n/somewhere\n")
+    with EmbeddedPostgres(directory) as postgres:
+        assert value(postgres.url, "SELECT 1") == 1
+
+
+def test_a_server_that_dies_while_starting_shows_the_end_of_its_log(directory: Path) -> None:
+    with pytest.raises(StartError, match=r"ended while it was starting.*\n(.|\n)*FATAL.*shared_buffers") as refused:
+        EmbeddedPostgres(directory, settings={"shared_buffers": "plenty"}).start()
+    assert "\n" not in refused.value.sentence
+    with EmbeddedPostgres(directory) as postgres:
+        assert value(postgres.url, "SELECT 1") == 1
+    assert "shared_buffers" in (directory / "postgres.log.1").read_text()
+
+
+def test_a_server_outlives_the_thread_that_started_it(directory: Path) -> None:
+    postgres = EmbeddedPostgres(directory)
+    starter = threading.Thread(target=postgres.start)
+    starter.start()
+    starter.join()
+    with_its_thread = wait_until(lambda: not postgres.running, 0.5)
+    postgres.stop()
+    assert not with_its_thread
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root has to change the user")
+def test_root_runs_postgres_as_a_user_of_its_own_below_a_directory_only_root_can_enter(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o700)
+    with EmbeddedPostgres(tmp_path / "closed" / "postgres") as postgres:
+        server = psutil.Process(postgres.pid)
+        assert 0 not in (*server.uids(), *server.gids())
+        assert server.username() == "baton-postgres"
+    assert stat.S_IMODE((tmp_path / "closed").stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root has to change the user")
+def test_binaries_that_only_root_can_reach_are_copied_and_nothing_is_opened(tmp_path: Path) -> None:
+    from importlib.util import find_spec
+
+    from cli.embedded import postgres as module
+
+    spec = find_spec(module.WHEEL)
+    assert spec
+    assert spec.submodule_search_locations
+    wheel = Path(spec.submodule_search_locations[0])
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    for package in (wheel, wheel.with_name(f"{wheel.name}.libs")):
+        shutil.copytree(package, closed / package.name, symlinks=True, ignore=shutil.ignore_patterns("pginstall", "include"))
+    script = (
+        "import sys; from pathlib import Path; from cli.embedded import postgres\n"
+        "postgres.REACHABLE_BINARIES = Path(sys.argv[2])\n"
+        "with postgres.EmbeddedPostgres(sys.argv[1]) as server: print(server.running)"
+    )
+    reachable = Path(mkdtemp())
+    reachable.chmod(0o755)
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path / "postgres"), str(reachable / "cache")],
+            env={**os.environ, "PYTHONPATH": str(closed)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ran.stdout, ran.stderr) == ("True\n", "")
+        assert list(reachable.glob("cache/*/*/*/bin/postgres"))
+        assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+    finally:
+        shutil.rmtree(reachable)
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="whoever is not root is an ordinary user in every other test")
+def test_an_ordinary_user_starts_postgres_as_well() -> None:
+    script = (
+        "import os, sys; from cli.embedded import EmbeddedPostgres; import psycopg, psutil\n"
+        f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+        "with EmbeddedPostgres(sys.argv[1]) as server, psycopg.connect(server.url) as connection:\n"
+        "    print(psutil.Process(server.pid).uids().real, connection.execute('SELECT 1').fetchone()[0])"
+    )
+    directory = Path(mkdtemp())
+    os.chown(directory, NOBODY, NOBODY)
+    try:
+        ran = subprocess.run([sys.executable, "-c", script, str(directory)], capture_output=True, text=True, check=False)
+        assert (ran.stdout, ran.stderr) == (f"{NOBODY} 1\n", "")
+        with EmbeddedPostgres(directory) as postgres:
+            assert psutil.Process(postgres.pid).uids().real == NOBODY
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_a_killed_owner_leaves_no_process_behind(owner: Owner) -> None:
+    assert {server.name() for server in owner.servers} == {"postgres", "temporal"}
+    owner.process.kill()
+    assert wait_until(lambda: gone(owner.servers), DEADLINE), [server for server in owner.servers if server.is_running()]
+
+
+async def test_a_start_right_after_a_killed_owner_finds_everything(owner: Owner, tmp_path: Path) -> None:
+    with psycopg.connect(owner.url) as connection:
+        connection.execute("CREATE TABLE survivor AS SELECT 42 AS answer")
+    client = await Client.connect(owner.address)
+    await client.start_workflow("Wait", id="survivor", task_queue="nobody-listens")
+    owner.process.kill()
+    with EmbeddedPostgres(tmp_path / "postgres") as postgres:
+        assert value(postgres.url, "SELECT answer FROM survivor") == 42
+    with EmbeddedTemporal(tmp_path / "temporal", headless=True) as temporal:
+        client = await Client.connect(temporal.address)
+        assert (await client.get_workflow_handle("survivor").describe()).status == WorkflowExecutionStatus.RUNNING
+
+
+def test_an_orphan_that_does_not_listen_is_killed(owner: Owner, tmp_path: Path) -> None:
+    [temporal] = [server for server in owner.servers if server.name() == "temporal"]
+    temporal.suspend()
+    owner.process.kill()
+    owner.process.wait()
+    premises = Premises(tmp_path / "temporal", "Temporal")
+    premises.take(((signal.SIGTERM, 0.2), (signal.SIGKILL, DEADLINE)))
+    premises.leave()
+    assert gone([temporal])
+
+
+def test_another_process_is_told_who_the_owner_is(owner: Owner, tmp_path: Path) -> None:
+    for server in (EmbeddedPostgres(tmp_path / "postgres"), EmbeddedTemporal(tmp_path / "temporal")):
+        with pytest.raises(StartError, match=rf"is in use by process {owner.process.pid}, which is still running"):
+            server.start()
+    assert not any(gone([server]) for server in owner.servers)
+
+
+def test_ctrl_c_reaches_the_owner_alone(owner: Owner) -> None:
+    os.killpg(owner.process.pid, signal.SIGINT)
+    said, _ = owner.process.communicate(timeout=DEADLINE)
+    assert said == "still serving True\n"
+    assert gone(owner.servers)
+
+
+async def test_temporal_is_healthy_and_shows_its_pages(tmp_path: Path) -> None:
+    with EmbeddedTemporal(tmp_path, retention=timedelta(days=3)) as temporal:
+        client = await Client.connect(temporal.address)
+        described = await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace="default"))
+        assert described.config.workflow_execution_retention_ttl.ToTimedelta() == timedelta(days=3)
+        assert temporal.ui_url
+        async with httpx.AsyncClient() as browser:
+            assert (await browser.get(temporal.ui_url)).status_code == 200
+    assert not temporal.running
+
+
+async def test_a_waiting_workflow_is_still_there_after_a_restart_with_a_new_search_attribute(tmp_path: Path) -> None:
+    run = SearchAttributeKey.for_keyword("BatonRun")
+    asset = SearchAttributeKey.for_keyword("BatonAsset")
+    with EmbeddedTemporal(tmp_path, headless=True, search_attributes={"BatonRun": "Keyword"}) as temporal:
+        client = await Client.connect(temporal.address)
+        marks = TypedSearchAttributes([SearchAttributePair(run, "run-1")])
+        await client.start_workflow("Wait", id="waiting", task_queue="nobody-listens", search_attributes=marks)
+    both = {"BatonRun": "Keyword", "BatonAsset": "Keyword"}
+    with EmbeddedTemporal(tmp_path, headless=True, search_attributes=both) as temporal:
+        client = await Client.connect(temporal.address)
+        handle = client.get_workflow_handle("waiting")
+        await handle.signal("go")
+        described = await handle.describe()
+        assert described.status == WorkflowExecutionStatus.RUNNING
+        assert described.typed_search_attributes[run] == "run-1"
+        marks = TypedSearchAttributes([SearchAttributePair(asset, "hexapod")])
+        await client.start_workflow("Wait", id="newcomer", task_queue="nobody-listens", search_attributes=marks)
+
+
+async def test_settings_reach_temporal(tmp_path: Path) -> None:
+    skipping = {"frontend.WorkflowTimeSkippingEnabled": "true"}
+    with EmbeddedTemporal(tmp_path, headless=True, settings=skipping) as temporal:
+        assert temporal.ui_url is None
+        client = await Client.connect(temporal.address)
+        await client.workflow_service.start_workflow_execution(
+            StartWorkflowExecutionRequest(
+                namespace="default",
+                workflow_id="skips",
+                workflow_type=WorkflowType(name="Wait"),
+                task_queue=TaskQueue(name="nobody-listens"),
+                request_id=str(uuid4()),
+                time_skipping_config=TimeSkippingConfig(enabled=True),
+            )
+        )
+
+
+def test_a_wrong_setting_of_temporal_is_shown_from_its_log(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match=r"Temporal ended while it was starting.*\n(.|\n)*Mystery"):
+        EmbeddedTemporal(tmp_path, search_attributes={"BatonRun": "Mystery"}).start()

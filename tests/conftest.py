@@ -1,0 +1,80 @@
+"""Real parts for every test that wants them: one PostgreSQL for each worker, one database for each test."""
+
+import asyncio
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, settings
+
+from cli.embedded.postgres import EmbeddedPostgres
+from infrastructure.postgres.migrate import migrate
+from tests.running import Api, running_api
+
+settings.register_profile("baton", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100)
+settings.load_profile("baton")
+
+UNSAFE_BUT_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "128MB"}
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    """A real server, without waiting for the disk; durability has tests of its own."""
+    directory: Path = tmp_path_factory.mktemp("postgres")
+    with EmbeddedPostgres(directory, settings=UNSAFE_BUT_FAST) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template(postgres: EmbeddedPostgres) -> str:
+    """The name of a migrated database that tests are copied from."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE template_baton")
+    migrate(with_database(postgres.url, "template_baton"))
+    return "template_baton"
+
+
+@pytest.fixture
+def database_url(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
+    """A fresh, migrated database."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        yield with_database(postgres.url, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+async def api(database_url: str) -> AsyncIterator[Api]:
+    """The service on a real socket, permissive, with its projector."""
+    async with running_api(database_url) as api:
+        yield api
+
+
+@pytest.fixture
+def eventually() -> Callable[..., object]:
+    """Waits for a condition with a deadline; a sleep is no condition."""
+    return until
+
+
+async def until(condition: Callable[[], object], within: float = 10.0) -> object:
+    """The first true answer of a condition, sync or async."""
+    deadline = asyncio.get_running_loop().time() + within
+    while True:
+        answer = condition()
+        if asyncio.iscoroutine(answer):
+            answer = await answer
+        if answer:
+            return answer
+        assert asyncio.get_running_loop().time() < deadline, f"not within {within} s"
+        await asyncio.sleep(0.01)
+
+
+def with_database(url: str, name: str) -> str:
+    """The same server, another database."""
+    base, _, query = url.partition("?")
+    return base.rsplit("/", 1)[0] + f"/{name}" + (f"?{query}" if query else "")
