@@ -61,8 +61,18 @@ class Owner:
     servers: list[psutil.Process]
 
 
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One initialised directory for all tests that start and stop PostgreSQL on it."""
+    directory = tmp_path_factory.mktemp("pg")
+    with EmbeddedPostgres(directory) as postgres:
+        execute(postgres, "CREATE TABLE note (text text)")
+    return directory
+
+
 @pytest.fixture
-def owner(tmp_path: Path) -> Iterator[Owner]:
+def owner(tmp_path: Path, directory: Path) -> Iterator[Owner]:
+    shutil.copytree(directory, tmp_path / "postgres")
     process = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -71,15 +81,6 @@ def owner(tmp_path: Path) -> Iterator[Owner]:
         said = json.loads(process.stdout.readline())
         yield Owner(process, said["url"], said["address"], psutil.Process(process.pid).children(recursive=True))
         process.kill()
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One initialised directory for all tests that start and stop PostgreSQL on it."""
-    directory = tmp_path_factory.mktemp("pg")
-    with EmbeddedPostgres(directory) as postgres:
-        execute(postgres, "CREATE TABLE note (text text)")
-    return directory
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ def test_a_killed_server_recovers_what_was_committed(directory: Path) -> None:
     os.kill(postgres.pid, signal.SIGKILL)
     assert wait_until(lambda: not postgres.running, DEADLINE)
     postgres.stop()
-    with postgres.start():
+    with postgres:
         assert value(postgres.url, "SELECT count(*) FROM survivor") == 1000
 
 

@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 PAUSE = 0.02
 """Seconds between two looks at a condition."""
+LAST_BREATH = 0.5
+"""Seconds that an owner who was just killed may take to be gone."""
 PR_SET_PDEATHSIG = 1
 TAIL_BYTES = 3000
 PROGRAMS = ("postgres", "initdb", "temporal")
@@ -64,7 +66,7 @@ class Premises:
             raise StartError(
                 f"{self.server} cannot keep its data in {self.directory} ({error.strerror}); choose another data directory."
             ) from error
-        if not _locked(lock):
+        if not wait_until(lambda: _locked(lock), LAST_BREATH):
             owner = _pid_in(lock)
             os.close(lock)
             raise StartError(

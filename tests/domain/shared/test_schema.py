@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.shared.refusals import Invalid, Refusal
@@ -521,7 +521,6 @@ def test_whatever_is_built_of_allowed_keywords_may_be_declared(declared: Schema)
     check_declaration(declared, InvalidSettingsError)
 
 
-@settings(max_examples=400)
 @given(CASES)
 def test_values_are_judged_as_a_plain_reading_of_the_schema_does(case: tuple[Schema, dict[str, Any]]) -> None:
     declared, values = case

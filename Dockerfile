@@ -1,0 +1,9 @@
+FROM python:3.12-slim
+WORKDIR /baton
+COPY requirements.lock pyproject.toml README.md worker.py ./
+COPY src src
+RUN pip install --no-cache-dir --require-hashes -r requirements.lock \
+ && pip install --no-cache-dir --no-deps --no-build-isolation . \
+ && useradd --system baton
+USER baton
+ENTRYPOINT ["baton"]

@@ -1,0 +1,37 @@
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: install up test check unit bench lock clean
+
+install: $(INSTALLED)
+
+$(INSTALLED): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+up: install
+	$(BIN)/baton up $(ARGS)
+
+test: check unit
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: install
+	$(BIN)/python -m pytest -n auto --durations=10 $(ARGS)
+
+bench: install
+	$(BIN)/python -m tests.bench $(ARGS)
+
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--extra embedded --extra test --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf .venv .baton .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,211 @@
+"""Persistent identifiers of assets: one, all that lack one, and the record behind them."""
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+
+from domain.equipment.asset import AssetExternalIdAssigned
+from domain.equipment.asset_external_id import (
+    AssignAssetExternalId,
+    GetAssetMintSweep,
+    GetAssetPidinst,
+    MintMissingAssetExternalIds,
+    MintSweep,
+    MintSweepStatus,
+    finished,
+    lacks_external_id,
+    noted,
+)
+from domain.equipment.asset_parts import AddAssetOwner, UpdateAssetPartitionRule
+from domain.equipment.asset_tree import DecommissionAsset
+from domain.equipment.values import AssignedExternalId, ExternalIdScheme
+from domain.shared.refusals import ExternalIdMintError
+from tests.domain.equipment.assets import asset_of, facility_world, family, model, part, root
+from tests.domain.world import World, new_id, refused
+
+VIRTUAL = UpdateAssetPartitionRule(partition_rule={"kind": "Affine"})
+
+
+class Minter:
+    """A registry of identifiers that remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    def __call__(self, **arguments: Any) -> SimpleNamespace:
+        self.asked.append(arguments)
+        return SimpleNamespace(scheme=arguments["scheme"], value=f"10.5555/{arguments['suffix']}")
+
+
+@pytest.fixture
+def minter() -> Minter:
+    return Minter()
+
+
+@pytest.fixture
+def world(minter: Minter) -> World:
+    world = facility_world()
+    world.ports["mint"] = minter
+    return world
+
+
+def assigned(world: World, asset_id: UUID, **fields: Any) -> None:
+    world.when(AssignAssetExternalId(**{"external_id_scheme": "DOI", **fields}), on=asset_id)
+
+
+def test_an_identifier_is_minted_under_the_assets_id_and_answered(world: World, minter: Minter) -> None:
+    asset_id = root(world)
+    assigned(world, asset_id)
+    value = f"10.5555/{asset_id}"
+    assert world.streams["Asset", asset_id][-1] == AssetExternalIdAssigned(external_id_scheme="DOI", external_id=value)
+    assert world.answer == {"external_id_scheme": "DOI", "external_id": value}
+    assert asset_of(world, asset_id).external_id == value
+    assert minter.asked[0]["metadata"]["name"] == "Tomography"
+
+
+def test_a_suffix_may_be_chosen(world: World, minter: Minter) -> None:
+    asset_id = root(world)
+    assigned(world, asset_id, external_id_scheme="Handle", suffix=" rotary-1 ")
+    assert (minter.asked[0]["scheme"], minter.asked[0]["suffix"]) == (ExternalIdScheme.HANDLE, "rotary-1")
+    assert asset_of(world, asset_id).external_id == "10.5555/rotary-1"
+
+
+@pytest.mark.parametrize("suffix", ["", "  ", "s" * 201])
+def test_a_suffix_has_1_to_200_characters(suffix: str) -> None:
+    with pytest.raises(ValidationError):
+        AssignAssetExternalId(external_id_scheme="DOI", suffix=suffix)
+
+
+def test_nothing_is_minted_for_an_asset_that_cannot_take_it(world: World, minter: Minter) -> None:
+    named, axis, retired = root(world), root(world), root(world)
+    assigned(world, named)
+    world.when(VIRTUAL, on=axis)
+    world.when(DecommissionAsset(), on=retired)
+    for asset_id, reason in ((named, "already_assigned"), (axis, "virtual_axis"), (retired, "decommissioned")):
+        with refused("AssetCannotAssignExternalIdError", reason):
+            assigned(world, asset_id)
+    assert len(minter.asked) == 1
+
+
+def test_a_failing_registry_leaves_no_trace(world: World) -> None:
+    def fail(**arguments: Any) -> None:
+        raise ExternalIdMintError("The registry did not answer; try again later.")
+
+    asset_id = root(world)
+    world.ports["mint"] = fail
+    with refused("ExternalIdMintError"):
+        assigned(world, asset_id)
+    assert asset_of(world, asset_id).external_id is None
+
+
+def test_a_sweep_is_recorded_as_asked_for(world: World) -> None:
+    world.when(MintMissingAssetExternalIds(facility_code="lumen", limit=5))
+    (sweep,) = world.records.values()
+    assert isinstance(sweep, MintSweep)
+    assert (sweep.principal_id, sweep.surface_id, sweep.created_at) == (world.principal_id, world.surface_id, world.now)
+    assert (sweep.external_id_scheme, sweep.facility_code, sweep.limit_) == (ExternalIdScheme.DOI, "lumen", 5)
+    assert world.answer == {
+        "sweep_id": str(sweep.sweep_id),
+        "status": "Running",
+        "scanned": 0,
+        "minted": [],
+        "skipped": [],
+        "failed": [],
+    }
+
+
+@pytest.mark.parametrize("fields", [{"limit": 0}, {"limit": 1001}, {"wait": -1}, {"wait": 61}, {"facility_code": ""}])
+def test_a_sweep_has_bounds(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        MintMissingAssetExternalIds(**fields)
+
+
+def test_a_sweep_refuses_what_is_no_facility_code(world: World) -> None:
+    with refused("InvalidFacilityCodeError"):
+        world.when(MintMissingAssetExternalIds(facility_code="LUMEN"))
+
+
+def test_a_sweep_looks_at_assets_in_service_that_lack_an_identifier(world: World) -> None:
+    plain, named, axis, retired = root(world), root(world), root(world), root(world)
+    assigned(world, named)
+    world.when(VIRTUAL, on=axis)
+    world.when(DecommissionAsset(), on=retired)
+    lacking = [id for id in (plain, named, axis, retired) if lacks_external_id(asset_of(world, id))]
+    assert lacking == [plain]
+
+
+def test_a_sweep_notes_what_became_of_each_asset(world: World) -> None:
+    world.when(MintMissingAssetExternalIds())
+    (sweep,) = world.records.values()
+    assert isinstance(sweep, MintSweep)
+    ids = [new_id() for _ in range(5)]
+    for id, outcome in zip(
+        ids,
+        (
+            AssignedExternalId(external_id_scheme=ExternalIdScheme.DOI, external_id="10.5555/1"),
+            AssignAssetExternalId.Cannot("has one", reason="already_assigned"),
+            AssignAssetExternalId.Cannot("is retired", reason="decommissioned"),
+            AssignAssetExternalId.operation.aggregate.NotFound("is gone"),
+            ExternalIdMintError("no answer"),
+        ),
+        strict=True,
+    ):
+        sweep = noted(sweep, id, outcome)
+    world.records[MintSweep, sweep.sweep_id] = finished(sweep, world.now)
+    shown = world.ask(GetAssetMintSweep(sweep_id=sweep.sweep_id))
+    assert (shown.status, shown.scanned) == (MintSweepStatus.FINISHED, 5)
+    assert [(one.asset_id, one.external_id) for one in shown.minted] == [(ids[0], "10.5555/1")]
+    assert [(one.asset_id, one.reason) for one in shown.skipped] == [
+        (ids[1], "already_assigned"),
+        (ids[2], "decommissioned"),
+        (ids[3], "not_found"),
+    ]
+    assert [(one.asset_id, one.error, one.message) for one in shown.failed] == [(ids[4], "ExternalIdMintError", "no answer")]
+
+
+def test_an_asset_that_became_a_virtual_axis_meanwhile_counts_as_failed(world: World) -> None:
+    world.when(MintMissingAssetExternalIds())
+    (sweep,) = world.records.values()
+    assert isinstance(sweep, MintSweep)
+    after = noted(sweep, new_id(), AssignAssetExternalId.Cannot("is an axis", reason="virtual_axis"))
+    assert [one["error"] for one in after.failed] == ["AssetCannotAssignExternalIdError"]
+
+
+def test_an_unknown_sweep_is_not_found(world: World) -> None:
+    with refused("AssetMintSweepNotFoundError"):
+        world.ask(GetAssetMintSweep(sweep_id=new_id()))
+
+
+def test_a_record_needs_an_owner_and_then_a_manufacturer(world: World) -> None:
+    asset_id = root(world)
+    with refused("AssetCannotExportPidinstError", "owner_missing"):
+        world.ask(GetAssetPidinst(), on=asset_id)
+    world.when(AddAssetOwner(name="Lumen Light Source"), on=asset_id)
+    with refused("AssetCannotExportPidinstError", "manufacturer_missing"):
+        world.ask(GetAssetPidinst(), on=asset_id)
+
+
+def test_a_virtual_axis_has_no_record(world: World) -> None:
+    asset_id = root(world)
+    world.when(VIRTUAL, on=asset_id)
+    with refused("AssetNotPidinstEligibleError") as refusal:
+        world.ask(GetAssetPidinst(), on=asset_id)
+    assert refusal.value.status == 404
+
+
+def test_a_record_has_a_urn_until_an_identifier_is_assigned(world: World) -> None:
+    beamline = root(world)
+    assigned(world, beamline, suffix="beamline")
+    asset_id = part(world, beamline, model_id=model(world, family(world)), owners=[{"name": "Lumen Light Source"}])
+    record = world.ask(GetAssetPidinst(), on=asset_id)
+    assert (record.identifier.value, record.identifier.scheme) == (f"urn:uuid:{asset_id}", "URN")
+    assert record.landing_page == f"https://baton.example/console/assets/{asset_id}"
+    assert [(one.identifier, one.relation_type) for one in record.related_identifiers] == [
+        ("10.5555/beamline", "IsComponentOf")
+    ]
+    assigned(world, asset_id)
+    record = world.ask(GetAssetPidinst(), on=asset_id)
+    assert (record.identifier.value, record.identifier.scheme) == (f"10.5555/{asset_id}", "DOI")

@@ -1,0 +1,344 @@
+"""How assets enter the tree, move in it and leave it, and what is found above and below them."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from domain.equipment.affordance import Affordance
+from domain.equipment.asset import ActivateAsset, AssetDecommissioned, AssetRegistered, AssetRelocated, AssetTier
+from domain.equipment.asset_parts import AttachAssetToFixture, DetachAssetFromFixture
+from domain.equipment.asset_tree import (
+    CHILDREN,
+    MAX_DEPTH,
+    DecommissionAsset,
+    GetAssetTree,
+    RegisterAsset,
+    RelocateAsset,
+    affordances_of,
+    ancestors_of,
+    enclosure_ids_of,
+)
+from domain.equipment.family import DeprecateFamily
+from domain.equipment.model import AddModelFamily, DeprecateModel
+from domain.equipment.mount import UninstallAsset
+from domain.shared.refusals import Refusal
+from tests.domain.equipment.assets import (
+    LUMEN,
+    asset_of,
+    facility_world,
+    family,
+    fixture,
+    hanging_chain,
+    installed,
+    known,
+    model,
+    part,
+    root,
+)
+from tests.domain.world import World, new_id, refused
+
+
+@pytest.fixture
+def world() -> World:
+    return facility_world()
+
+
+def relocated(world: World, asset_id: UUID, **fields: object) -> None:
+    world.when(RelocateAsset(**{"reason": "moved", **fields}), on=asset_id)
+
+
+def asked(world: World, asset_id: UUID, **fields: object) -> list[tuple[int, UUID]]:
+    return [(node.depth, node.asset_id) for node in world.ask(GetAssetTree(**fields), on=asset_id).nodes]
+
+
+def test_a_root_binds_a_facility_and_a_part_its_parent(world: World) -> None:
+    beamline = asset_of(world, root(world))
+    rotary = asset_of(world, part(world, beamline.id))
+    assert (beamline.parent_id, beamline.facility_code) == (None, LUMEN)
+    assert (rotary.parent_id, rotary.facility_code) == (beamline.id, None)
+
+
+def test_an_asset_has_exactly_one_anchor(world: World) -> None:
+    beamline = root(world)
+    with refused("InvalidAssetParentError", "two_anchors"):
+        part(world, beamline, facility_code=LUMEN)
+    with refused("InvalidAssetParentError", "no_anchor"):
+        world.create(RegisterAsset(name="Rotary", tier="Device"))
+
+
+def test_the_facility_must_be_registered_and_its_code_well_formed(world: World) -> None:
+    with refused("AssetFacilityNotFoundError"):
+        root(world, facility_code="nowhere")
+    with refused("InvalidFacilityCodeError", "pattern"):
+        root(world, facility_code="Lumen")
+    with refused("InvalidFacilityCodeError", "blank"):
+        root(world, facility_code="  ")
+    with pytest.raises(ValidationError):
+        RegisterAsset(name="Tomography", tier="Unit", facility_code="x" * 33)
+
+
+def test_everything_a_registration_refers_to_must_exist(world: World) -> None:
+    with refused("AssetParentNotFoundError"):
+        part(world, new_id())
+    with refused("FamilyNotFoundError") as missing:
+        root(world, family_ids=[known := family(world), lost := new_id()])
+    assert missing.value.facts == {"missing_ids": [str(lost)]}
+    with refused("ModelNotFoundError"):
+        root(world, model_id=new_id(), family_ids=[known])
+    with refused("AssetParentNotFoundError"):
+        part(world, new_id(), facility_code="nowhere", family_ids=[new_id()], model_id=new_id(), name=" ")
+
+
+def test_the_controller_is_not_sought(world: World) -> None:
+    controller = new_id()
+    assert asset_of(world, root(world, controller_id=controller)).controller_id == controller
+
+
+def test_a_registration_records_everything_given_sorted(world: World) -> None:
+    asset_id = part(
+        world,
+        root(world),
+        name=" Rotary ",
+        drawing={"system": "ICMS", "number": " D-17 "},
+        alternate_identifiers=[{"kind": "Other", "value": "b"}, {"kind": "EPICS_PV", "value": " lum:m102 "}],
+        owners=[{"name": "Zenith"}, {"name": "Lumen", "identifier": "https://ror.org/1", "identifier_type": "ROR"}],
+    )
+    (event,) = world.streams["Asset", asset_id]
+    assert isinstance(event, AssetRegistered)
+    assert (event.name, event.tier) == ("Rotary", AssetTier.DEVICE)
+    assert event.drawing is not None
+    assert (event.drawing.number, event.drawing.revision) == ("D-17", None)
+    assert [(one.kind, one.value) for one in event.alternate_identifiers] == [("EPICS_PV", "lum:m102"), ("Other", "b")]
+    assert [owner.name for owner in event.owners] == ["Lumen", "Zenith"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"name": " "}, "InvalidAssetNameError"),
+        ({"drawing": {"system": "EDMS", "number": " "}}, "InvalidDrawingError"),
+        ({"drawing": {"system": "EDMS", "number": "1", "revision": " "}}, "InvalidDrawingError"),
+        ({"alternate_identifiers": [{"kind": "Other", "value": " "}]}, "InvalidAlternateIdentifierError"),
+        ({"alternate_identifiers": [{"kind": "Other", "value": "a"}] * 2}, "InvalidAlternateIdentifierError"),
+        ({"owners": [{"name": " "}]}, "InvalidAssetOwnerError"),
+        ({"owners": [{"name": "Lumen", "identifier": "1"}]}, "InvalidAssetOwnerError"),
+        ({"owners": [{"name": "Lumen", "identifier_type": "ROR"}]}, "InvalidAssetOwnerError"),
+        ({"owners": [{"name": "Lumen"}, {"name": " Lumen "}]}, "InvalidAssetOwnerError"),
+    ],
+)
+def test_a_registration_refuses_values_that_are_wrong_in_themselves(
+    world: World, fields: dict[str, object], refusal: str
+) -> None:
+    with refused(refusal):
+        root(world, **fields)
+
+
+def test_the_families_of_the_model_come_with_it(world: World) -> None:
+    stage, axis = family(world, "RotaryStage"), family(world, "PseudoAxis")
+    asset_id = root(world, family_ids=[axis], model_id=model(world, stage))
+    assert asset_of(world, asset_id).family_ids == {stage, axis}
+
+
+def test_later_edits_of_the_model_do_not_touch_the_asset(world: World) -> None:
+    stage, axis = family(world, "RotaryStage"), family(world, "PseudoAxis")
+    model_id = model(world, stage)
+    asset_id = root(world, model_id=model_id)
+    world.when(AddModelFamily(family_id=axis), on=model_id)
+    assert asset_of(world, asset_id).family_ids == {stage}
+
+
+def test_only_families_the_caller_names_must_not_be_deprecated(world: World) -> None:
+    stage = family(world)
+    model_id = model(world, stage)
+    world.when(DeprecateFamily(), on=stage)
+    world.when(DeprecateModel(), on=model_id)
+    assert asset_of(world, root(world, model_id=model_id)).family_ids == {stage}
+    with refused("AssetCannotRegisterError", "family_deprecated"):
+        root(world, model_id=model_id, family_ids=[stage])
+
+
+def test_nothing_is_registered_or_moved_below_a_decommissioned_parent(world: World) -> None:
+    beamline = root(world)
+    retired, rotary = part(world, beamline), part(world, beamline)
+    world.when(DecommissionAsset(), on=retired)
+    with refused("AssetCannotRegisterError", "parent_decommissioned"):
+        part(world, retired)
+    with refused("AssetCannotRelocateError", "parent_decommissioned"):
+        relocated(world, rotary, to_parent_id=retired)
+
+
+def test_the_tree_is_at_most_fifty_levels_deep(world: World) -> None:
+    links = hanging_chain(world, root(world), MAX_DEPTH)
+    with refused("AssetCannotRegisterError", "too_deep"):
+        part(world, links[-1])
+    table = part(world, links[0])
+    top = part(world, table)
+    bottom = part(world, top)
+    with refused("AssetCannotRelocateError", "too_deep"):
+        relocated(world, top, to_parent_id=links[-2])
+    relocated(world, top, to_parent_id=links[-3])
+    assert asked(world, bottom, direction="ancestors")[-1] == (MAX_DEPTH, links[0])
+
+
+def test_relocation_moves_the_parent_the_enclosure_or_both(world: World) -> None:
+    beamline = root(world)
+    table, rotary = part(world, beamline), part(world, beamline)
+    hutch, lab = new_id(), new_id()
+    relocated(world, rotary, to_parent_id=table)
+    relocated(world, rotary, located_in_enclosure_id=hutch)
+    relocated(world, rotary, to_parent_id=beamline, located_in_enclosure_id=lab)
+    relocated(world, rotary, to_parent_id=beamline, located_in_enclosure_id=None)
+    moves = [event for event in world.streams["Asset", rotary] if isinstance(event, AssetRelocated)]
+    assert [(move.from_parent_id, move.to_parent_id) for move in moves] == [
+        (beamline, table),
+        (table, table),
+        (table, beamline),
+        (beamline, beamline),
+    ]
+    assert [(move.from_enclosure_id, move.to_enclosure_id) for move in moves] == [
+        (None, None),
+        (None, hutch),
+        (hutch, lab),
+        (lab, None),
+    ]
+
+
+def test_a_root_keeps_its_place_and_may_change_its_enclosure(world: World) -> None:
+    beamline, hutch = root(world), new_id()
+    other = root(world)
+    with refused("AssetCannotRelocateError", "root_has_no_parent"):
+        relocated(world, beamline, to_parent_id=other)
+    relocated(world, beamline, located_in_enclosure_id=hutch)
+    assert asset_of(world, beamline).located_in_enclosure_id == hutch
+
+
+def test_a_move_must_leave_a_tree_and_change_something(world: World) -> None:
+    beamline, table, rotary = hanging_chain(world, root(world), 2)
+    for fields, reason in (
+        ({"to_parent_id": table}, "self_parent"),
+        ({"to_parent_id": rotary}, "cycle"),
+        ({"to_parent_id": beamline}, "no_change"),
+        ({"located_in_enclosure_id": None}, "no_change"),
+    ):
+        with refused("AssetCannotRelocateError", reason):
+            relocated(world, table, **fields)
+    with refused("AssetParentNotFoundError"):
+        relocated(world, table, to_parent_id=new_id())
+    with refused("InvalidReasonError"):
+        relocated(world, table, to_parent_id=rotary, reason=" ")
+
+
+@pytest.mark.parametrize("fields", [{}, {"to_parent_id": None}, {"to_parent_id": None, "located_in_enclosure_id": None}])
+def test_a_relocation_names_a_parent_that_is_not_null_or_an_enclosure(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        RelocateAsset(reason="moved", **fields)
+
+
+def test_decommissioning_asks_for_fixture_mount_and_children_in_this_order(world: World) -> None:
+    asset_id = part(world, root(world))
+    child = part(world, asset_id)
+    world.when(ActivateAsset(), on=asset_id)
+    mount_id = installed(world, asset_id)
+    fixture_id = fixture(world, asset_id)
+    world.when(AttachAssetToFixture(fixture_id=fixture_id), on=asset_id)
+    for reason, key, id, mend in (
+        ("fixture_bound", "fixture_id", str(fixture_id), (DetachAssetFromFixture(fixture_id=fixture_id), asset_id)),
+        ("installed", "mount_id", str(mount_id), (UninstallAsset(reason="swap"), mount_id)),
+        ("active_children", "asset_ids", [str(child)], (DecommissionAsset(), child)),
+    ):
+        with refused("AssetCannotDecommissionError", reason) as refusal:
+            world.when(DecommissionAsset(), on=asset_id)
+        assert refusal.value.facts == {key: id}
+        world.when(mend[0], on=mend[1])
+    assert world.when(DecommissionAsset(), on=asset_id) == [AssetDecommissioned()]
+
+
+def test_a_part_that_was_moved_away_does_not_hold_its_old_parent(world: World) -> None:
+    beamline = root(world)
+    table, rotary = part(world, beamline), part(world, beamline)
+    relocated(world, rotary, to_parent_id=table)
+    relocated(world, rotary, to_parent_id=beamline)
+    world.when(DecommissionAsset(), on=table)
+
+
+def test_ancestors_are_found_for_several_assets_at_once_themselves_first(world: World) -> None:
+    beamline, table, rotary = hanging_chain(world, root(world), 2)
+    camera = part(world, beamline)
+    found = known(world, ancestors_of([rotary, camera, new_id()]))
+    assert list(found) == [rotary, camera, table, beamline]
+
+
+def test_a_damaged_chain_is_an_error_and_never_a_partial_answer(world: World) -> None:
+    beamline, table, rotary = hanging_chain(world, root(world), 2)
+    moved = {"from_enclosure_id": None, "to_enclosure_id": None, "reason": "damage"}
+    world.given(table, AssetRelocated(from_parent_id=beamline, to_parent_id=rotary, **moved))
+    with refused("AncestorWalkDepthExceededError"):
+        known(world, ancestors_of([rotary]))
+    world.given(table, AssetRelocated(from_parent_id=rotary, to_parent_id=new_id(), **moved))
+    with refused("AncestorWalkDepthExceededError"):
+        known(world, ancestors_of([rotary]))
+    world.given(table, AssetRelocated(from_parent_id=None, to_parent_id=beamline, **moved))
+    links = hanging_chain(world, root(world), MAX_DEPTH)
+    world.given(beamline, AssetRelocated(from_parent_id=None, to_parent_id=links[-2], **moved))
+    assert len(known(world, ancestors_of([beamline]))) == MAX_DEPTH + 1
+    with refused("AncestorWalkDepthExceededError") as refusal:
+        known(world, ancestors_of([table]))
+    assert refusal.value.status == 500
+
+
+def test_an_asset_affords_what_all_its_families_afford_deprecated_ones_included(world: World) -> None:
+    stage, camera = family(world, "Stage", None, "Rotatable"), family(world, "Camera", None, "Imageable", "Capturing")
+    both, none = root(world, family_ids=[stage, camera]), root(world)
+    world.when(DeprecateFamily(), on=stage)
+    found = known(world, affordances_of([asset_of(world, both), asset_of(world, none)]))
+    assert found == {both: {Affordance.ROTATABLE, Affordance.IMAGEABLE, Affordance.CAPTURING}, none: set()}
+
+
+def test_the_enclosures_of_a_scope_are_distinct(world: World) -> None:
+    hutch = new_id()
+    beamline = root(world, located_in_enclosure_id=hutch)
+    table = part(world, beamline)
+    rotary = part(world, table, located_in_enclosure_id=hutch)
+    assert enclosure_ids_of(known(world, ancestors_of([rotary])).values()) == {hutch}
+
+
+def test_the_tree_lists_what_is_below_by_depth_and_id_and_what_is_above(world: World) -> None:
+    beamline = root(world)
+    table, bench = part(world, beamline, name="Table"), part(world, beamline, name="Bench")
+    rotary = part(world, bench)
+    camera = part(world, table)
+    below = sorted([rotary, camera])
+    assert asked(world, beamline) == [(0, beamline), (1, table), (1, bench), *((2, id) for id in below)]
+    assert asked(world, beamline, max_depth=1) == [(0, beamline), (1, table), (1, bench)]
+    assert asked(world, rotary, direction="ancestors") == [(0, rotary), (1, bench), (2, beamline)]
+    assert asked(world, rotary, direction="ancestors", max_depth=1) == [(0, rotary), (1, bench)]
+    node = world.ask(GetAssetTree(), on=rotary).nodes[0]
+    assert (node.name, node.parent_id, node.lifecycle) == ("Rotary", bench, "Commissioned")
+
+
+MOVES = st.lists(st.tuples(st.booleans(), st.integers(0, 99), st.integers(0, 99)), max_size=30)
+
+
+@settings(deadline=None, max_examples=60)
+@given(moves=MOVES, depth=st.sampled_from([0, 1, MAX_DEPTH - 3, MAX_DEPTH]))
+def test_no_sequence_of_registrations_and_moves_breaks_the_tree(moves: list[tuple[bool, int, int]], depth: int) -> None:
+    world = facility_world()
+    assets = [*hanging_chain(world, root(world), depth), root(world)]
+    for registers, one, other in moves:
+        try:
+            if registers:
+                assets.append(part(world, assets[other % len(assets)]))
+            else:
+                relocated(world, assets[one % len(assets)], to_parent_id=assets[other % len(assets)])
+        except Refusal as refusal:
+            assert refusal.status == 409, str(refusal)
+    parents = {id: asset_of(world, id).parent_id for id in assets}
+    for id in assets:
+        steps, above = 0, parents[id]
+        while above is not None:
+            steps, above = steps + 1, parents[above]
+            assert steps <= MAX_DEPTH, "an asset stands too deep, or in a circle"
+        assert world.members[CHILDREN, str(id)] == {child for child, parent in parents.items() if parent == id}

@@ -1,0 +1,271 @@
+"""Models: the vendor's catalog, one entry for each part number, each of at least one family."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from domain.equipment.family import DefineFamily
+from domain.equipment.model import (
+    VENDOR_KEY,
+    AddModelFamily,
+    DefineModel,
+    DeprecateModel,
+    ListModels,
+    Manufacturer,
+    Model,
+    ModelDeprecated,
+    ModelStatus,
+    ModelSummary,
+    RemoveModelFamily,
+    VersionModel,
+    model,
+    vendor_key,
+)
+from domain.kernel import Command
+from domain.shared.listing import Where
+from tests.domain.world import World, new_id, refused
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def family(world: World, name: str = "RotaryStage") -> UUID:
+    return world.create(DefineFamily(name=name, affordances=frozenset()))
+
+
+def described(family_id: UUID, **fields: Any) -> dict[str, Any]:
+    return {
+        "name": "acme_r250",
+        "manufacturer": {"name": "Acme Motion"},
+        "part_number": "R-250-AS",
+        "declared_family_ids": [family_id],
+        **fields,
+    }
+
+
+def defined(world: World, family_id: UUID | None = None, **fields: Any) -> UUID:
+    return world.create(DefineModel(**described(family_id or family(world), **fields)))
+
+
+def test_a_model_begins_defined(world: World) -> None:
+    rotary = family(world)
+    state = world.state(Model, defined(world, rotary))
+    assert (state.status, state.version_tag, state.declared_family_ids) == (ModelStatus.DEFINED, None, {rotary})
+    assert state.manufacturer == Manufacturer(name="Acme Motion")
+
+
+def test_a_model_may_begin_with_a_version_tag(world: World) -> None:
+    state = world.state(Model, defined(world, version_tag="2024"))
+    assert (state.status, state.version_tag) == (ModelStatus.DEFINED, "2024")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": " "},
+        {"part_number": " "},
+        {"version_tag": " "},
+        {"manufacturer": {"name": " "}},
+        {"manufacturer": {"name": "Acme", "identifier": " ", "identifier_type": "ROR"}},
+    ],
+)
+def test_blank_texts_are_refused(world: World, fields: dict[str, Any]) -> None:
+    with refused("InvalidModelError", "blank"):
+        defined(world, **fields)
+
+
+@pytest.mark.parametrize(
+    "manufacturer", [{"name": "Acme", "identifier": "https://ror.org/1"}, {"name": "Acme", "identifier_type": "GRID"}]
+)
+def test_a_manufacturers_identifier_and_its_type_go_together(world: World, manufacturer: dict[str, str]) -> None:
+    with refused("InvalidModelError", "half_identifier"):
+        defined(world, manufacturer=manufacturer)
+
+
+def test_an_unknown_identifier_type_is_malformed() -> None:
+    with pytest.raises(ValidationError):
+        Manufacturer(name="Acme", identifier="1", identifier_type="VAT")  # type: ignore[arg-type]
+
+
+def test_a_model_declares_at_least_one_family(world: World) -> None:
+    with refused("InvalidModelError", "no_families"):
+        defined(world, declared_family_ids=[])
+
+
+def test_declared_families_must_exist_and_all_missing_ones_are_named(world: World) -> None:
+    missing = sorted([new_id(), new_id()])
+    with refused("FamilyNotFoundError") as caught:
+        defined(world, declared_family_ids=[*reversed(missing), family(world)])
+    assert caught.value.facts == {"missing_ids": [str(id) for id in missing]}
+
+
+@pytest.mark.parametrize("manufacturer", ["Acme Motion", " acme motion ", "ACME MOTION"])
+def test_a_part_number_is_in_the_catalog_once(world: World, manufacturer: str) -> None:
+    rotary = family(world)
+    defined(world, rotary)
+    with refused("ModelAlreadyExistsError", "vendor_key_taken"):
+        defined(world, rotary, name="other", manufacturer={"name": manufacturer})
+
+
+@pytest.mark.parametrize("fields", [{"part_number": "r-250-as"}, {"manufacturer": {"name": "Orbis Imaging"}}])
+def test_another_part_number_or_manufacturer_is_another_model(world: World, fields: dict[str, Any]) -> None:
+    rotary = family(world)
+    assert defined(world, rotary) != defined(world, rotary, **fields)
+
+
+def test_unidentified_units_stay_distinct(world: World) -> None:
+    rotary = family(world)
+    first = defined(world, rotary, part_number="unknown-pending-confirmation")
+    second = defined(world, rotary, part_number="Unknown-Pending-Confirmation")
+    assert first != second
+    assert not [kind for kind, _ in world.claims if kind == VENDOR_KEY]
+
+
+def test_a_version_replaces_the_whole_entry(world: World) -> None:
+    linear = family(world, "LinearStage")
+    entry = defined(world, version_tag="1")
+    fields = described(linear, name="acme_r300", part_number="R-300", version_tag="2")
+    world.when(VersionModel(**fields, **{}), on=entry)
+    state = world.state(Model, entry)
+    assert (state.status, state.version_tag, state.name) == (ModelStatus.VERSIONED, "2", "acme_r300")
+    assert (state.part_number, state.declared_family_ids) == ("R-300", {linear})
+
+
+def test_a_version_needs_a_tag(world: World) -> None:
+    with pytest.raises(ValidationError):
+        VersionModel(**described(new_id()))
+
+
+def test_a_version_with_the_same_part_number_keeps_its_place_in_the_catalog(world: World) -> None:
+    rotary = family(world)
+    entry = defined(world, rotary)
+    world.when(VersionModel(**described(rotary, manufacturer={"name": "ACME Motion"}, version_tag="2")), on=entry)
+    with refused("ModelAlreadyExistsError"):
+        defined(world, rotary)
+
+
+def test_a_version_with_another_part_number_frees_the_old_one_and_holds_the_new_one(world: World) -> None:
+    rotary = family(world)
+    entry = defined(world, rotary)
+    world.when(VersionModel(**described(rotary, part_number="R-300", version_tag="2")), on=entry)
+    defined(world, rotary)
+    with refused("ModelAlreadyExistsError"):
+        defined(world, rotary, part_number="R-300")
+
+
+def test_a_version_cannot_take_the_part_number_of_another_model(world: World) -> None:
+    rotary = family(world)
+    defined(world, rotary)
+    other = defined(world, rotary, part_number="R-300")
+    with refused("ModelAlreadyExistsError", "vendor_key_taken"):
+        world.when(VersionModel(**described(rotary, version_tag="2")), on=other)
+
+
+def test_an_unidentified_unit_is_identified_by_a_version_and_the_other_way_round(world: World) -> None:
+    rotary = family(world)
+    entry = defined(world, rotary, part_number="unknown-pending-confirmation")
+    world.when(VersionModel(**described(rotary, version_tag="2")), on=entry)
+    with refused("ModelAlreadyExistsError"):
+        defined(world, rotary)
+    unknown = described(rotary, part_number="unknown-pending-confirmation", version_tag="3")
+    world.when(VersionModel(**unknown), on=entry)
+    defined(world, rotary)
+
+
+def test_families_are_added_and_removed_strictly(world: World) -> None:
+    rotary, linear = family(world), family(world, "LinearStage")
+    entry = defined(world, rotary)
+    with refused("ModelCannotAddFamilyError", "already_present"):
+        world.when(AddModelFamily(family_id=rotary), on=entry)
+    with refused("FamilyNotFoundError"):
+        world.when(AddModelFamily(family_id=new_id()), on=entry)
+    world.when(AddModelFamily(family_id=linear), on=entry)
+    assert world.state(Model, entry).declared_family_ids == {rotary, linear}
+    with refused("ModelCannotRemoveFamilyError", "not_present"):
+        world.when(RemoveModelFamily(family_id=new_id()), on=entry)
+    world.when(RemoveModelFamily(family_id=rotary), on=entry)
+    with refused("ModelCannotRemoveFamilyError", "last_family"):
+        world.when(RemoveModelFamily(family_id=linear), on=entry)
+
+
+@pytest.mark.parametrize("reason", [None, "discontinued"])
+def test_a_model_is_deprecated_with_or_without_a_reason(world: World, reason: str | None) -> None:
+    entry = defined(world)
+    assert world.when(DeprecateModel(reason=reason), on=entry) == [ModelDeprecated(reason=reason)]
+    assert world.state(Model, entry).status is ModelStatus.DEPRECATED
+
+
+def test_a_blank_reason_is_refused(world: World) -> None:
+    with refused("InvalidReasonError", "blank"):
+        world.when(DeprecateModel(reason="  "), on=defined(world))
+
+
+def test_a_deprecated_model_does_not_change(world: World) -> None:
+    rotary = family(world)
+    entry = defined(world, rotary)
+    world.when(DeprecateModel(), on=entry)
+    commands: dict[str, Command] = {
+        "ModelCannotVersionError": VersionModel(**described(rotary, version_tag="2")),
+        "ModelCannotAddFamilyError": AddModelFamily(family_id=rotary),
+        "ModelCannotRemoveFamilyError": RemoveModelFamily(family_id=rotary),
+        "ModelCannotDeprecateError": DeprecateModel(),
+    }
+    for refusal, command in commands.items():
+        with refused(refusal, "deprecated"):
+            world.when(command, on=entry)
+
+
+def test_a_deprecated_model_keeps_its_place_in_the_catalog(world: World) -> None:
+    rotary = family(world)
+    world.when(DeprecateModel(), on=defined(world, rotary))
+    with refused("ModelAlreadyExistsError"):
+        defined(world, rotary)
+
+
+def test_models_are_listed_by_status_family_manufacturer_and_part_number(world: World) -> None:
+    rotary = family(world)
+    row = ModelSummary.of(world.state(Model, defined(world, rotary)))
+    query = ListModels(status=ModelStatus.DEFINED, family_id=rotary, manufacturer_name="ACME Motion", part_number="R-250-AS")
+    conditions = list(query.where())
+    assert conditions == [
+        Where("status", "is", row.status),
+        Where("declared_family_ids", "has", rotary),
+        Where("manufacturer_key", "is", row.manufacturer_key),
+        Where("part_number", "is", row.part_number),
+    ]
+    assert "manufacturer_key" not in ModelSummary.shown().model_fields
+
+
+def test_every_event_comes_back_from_store_as_it_was(world: World) -> None:
+    rotary, linear = family(world), family(world, "LinearStage")
+    maker = {"name": "Acme", "identifier": "1", "identifier_type": "ISNI"}
+    entry = defined(world, rotary, manufacturer=maker)
+    world.when(VersionModel(**described(rotary, version_tag="2")), on=entry)
+    world.when(AddModelFamily(family_id=linear), on=entry)
+    world.when(RemoveModelFamily(family_id=rotary), on=entry)
+    world.when(DeprecateModel(reason="discontinued"), on=entry)
+    events = world.streams["Model", entry]
+    decoded = [model.decode(type(event).__name__, event.payload(), entry, event.occurred_at) for event in events]
+    assert decoded == events
+    assert model.fold(decoded) == world.state(Model, entry)
+    assert json.loads(events[0].payload())["manufacturer"] == maker
+
+
+texts = st.text(min_size=1, max_size=20)
+
+
+@given(texts, texts, texts, texts)
+def test_two_parts_share_a_key_only_when_manufacturer_and_number_are_the_same(
+    one: str, number: str, other: str, other_number: str
+) -> None:
+    keys = [vendor_key(Manufacturer(name=name), part) for name, part in ((one, number), (other, other_number))]
+    if keys[0] == keys[1]:
+        assert one.strip().casefold()[:1] == other.strip().casefold()[:1]
+        assert number[:1] == other_number[:1]
