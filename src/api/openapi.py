@@ -91,6 +91,8 @@ def schemas(registry: Registry) -> tuple[dict[tuple[str, str], Any], dict[str, A
         wanted.append(((operation.name, "input"), "validation", TypeAdapter(operation.input)))
         if operation.returns is not None:
             wanted.append(((operation.name, "answer"), "serialization", TypeAdapter(operation.returns)))
+        if operation.accepted is not None:
+            wanted.append(((operation.name, "accepted"), "serialization", TypeAdapter(operation.accepted)))
     wanted.append((("", "error"), "serialization", TypeAdapter(ErrorBody)))
     wanted.append((("", "event"), "serialization", TypeAdapter(EventView)))
     generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=REF)  # type: ignore[arg-type]
@@ -172,7 +174,10 @@ def responses(operation: Operation, forms: dict[tuple[str, str], Any]) -> Iterab
         success["content"] = {"application/json": {"schema": history_form(operation)}}
     elif (operation.name, "answer") in forms:
         success["content"] = {"application/json": {"schema": forms[operation.name, "answer"]}}
-    yield str(operation.status), success
+    if operation.accepted is not None:
+        accepted = {"application/json": {"schema": forms[operation.name, "accepted"]}}
+        yield "202", {"description": "Accepted and still running.", "headers": headers, "content": accepted}
+    yield str(200 if operation.accepted is not None else operation.status), success
     by_status: dict[int, list[type[Refusal]]] = defaultdict(list)
     for refusal in dict.fromkeys((*EVERYWHERE, *standing_refusals(operation), *operation.refusals)):
         by_status[refusal.status].append(refusal)

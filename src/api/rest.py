@@ -29,12 +29,12 @@ class OperationEndpoint:
         if operation.kind == "query":
             fields = {name: request.path[name] for name in operation.path_fields}
             query: Any = from_query(operation.input, request.query, fields)
-            return Response(200, answer_json(await self._service.queries.ask(query, caller, target_id=target_id)))
+            return Response(200, answer_json(await self._service.ask(query, caller, target_id=target_id)))
         if request.query:
             raise RequestValidationError.at("query", msg="Commands take no query parameters", type="extra_forbidden")
         command: Any = from_json(operation.input, await self._body(request))
         key = idempotency_key(request.header(b"idempotency-key"))
-        executed = await self._service.commands.execute(command, caller, target_id=target_id, key=key)
+        executed = await self._service.execute(command, caller, target_id=target_id, key=key)
         return executed_response(executed)
 
     async def _body(self, request: Request) -> bytes:

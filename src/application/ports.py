@@ -201,6 +201,28 @@ class Authorizer(Protocol):
         ...
 
 
+class EngineUnavailableError(Unavailable):
+    """The workflow engine cannot be reached; what was recorded goes on as soon as it can."""
+
+
+class Engine(Protocol):
+    """The workflow engine: follows the record, never leads it."""
+
+    async def start(self, workflow: str, workflow_id: str, argument: str) -> None:
+        """Start a workflow, or leave the one that runs under this id alone; raises EngineUnavailableError."""
+        ...
+
+
+class Work(Protocol):
+    """One kind of long work: its workflow, and where its answer appears."""
+
+    workflow: str
+
+    async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
+        """The answer, once the work is done."""
+        ...
+
+
 class Port(Protocol):
     """Something outside the store that a decision may ask, with plain arguments."""
 

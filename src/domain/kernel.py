@@ -226,6 +226,8 @@ class Operation:
     refuses: tuple[type[Refusal], ...] = ()
     status: int = 200
     returns: Any = None
+    work: str | None = None
+    accepted: Any = None
     lock: str | None = None
     attempts: int = 1
     destructive: bool = False

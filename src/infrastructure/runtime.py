@@ -13,6 +13,7 @@ import uuid_utils.compat
 from application.authorization import PermissiveAuthorizer, PolicyAuthorizer
 from application.commands import Commands
 from application.feed import Feed
+from application.mint_sweeps import MintSweeps
 from application.ports import Caller, Port
 from application.queries import Queries
 from application.seeds import Seeds
@@ -30,6 +31,7 @@ from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore
 from infrastructure.postgres.verdicts import PostgresVerdictLog
 from infrastructure.postgres.waking import Listener, Waker
+from infrastructure.temporal.engine import TemporalEngine
 
 
 def clock() -> datetime:
@@ -83,10 +85,15 @@ class Runtime:
             "permitted_commands": self._permitted,
         }
         stale = timedelta(seconds=settings.idempotency_lock_stale_seconds)
+        commands = Commands(self.store, self.authorizer, clock, new_id, ports, stale)
+        self.engine = TemporalEngine(settings)
+        self.mint_sweeps = MintSweeps(self.store, commands, clock, new_id)
         self.service = Service(
-            Commands(self.store, self.authorizer, clock, new_id, ports, stale),
+            commands,
             Queries(self.store, self.authorizer, clock, new_id, ports),
             self.authorizer,
+            self.engine,
+            {self.mint_sweeps.workflow: self.mint_sweeps},
         )
         self._stack = AsyncExitStack()
 

@@ -102,8 +102,15 @@ def value(url: str, query: str) -> object:
     return row[0]
 
 
+def alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
 def gone(processes: list[psutil.Process]) -> bool:
-    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+    return not any(alive(process) for process in processes)
 
 
 def everything_below(directory: Path) -> dict[str, tuple[int, int, int]]:
@@ -308,17 +315,17 @@ def test_an_ordinary_user_starts_postgres_as_well() -> None:
 def test_a_killed_owner_leaves_no_process_behind(owner: Owner) -> None:
     assert {server.name() for server in owner.servers} == {"postgres", "temporal"}
     owner.process.kill()
-    assert wait_until(lambda: gone(owner.servers), DEADLINE), [server for server in owner.servers if server.is_running()]
+    assert wait_until(lambda: gone(owner.servers), DEADLINE), [server for server in owner.servers if alive(server)]
 
 
 async def test_a_start_right_after_a_killed_owner_finds_everything(owner: Owner, tmp_path: Path) -> None:
     with psycopg.connect(owner.url) as connection:
-        connection.execute("CREATE TABLE survivor AS SELECT 42 AS answer")
+        connection.execute("CREATE TABLE question AS SELECT 42 AS answer")
     client = await Client.connect(owner.address)
     await client.start_workflow("Wait", id="survivor", task_queue="nobody-listens")
     owner.process.kill()
     with EmbeddedPostgres(tmp_path / "postgres") as postgres:
-        assert value(postgres.url, "SELECT answer FROM survivor") == 42
+        assert value(postgres.url, "SELECT answer FROM question") == 42
     with EmbeddedTemporal(tmp_path / "temporal", headless=True) as temporal:
         client = await Client.connect(temporal.address)
         assert (await client.get_workflow_handle("survivor").describe()).status == WorkflowExecutionStatus.RUNNING
@@ -339,7 +346,7 @@ def test_another_process_is_told_who_the_owner_is(owner: Owner, tmp_path: Path) 
     for server in (EmbeddedPostgres(tmp_path / "postgres"), EmbeddedTemporal(tmp_path / "temporal")):
         with pytest.raises(StartError, match=rf"is in use by process {owner.process.pid}, which is still running"):
             server.start()
-    assert not any(gone([server]) for server in owner.servers)
+    assert all(alive(server) for server in owner.servers)
 
 
 def test_ctrl_c_reaches_the_owner_alone(owner: Owner) -> None:

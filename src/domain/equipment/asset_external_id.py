@@ -120,7 +120,14 @@ class AssetMintSweepNotFoundError(NotFound):
     """There is no mint sweep with this id."""
 
 
-@asset.command(post="/mint-missing-external-ids", status=200, returns=MintSweepView)
+class MintSweepAccepted(Value):
+    sweep_id: UUID
+    work_id: UUID
+
+
+@asset.command(
+    post="/mint-missing-external-ids", status=202, returns=MintSweepView, work="mint-sweep", accepted=MintSweepAccepted
+)
 class MintMissingAssetExternalIds(Command):
     """Assign an identifier to every asset in service that lacks one, oldest first; one failure never stops the rest."""
 
@@ -148,7 +155,7 @@ class MintMissingAssetExternalIds(Command):
             created_at=call.now,
             finished_at=None,
         )
-        return [Put(sweep), Answer(shown(sweep).model_dump(mode="json"))]
+        return [Put(sweep), Answer({"sweep_id": str(sweep.sweep_id), "work_id": str(sweep.sweep_id)})]
 
 
 def lacks_external_id(asset: Asset) -> bool:

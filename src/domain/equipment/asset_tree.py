@@ -263,7 +263,7 @@ class RelocateAsset(Command):
     """
 
     to_parent_id: UUID = omitted()
-    located_in_enclosure_id: UUID | None = None
+    located_in_enclosure_id: UUID | None = omitted()
     reason: Reason
 
     @model_validator(mode="after")

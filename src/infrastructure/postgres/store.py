@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ import structlog
 from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 from psycopg_pool import PoolTimeout
+from pydantic import TypeAdapter
 
 from application.ports import Batch, Bookmark, EventRow, Executed, KeyClaim, Session, StoreUnavailableError, StreamRow
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
@@ -119,7 +121,10 @@ class PostgresSession:
             f"SELECT {', '.join(names)} FROM {record.relation} WHERE {' AND '.join(tests)} ORDER BY {', '.join(record.key)}"
         )
         values = tuple(list(value) if isinstance(value, tuple) else value for value in where.values())
-        return tuple(record(*row) for row in await self._rows(tuple, query, values))  # type: ignore[call-arg]
+        form = record_form(record)
+        return tuple(
+            form.validate_python(dict(zip(names, row, strict=True))) for row in await self._rows(tuple, query, values)
+        )
 
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]:
         sql, values, names = page_statement(summary, query, where)
@@ -301,6 +306,12 @@ def put_statement(put: Put) -> tuple[str, list[Any]]:
         changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in record.key)
         insert += f" ON CONFLICT ({', '.join(record.key)}) DO UPDATE SET {changes}"
     return insert, [column_value(getattr(record, name)) for name in names]
+
+
+@cache
+def record_form(record: type[Record]) -> TypeAdapter[Any]:
+    """How a row of a relation becomes its record again."""
+    return TypeAdapter(record)
 
 
 def column_value(value: Any) -> Any:

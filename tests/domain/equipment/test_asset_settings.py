@@ -192,9 +192,7 @@ def test_a_unit_changed_in_depth_is_found(world: World) -> None:
     patch(world, asset_id, pose={"tilt": 0.1}, marks=[0.1])
 
 
-def test_a_value_written_under_a_family_that_left_keeps_the_unit_of_that_family(
-    world: World, rotary: UUID, stage: UUID
-) -> None:
+def test_a_value_keeps_the_unit_of_a_family_that_left(world: World, rotary: UUID, stage: UUID) -> None:
     patch(world, rotary, max_position=360)
     world.when(RemoveAssetFamily(family_id=stage), on=rotary)
     world.when(AddAssetFamily(family_id=family(world, "Goniometer", rotary_schema(RADIAN))), on=rotary)

@@ -24,7 +24,7 @@ from domain.equipment.asset_tree import (
 from domain.equipment.family import DeprecateFamily
 from domain.equipment.model import AddModelFamily, DeprecateModel
 from domain.equipment.mount import UninstallAsset
-from domain.shared.refusals import Refusal
+from domain.shared.refusals import Conflict
 from tests.domain.equipment.assets import (
     LUMEN,
     asset_of,
@@ -333,8 +333,8 @@ def test_no_sequence_of_registrations_and_moves_breaks_the_tree(moves: list[tupl
                 assets.append(part(world, assets[other % len(assets)]))
             else:
                 relocated(world, assets[one % len(assets)], to_parent_id=assets[other % len(assets)])
-        except Refusal as refusal:
-            assert refusal.status == 409, str(refusal)
+        except Conflict:
+            continue
     parents = {id: asset_of(world, id).parent_id for id in assets}
     for id in assets:
         steps, above = 0, parents[id]

@@ -1,6 +1,7 @@
 """A family's life: affordances, settings schema and its revisions, the roles it presents; and the list of affordances."""
 
 import json
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -62,9 +63,7 @@ def defined(world: World, **fields: Any) -> UUID:
 
 
 def positioner(world: World) -> UUID:
-    return world.create(
-        DefineRole(name="Positioner", description="Moves.", required_affordances=["Homeable", "Limitable"])  # type: ignore[arg-type]
-    )
+    return world.create(DefineRole(name="Positioner", description="Moves.", required_affordances=["Homeable", "Limitable"]))
 
 
 def versioned(**fields: Any) -> VersionFamily:
@@ -98,12 +97,12 @@ def test_a_family_may_have_no_affordance_and_no_schema(world: World) -> None:
 
 def test_an_unknown_affordance_is_malformed() -> None:
     with pytest.raises(ValidationError):
-        DefineFamily(name="Stage", affordances=["Flyable"])  # type: ignore[arg-type]
+        DefineFamily(name="Stage", affordances=["Flyable"])
 
 
 def test_affordances_must_be_given() -> None:
     with pytest.raises(ValidationError):
-        DefineFamily(name="Stage")  # type: ignore[call-arg]
+        DefineFamily(name="Stage")
 
 
 def test_blank_texts_are_refused_by_their_own_class(world: World) -> None:
@@ -134,7 +133,7 @@ def test_a_version_replaces_the_affordances_and_keeps_a_schema_that_is_left_out(
     assert world.when(versioned(affordances=["Rotatable"]), on=stage) == [
         FamilyVersioned(
             version_tag="v2",
-            affordances={Affordance.ROTATABLE},  # type: ignore[arg-type]
+            affordances={Affordance.ROTATABLE},
             settings_schema=schema(),
             settings_schema_revision=0,
         )
@@ -170,19 +169,19 @@ def test_a_schema_update_counts_the_revision_and_touches_nothing_else(world: Wor
 
 
 def test_an_equal_schema_is_no_update(world: World) -> None:
-    bounded = schema(gain={"type": "number", "minimum": 25})
-    stage = defined(world, settings_schema=bounded)
+    stage = defined(world, settings_schema=schema(gain={"type": "number", "minimum": 25}))
     equal = schema(gain={"minimum": 25.0, "type": "number"})
     assert world.when(UpdateFamilySettingsSchema(settings_schema=equal), on=stage) == []
-    flagged = schema(gain={"type": "number", "minimum": 25, "enum": [1]})
-    world.when(UpdateFamilySettingsSchema(settings_schema=flagged), on=stage)
-    flagged["properties"]["gain"]["enum"] = [True]
-    assert len(world.when(UpdateFamilySettingsSchema(settings_schema=flagged), on=stage)) == 1
+
+
+def test_a_schema_that_lists_true_instead_of_one_is_an_update(world: World) -> None:
+    stage = defined(world, settings_schema=schema(flag={"enum": [1]}))
+    assert world.when(UpdateFamilySettingsSchema(settings_schema=schema(flag={"enum": [True]})), on=stage)
 
 
 def test_the_schema_must_be_sent_with_an_update_null_or_not(world: World) -> None:
     with pytest.raises(ValidationError):
-        UpdateFamilySettingsSchema()  # type: ignore[call-arg]
+        UpdateFamilySettingsSchema()
     stage = defined(world)
     world.when(UpdateFamilySettingsSchema(settings_schema=None), on=stage)
     assert world.state(Family, stage).settings_schema is None
@@ -367,10 +366,8 @@ def test_every_life_folds_from_its_stored_events_and_remembers_its_units(first: 
     world = World()
     role, stage = positioner(world), defined(world, settings_schema=first)
     for step in life:
-        try:
+        with suppress(Refusal):
             world.when(step(role_id=role) if isinstance(step, type) else step, on=stage)
-        except Refusal as refusal:
-            assert refusal.reason, refusal  # noqa: PT017
     events = world.streams["Family", stage]
     stored = [(type(event).__name__, event.payload(), event.occurred_at) for event in events]
     decoded = [family.decode(name, payload, stage, time) for name, payload, time in stored]

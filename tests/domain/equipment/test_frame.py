@@ -15,7 +15,7 @@ from domain.equipment.frame import (
     RegisterFrame,
     UpdateFramePlacement,
 )
-from domain.equipment.mount import DecommissionMount, RegisterMount
+from domain.equipment.mount import DecommissionMount, MountDecommissioned, RegisterMount
 from tests.domain.equipment.test_placement import form
 from tests.domain.world import START, World, new_id, refused
 
@@ -202,9 +202,16 @@ def test_a_frame_is_free_once_everything_on_it_is_retired(world: World) -> None:
 def test_use_is_judged_by_streams_and_not_by_the_look_up_alone(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline)
+    mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=within(centerline)))
     world.given(bench, FrameDecommissioned(reason="rebuilt"))
-    assert world.members["frame-consumer", str(centerline)] == {bench}
+    world.given(mount, MountDecommissioned(reason="rebuilt"))
+    assert world.members["frame-consumer", str(centerline)] == {bench, mount}
     decommission(world, centerline)
+
+
+def test_whatever_comes_to_stand_on_frames_or_retires_them_takes_turns() -> None:
+    verbs = (RegisterFrame, DecommissionFrame, RegisterMount, DecommissionMount)
+    assert {verb.operation.lock for verb in verbs} == {"frame-tree"}
 
 
 def test_a_frames_stream_folds_from_its_stored_form(world: World) -> None:

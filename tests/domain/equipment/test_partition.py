@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from domain.equipment.asset_parts import UpdateAssetPartitionRule
 from domain.equipment.partition import (
     InvalidPartitionRuleError,
     PartitionNotEvaluatedError,
@@ -18,8 +19,8 @@ from domain.equipment.partition import (
     check_partition_rule,
     setpoints,
 )
-from domain.shared.text import refuse_blank_text
-from tests.domain.world import new_id
+from tests.domain.equipment.assets import facility_world, root
+from tests.domain.world import new_id, refused
 
 RULES: TypeAdapter[Any] = TypeAdapter(PartitionRule)
 TABLE = {"kind": "LookupTable", "calibration_id": str(new_id()), "calibration_revision_id": str(new_id())}
@@ -89,10 +90,10 @@ def test_a_rule_fills_in_what_is_left_out_and_is_valid(fields: dict[str, Any], d
     ],
 )
 def test_a_rule_that_contradicts_itself_is_refused(fields: dict[str, Any]) -> None:
-    made = RULES.validate_python(fields)
-    with pytest.raises(InvalidPartitionRuleError):
-        refuse_blank_text(made)
-        check_partition_rule(made)
+    world = facility_world()
+    axis = root(world)
+    with refused(InvalidPartitionRuleError):
+        world.when(UpdateAssetPartitionRule(partition_rule=fields), on=axis)
 
 
 @pytest.mark.parametrize(

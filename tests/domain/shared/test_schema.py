@@ -104,7 +104,7 @@ REFUSED: dict[str, tuple[Schema, str, str]] = {
         "$.properties.a.items.properties.backend",
     ),
     "properties as a list": ({"$schema": DIALECT, "properties": []}, "malformed_keyword", "$.properties"),
-    "a property that is no object": (schema(a=True), "malformed_keyword", "$.properties.a"),  # type: ignore[arg-type]
+    "a property that is no object": (schema(a=True), "malformed_keyword", "$.properties.a"),
     "items as a list": (schema(a={"items": [{}]}), "malformed_keyword", "$.properties.a.items"),
     "a closing schema": (schema(a={"additionalProperties": {}}), "malformed_keyword", "$.properties.a.additionalProperties"),
     "an unknown type": (schema(a={"type": "float"}), "does_not_compile", "$.properties.a.type"),

@@ -1,8 +1,8 @@
 """A real identity provider on loopback: it publishes keys, mints tokens and answers introspection, or misbehaves.
 
-    with Issuer.running() as issuer:
-        provider = issuer.provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}])
-        token = issuer.token("mira-77", audience=HTTP_AUDIENCE)
+with Issuer.running() as issuer:
+    provider = issuer.provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}])
+    token = issuer.token("mira-77", audience=HTTP_AUDIENCE)
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
@@ -104,7 +104,7 @@ class Issuer:
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)
         self._thread.start()
-        self._wait_until(lambda: self._server is not None and self._server.started)
+        wait_until(lambda: self._server is not None and self._server.started)
 
     def stop(self) -> None:
         """Go down: from now on connections are refused."""
@@ -185,12 +185,13 @@ class Issuer:
         await asyncio.to_thread(self._speaking.wait, 30)
         return self.instead or right
 
-    @staticmethod
-    def _wait_until(reached: Any) -> None:
-        deadline = time.monotonic() + 10
-        while not reached():
-            assert time.monotonic() < deadline, "the issuer did not start"
-            threading.Event().wait(0.01)
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    """Block this thread until something has come true, ten seconds at most."""
+    deadline = time.monotonic() + 10
+    while not reached():
+        assert time.monotonic() < deadline, "it did not come true within ten seconds"
+        threading.Event().wait(0.005)
 
 
 def dripping() -> Response:

@@ -29,6 +29,7 @@ from tests.infrastructure.identity.issuer import (
     base64url,
     dripping,
     encoded,
+    wait_until,
 )
 
 
@@ -37,9 +38,7 @@ def from_now(seconds: int) -> int:
 
 
 async def until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not reached():
-            await asyncio.sleep(0.005)
+    await asyncio.to_thread(wait_until, reached)
 
 
 async def test_a_genuine_token_stands_for_its_actor(registry: ProviderRegistry, issuer: Issuer) -> None:
@@ -193,9 +192,7 @@ async def test_a_foreign_key_under_a_known_id_has_a_bad_signature(registry: Prov
         await registry.authenticate(issuer.token(key=forger), SYSTEM_HTTP)
 
 
-async def test_a_token_without_key_id_is_verified_by_the_only_key_there_is(
-    registries: Registries, issuer: Issuer
-) -> None:
+async def test_a_token_without_key_id_is_verified_by_the_only_key_there_is(registries: Registries, issuer: Issuer) -> None:
     token = issuer.token(header={"kid": None})
     assert (await registries(issuer.provider()).authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
     issuer.published.append(SigningKey.elliptic())
@@ -299,9 +296,7 @@ async def test_many_callers_share_one_fetch_and_a_silent_issuer_holds_up_nobody_
     assert issuer.key_set_requests == 2
 
 
-async def test_a_caller_who_gives_up_does_not_spoil_the_fetch_for_others(
-    registry: ProviderRegistry, issuer: Issuer
-) -> None:
+async def test_a_caller_who_gives_up_does_not_spoil_the_fetch_for_others(registry: ProviderRegistry, issuer: Issuer) -> None:
     issuer.silence()
     first, second = (asyncio.create_task(registry.authenticate(issuer.token(), SYSTEM_HTTP)) for _ in range(2))
     await until(lambda: issuer.key_set_requests == 1)
@@ -391,7 +386,7 @@ KEY_MEMBERS = {
     "kty": st.sampled_from(["RSA", "EC", "OKP", "oct"]) | JSON,
     "crv": st.sampled_from(["P-256", "P-384", "Ed25519"]) | JSON,
     **{name: st.binary(max_size=70).map(base64url) | JSON for name in ("n", "e", "x", "y", "k")},
-    **{name: JSON for name in ("kid", "use", "alg", "key_ops")},
+    **dict.fromkeys(("kid", "use", "alg", "key_ops"), JSON),
 }
 
 

@@ -108,6 +108,23 @@ CREATE TABLE trust_surface_control (
     visit_id uuid NOT NULL,
     since_at timestamptz NOT NULL
 );
+CREATE TABLE equipment_mint_sweep (
+    sweep_id uuid PRIMARY KEY,
+    principal_id uuid NOT NULL,
+    surface_id uuid NOT NULL,
+    correlation_id uuid NOT NULL,
+    external_id_scheme text NOT NULL,
+    facility_code text,
+    limit_ integer NOT NULL,
+    status text NOT NULL,
+    scanned integer NOT NULL,
+    minted jsonb NOT NULL,
+    skipped jsonb NOT NULL,
+    failed jsonb NOT NULL,
+    created_at timestamptz NOT NULL,
+    finished_at timestamptz
+);
+CREATE INDEX equipment_mint_sweep_running ON equipment_mint_sweep (created_at) WHERE status = 'Running';
 """
 
 INSERT_ONLY = ("events", "entries_conduit_verdicts")
@@ -119,6 +136,7 @@ MUTABLE = (
     "access_actor_profile",
     "access_subject_binding",
     "trust_surface_control",
+    "equipment_mint_sweep",
 )
 
 

@@ -1,0 +1,126 @@
+"""Mint sweeps: what the workflow's activities do, and where its answer is read."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from application.commands import Commands
+from application.ports import Batch, Caller, Clock, IdGenerator, Store
+from application.unit import folded
+from domain.equipment.asset import Asset
+from domain.equipment.asset_external_id import (
+    AssignAssetExternalId,
+    MintSweep,
+    MintSweepStatus,
+    finished,
+    lacks_external_id,
+    noted,
+    shown,
+)
+from domain.equipment.asset_views import AssetSummary, ListAssets
+from domain.equipment.values import AssignedExternalId
+from domain.kernel import NIL, Call
+from domain.shared.listing import Page, Where
+from domain.shared.refusals import Refusal, Unavailable
+from domain.shared.writes import Put
+
+PAGE = 100
+
+
+class MintSweeps:
+    """Long work: an external identifier for every asset that lacks one."""
+
+    workflow = "mint-sweep"
+
+    def __init__(self, store: Store, commands: Commands, clock: Clock, new_id: IdGenerator) -> None:
+        self._store = store
+        self._commands = commands
+        self._clock = clock
+        self._new_id = new_id
+
+    async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
+        sweep = await self._sweep(work_id)
+        return shown(sweep).model_dump(mode="json") if sweep.status is MintSweepStatus.FINISHED else None
+
+    async def unfinished(self) -> Sequence[UUID]:
+        """The sweeps that have not come to their end."""
+        async with self._store.session() as session:
+            rows: Any = await session.records(MintSweep, {"status": MintSweepStatus.RUNNING.value})
+        return [row.sweep_id for row in rows]
+
+    async def candidates(self, sweep_id: UUID) -> list[UUID]:
+        """The next assets to mint for, oldest first; none when the sweep has come to its end."""
+        sweep = await self._sweep(sweep_id)
+        seen = _seen(sweep)
+        found: list[UUID] = []
+        cursor: str | None = None
+        while len(found) < min(PAGE, sweep.limit_ - len(seen)):
+            page = await self._page(cursor)
+            found += [asset.id for asset in await self._eligible(page, sweep) if asset.id not in seen]
+            if (cursor := page.next_cursor) is None:
+                break
+        return found[: max(0, min(PAGE, sweep.limit_ - len(seen)))]
+
+    async def mint(self, sweep_id: UUID, asset_id: UUID) -> None:
+        """Assign one identifier as the sweep's own principal, and note what became of it."""
+        sweep = await self._sweep(sweep_id)
+        if asset_id in _seen(sweep):
+            return
+        caller = Caller(sweep.principal_id, sweep.surface_id, sweep.correlation_id, causation_id=sweep.sweep_id)
+        outcome: AssignedExternalId | Refusal
+        try:
+            command = AssignAssetExternalId(external_id_scheme=sweep.external_id_scheme)
+            executed = await self._commands.execute(command, caller, target_id=asset_id)
+            outcome = AssignedExternalId.model_validate(executed.body)
+        except Unavailable:
+            raise
+        except Refusal as refusal:
+            outcome = refusal
+        await self._put(noted(sweep, asset_id, outcome))
+
+    async def finish(self, sweep_id: UUID) -> None:
+        """Close the sweep."""
+        await self._put(finished(await self._sweep(sweep_id), self._clock()))
+
+    async def _sweep(self, sweep_id: UUID) -> MintSweep:
+        async with self._store.session() as session:
+            rows: Any = await session.records(MintSweep, {"sweep_id": sweep_id})
+        sweep: MintSweep = rows[0]
+        return sweep
+
+    async def _page(self, cursor: str | None) -> Page[Any]:
+        async with self._store.session() as session:
+            query = ListAssets(limit=PAGE, cursor=cursor)
+            return await session.page(AssetSummary, query, [Where("virtual_axis", "is", False)])
+
+    async def _eligible(self, page: Page[Any], sweep: MintSweep) -> list[Asset]:
+        """The assets of a page that a sweep is for, judged on their folded streams."""
+        ids = [row.asset_id for row in page.items if row.external_id is None]
+        assets = [asset for asset in (await self._assets(ids)).values() if lacks_external_id(asset)]
+        if sweep.facility_code is None:
+            return assets
+        return [asset for asset in assets if await self._facility_code(asset) == sweep.facility_code]
+
+    async def _facility_code(self, asset: Asset) -> str | None:
+        """The facility a root binds and its descendants inherit."""
+        while asset.parent_id is not None:
+            asset = (await self._assets([asset.parent_id]))[asset.parent_id]
+        return asset.facility_code
+
+    async def _assets(self, ids: Sequence[UUID]) -> dict[UUID, Asset]:
+        async with self._store.session() as session:
+            rows = await session.load(Asset.__name__, ids) if ids else ()
+        assets = {id: folded(Asset.aggregate, [row for row in rows if row.stream_id == id]) for id in ids}
+        return {id: asset for id, asset in assets.items() if isinstance(asset, Asset)}
+
+    async def _put(self, sweep: MintSweep) -> None:
+        call = Call(
+            principal_id=NIL, surface_id=NIL, now=self._clock(), new_id=self._new_id(), correlation_id=sweep.correlation_id
+        )
+        batch = Batch(call, "MintMissingAssetExternalIds", puts=[Put(sweep)])
+        async with self._store.session() as session:
+            await session.append(batch)
+
+
+def _seen(sweep: MintSweep) -> set[UUID]:
+    return {UUID(entry["asset_id"]) for entry in (*sweep.minted, *sweep.skipped, *sweep.failed)}

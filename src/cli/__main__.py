@@ -1,0 +1,5 @@
+"""`python -m cli`: the same as `baton`."""
+
+from cli.main import main
+
+main()

@@ -1,0 +1,93 @@
+"""The `baton` command."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+projections = typer.Typer(no_args_is_help=True, help="The read models.")
+catalog = typer.Typer(no_args_is_help=True, help="The starter catalog of an imaging beamline.")
+app.add_typer(projections, name="projections")
+app.add_typer(catalog, name="catalog")
+
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+@app.command()
+def up(
+    data_dir: Annotated[Path, typer.Option(help="Where the embedded servers keep their data.")] = Path(".baton"),
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    temporal_port: Annotated[int, typer.Option(help="Port of the embedded Temporal; 0 takes a free one.")] = 7233,
+    temporal_ui_port: Annotated[int, typer.Option(help="Port of the Temporal UI; 0 takes a free one.")] = 8233,
+) -> None:
+    """Bring up the whole service: PostgreSQL and Temporal (unless outside ones are named), api, worker, projector."""
+    from cli.up import Stack
+
+    Stack(data_dir, host, port, temporal_port, temporal_ui_port).run()
+
+
+@app.command()
+def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
+    """Serve REST and MCP on outside servers (DATABASE_URL, TEMPORAL_ADDRESS)."""
+    from cli.processes import serve_api
+
+    serve_api(host, port)
+
+
+@app.command()
+def projector() -> None:
+    """Keep the projections; any number may run, one leads."""
+    from cli.processes import run_projector
+
+    run_projector()
+
+
+@app.command()
+def mcp() -> None:
+    """Serve MCP over standard input and output."""
+    from cli.processes import run_mcp
+
+    run_mcp()
+
+
+@app.command()
+def doctor(
+    only: Annotated[
+        str | None, typer.Option(help="One check: settings, database, migrations, projections, temporal.")
+    ] = None,
+    data_dir: Annotated[Path, typer.Option(help="The data directory of `baton up`.")] = Path(".baton"),
+) -> None:
+    """Say what is wrong and how to mend it."""
+    from cli.doctor import examine
+
+    raise SystemExit(examine(only, data_dir))
+
+
+@projections.command("rebuild")
+def rebuild(
+    names: Annotated[list[str] | None, typer.Argument(help="Projections to rebuild; all when none is named.")] = None,
+    data_dir: Annotated[Path, typer.Option(help="The data directory of `baton up`.")] = Path(".baton"),
+) -> None:
+    """Fill projections anew from the log while the service goes on."""
+    from cli.processes import rebuild_projections
+
+    rebuild_projections(names or [], data_dir)
+
+
+@catalog.command("load")
+def load(
+    url: Annotated[str, typer.Option(help="The running service.")] = "http://127.0.0.1:8000",
+    token: Annotated[str | None, typer.Option(envvar="BATON_TOKEN", help="Bearer token, where one is needed.")] = None,
+) -> None:
+    """Load the starter catalog through the running service; what is there already is left alone."""
+    from cli.catalog import load_catalog
+
+    load_catalog(url, token)

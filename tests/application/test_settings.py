@@ -1,0 +1,365 @@
+"""Settings from the environment, the combinations no process starts with, and what is shown of them."""
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from application.settings import (
+    SIGNATURE_ALGORITHMS,
+    IdentityProvider,
+    Settings,
+    boot_objections,
+    bootstrap_awaits_binding,
+    bootstrap_objections,
+    provider_objections,
+    shown_settings,
+)
+from domain.access.actor import ActorKind
+from domain.kernel import NIL
+from domain.trust.surface import SYSTEM_HTTP
+
+MIRA = UUID("0197a100-0000-7000-8000-000000000001")
+ROBOT = UUID("0197a100-0000-7000-8000-000000000002")
+ISSUER = "https://id.example.org"
+PROVIDER = {
+    "issuer": ISSUER,
+    "jwks_url": "https://id.example.org/keys",
+    "audiences": {str(SYSTEM_HTTP): "https://baton.example.org"},
+    "subject_bindings": [{"subject": "mira-77", "actor_id": str(MIRA)}],
+}
+ASKED = {
+    "introspection_url": "https://id.example.org/introspect",
+    "introspection_client_id": "baton",
+    "introspection_client_secret": "s3cret",
+}
+SOUND = {
+    "app_env": "production",
+    "require_authenticated_principal": True,
+    "authorization_mode": "policy",
+    "identity_providers": [PROVIDER],
+}
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def provider(**changes: Any) -> IdentityProvider:
+    return IdentityProvider.model_validate({**PROVIDER, **changes})
+
+
+def objections(stdio: bool = False, **settings: Any) -> list[str]:
+    return boot_objections(Settings(**settings), stdio=stdio)
+
+
+def test_defaults_are_those_of_development() -> None:
+    settings = Settings()
+    assert (settings.app_env, settings.production, settings.enforced) == ("development", False, False)
+    assert (settings.require_authenticated_principal, settings.identity_providers) == (False, ())
+    assert (settings.database_url, settings.temporal_address, settings.temporal_namespace) == (None, None, "default")
+    assert settings.max_request_body_size_bytes == 8388608
+    assert (settings.idempotency_lock_stale_seconds, settings.idempotency_ttl_hours) == (60, 24)
+    assert (settings.database_pool_size, settings.mcp_toolset, settings.log_level) == (16, "all", "INFO")
+    assert settings.self_facility_code == "facility"
+    assert boot_objections(settings) == []
+
+
+def test_settings_are_environment_variables_of_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "APP_ENV": "  Staging ",
+        "AUTHORIZATION_MODE": "policy",
+        "REQUIRE_AUTHENTICATED_PRINCIPAL": "true",
+        "IDENTITY_PROVIDERS": json.dumps([{**PROVIDER, **ASKED}]),
+        "BOOTSTRAP_PRINCIPAL_ID": str(MIRA),
+        "MCP_TOOLSET": "essential",
+        "PUBLIC_BASE_URL": "https://baton.example.org/",
+        "IDEMPOTENCY_TTL_HOURS": "0",
+        "LOG_LEVEL": "debug",
+        "TEMPORAL_ADDRESS": "",
+    }.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings()
+    assert (settings.app_env, settings.production, settings.enforced) == ("staging", True, True)
+    assert (settings.mcp_toolset, settings.idempotency_ttl_hours, settings.log_level) == ("essential", 0, "DEBUG")
+    assert (settings.public_base_url, settings.temporal_address) == ("https://baton.example.org", None)
+    configured = settings.identity_providers[0]
+    assert (configured.issuer, configured.allowed_algorithms) == (ISSUER, ("RS256", "ES256"))
+    assert (configured.require_access_token_type, configured.principal_kind) == (True, ActorKind.HUMAN)
+    assert configured.introspection_cache_ttl_seconds == 30
+    assert (configured.audiences[SYSTEM_HTTP], configured.subject_bindings[0].actor_id) == (
+        "https://baton.example.org",
+        MIRA,
+    )
+    assert boot_objections(settings) == []
+
+
+def test_a_dotenv_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("APP_ENV=production\n")
+    monkeypatch.chdir(tmp_path)
+    assert Settings().app_env == "development"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AUTHORIZATION_MODE", "lenient"),
+        ("IDEMPOTENCY_LOCK_STALE_SECONDS", "0"),
+        ("IDEMPOTENCY_TTL_HOURS", "-1"),
+        ("DATABASE_POOL_SIZE", "0"),
+        ("MAX_REQUEST_BODY_SIZE_BYTES", "0"),
+        ("BOOTSTRAP_PRINCIPAL_ID", "mira"),
+        ("PUBLIC_BASE_URL", "baton.example.org"),
+        ("LANDING_PAGE_TEMPLATE", "https://example.org/assets"),
+        ("SELF_FACILITY_CODE", "My Facility"),
+        ("LOG_LEVEL", "loud"),
+        ("MCP_TOOLSET", "some"),
+        ("REQUIRE_AUTHENTICATED_PRINCIPAL", "perhaps"),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValidationError, match=name.lower()):
+        Settings()
+
+
+@pytest.mark.parametrize(
+    "configured",
+    [
+        '[{"issuer": "https://id.example.org", "introspection_client_secret": "s3cret", "surprise": 1}]',
+        '[{"issuer": "", "introspection_client_secret": "s3cret"}]',
+        '[{"issuer": "x", "introspection_client_secret": {"value": "s3cret"}}]',
+        '[{"issuer": "x", "introspection_client_secret": "s3cret"',
+    ],
+)
+def test_a_provider_of_the_wrong_shape_is_refused_without_showing_its_secret(
+    configured: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IDENTITY_PROVIDERS", configured)
+    with pytest.raises((ValidationError, SettingsError)) as caught:
+        Settings()
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("tier", ["prod", "production", "staging"])
+def test_a_production_tier_starts_when_all_is_sound(tier: str) -> None:
+    assert objections(**{**SOUND, "app_env": tier}) == []
+
+
+GUARDED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "production without authentication": (
+        {**SOUND, "authorization_mode": "permissive", "require_authenticated_principal": False},
+        ["answers authenticated callers only", "lets every caller do everything"],
+    ),
+    "authentication without a provider": ({"require_authenticated_principal": True}, ["would lock everyone out"]),
+    "enforcement without authentication": ({"authorization_mode": "policy"}, ["anybody could claim to be"]),
+    "enforcement without authentication in production": (
+        {**SOUND, "require_authenticated_principal": False},
+        ["answers authenticated callers only", "anybody could claim to be"],
+    ),
+    "permissive in production": ({**SOUND, "authorization_mode": "permissive"}, ["lets every caller do everything"]),
+    "an insecure key set flag in production": (
+        {**SOUND, "identity_providers": [{**PROVIDER, "allow_insecure_jwks_url": True}]},
+        ["sets allow_insecure_jwks_url"],
+    ),
+    "an insecure introspection flag in production": (
+        {**SOUND, "identity_providers": [{**PROVIDER, "allow_insecure_introspection_url": True}]},
+        ["sets allow_insecure_introspection_url"],
+    ),
+    "the service itself as administrator": ({"bootstrap_principal_id": NIL}, ["BOOTSTRAP_PRINCIPAL_ID is the nil UUID"]),
+    "the service itself on stdio": ({"mcp_stdio_principal_id": NIL}, ["MCP_STDIO_PRINCIPAL_ID is the nil UUID"]),
+    "a provider that cannot be used": ({"identity_providers": [{**PROVIDER, "audiences": {}}]}, ["has no audiences"]),
+}
+
+
+@pytest.mark.parametrize("case", GUARDED)
+def test_no_process_starts_with(case: str) -> None:
+    settings, expected = GUARDED[case]
+    found = objections(**settings)
+    assert len(found) == len(expected), found
+    for sentence, words in zip(found, expected, strict=True):
+        assert words in sentence
+        assert sentence.endswith(".")
+
+
+ACCEPTED: dict[str, dict[str, Any]] = {
+    "tests enforce without authentication": {"app_env": "test", "authorization_mode": "policy"},
+    "production is permissive when that is meant": {
+        **SOUND,
+        "authorization_mode": "permissive",
+        "allow_permissive_authz": True,
+    },
+    "development uses insecure URLs": {
+        "identity_providers": [{**PROVIDER, "jwks_url": "http://127.0.0.1:9000/keys", "allow_insecure_jwks_url": True}]
+    },
+    "development has a provider and does not insist on it": {"identity_providers": [PROVIDER]},
+}
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_a_process_starts_though(case: str) -> None:
+    assert objections(**ACCEPTED[case]) == []
+
+
+@pytest.mark.parametrize(
+    ("tier", "required", "mode", "allowed", "configured"),
+    list(product(["prod", "development", "test"], [True, False], ["policy", "permissive"], [True, False], [True, False])),
+)
+def test_the_guards_hold_in_every_combination(tier: str, required: bool, mode: str, allowed: bool, configured: bool) -> None:
+    enforced, production = mode == "policy", tier == "prod"
+    must_not_start = (
+        (production and not required)
+        or (required and not configured)
+        or (enforced and tier != "test" and not required)
+        or (production and not enforced and not allowed)
+    )
+    found = objections(
+        app_env=tier,
+        require_authenticated_principal=required,
+        authorization_mode=mode,
+        allow_permissive_authz=allowed,
+        identity_providers=[PROVIDER] if configured else [],
+    )
+    assert bool(found) is must_not_start, found
+
+
+def test_stdio_needs_a_principal_where_policies_are_enforced() -> None:
+    enforcing = {"app_env": "test", "authorization_mode": "policy"}
+    assert objections(**enforcing) == []
+    assert ["MCP_STDIO_PRINCIPAL_ID" in sentence for sentence in objections(stdio=True, **enforcing)] == [True]
+    assert objections(stdio=True, **enforcing, mcp_stdio_principal_id=MIRA) == []
+    assert objections(stdio=True) == []
+
+
+def test_stdio_is_not_served_in_production() -> None:
+    found = objections(stdio=True, **SOUND, mcp_stdio_principal_id=MIRA)
+    assert ["not served under APP_ENV=production" in sentence for sentence in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "bootstrap", "stored", "objected"),
+    [
+        ({}, MIRA, [], False),
+        ({}, ROBOT, [], True),
+        ({}, ROBOT, [MIRA], True),
+        ({}, ROBOT, [MIRA, ROBOT], False),
+        ({}, None, [], False),
+        ({"app_env": "development"}, ROBOT, [], False),
+        ({"authorization_mode": "permissive"}, ROBOT, [], False),
+    ],
+)
+def test_a_bootstrap_principal_nobody_can_act_as_is_refused_in_production(
+    changes: dict[str, Any], bootstrap: UUID | None, stored: list[UUID], objected: bool
+) -> None:
+    settings = Settings(**{**SOUND, **changes, "bootstrap_principal_id": bootstrap})
+    assert bool(bootstrap_objections(settings, stored)) is objected
+    assert bootstrap_awaits_binding(settings) is bool(bootstrap_objections(settings, []))
+
+
+REFUSED_PROVIDERS: dict[str, tuple[dict[str, Any], str]] = {
+    "no URL of either kind": ({"jwks_url": None}, "neither jwks_url nor introspection_url"),
+    "introspection without an id": ({**ASKED, "introspection_client_id": None}, "without credentials"),
+    "introspection without a secret": ({**ASKED, "introspection_client_secret": None}, "without credentials"),
+    "introspection with an empty secret": ({**ASKED, "introspection_client_secret": ""}, "without credentials"),
+    "no audience": ({"audiences": {}}, "no audiences"),
+    "a subject bound to the service itself": (
+        {"subject_bindings": [{"subject": "mira-77", "actor_id": str(NIL)}]},
+        "nil UUID",
+    ),
+    "a key set over http": ({"jwks_url": "http://id.example.org/keys"}, "jwks_url that is no https URL"),
+    "introspection over http": (
+        {**ASKED, "introspection_url": "http://id.example.org/x"},
+        "introspection_url that is no https",
+    ),
+    "the other URL's insecure flag": (
+        {"jwks_url": "http://id.example.org/keys", "allow_insecure_introspection_url": True},
+        "jwks_url that is no https URL",
+    ),
+    "a key set in a file": ({"jwks_url": "file:///etc/keys", "allow_insecure_jwks_url": True}, "no https URL"),
+    "a key set nowhere": ({"jwks_url": "https://"}, "no https URL"),
+    "a key set at a broken address": ({"jwks_url": "https://[id.example.org/keys"}, "no https URL"),
+    "a key set at no port": ({"jwks_url": "https://id.example.org:port/keys"}, "no https URL"),
+    "no algorithm": ({"allowed_algorithms": []}, "empty list of allowed_algorithms"),
+    "an algorithm nobody knows": ({"allowed_algorithms": ["RS265"]}, "allows RS265"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_PROVIDERS)
+def test_a_provider_is_refused_for(case: str) -> None:
+    changes, words = REFUSED_PROVIDERS[case]
+    found = provider_objections([provider(**changes)])
+    assert [words in sentence and f"provider 1 ({ISSUER})" in sentence for sentence in found] == [True], found
+
+
+@pytest.mark.parametrize("algorithm", ["none", "None", "HS256", "HS384", "HS512"])
+def test_no_provider_is_believed_without_a_public_key(algorithm: str) -> None:
+    assert algorithm not in SIGNATURE_ALGORITHMS
+    found = provider_objections([provider(allowed_algorithms=["ES256", algorithm])])
+    assert [f"allows {algorithm};" in sentence for sentence in found] == [True]
+
+
+def test_one_issuer_has_one_entry() -> None:
+    found = provider_objections([provider(), provider(subject_bindings=[])])
+    assert [f"lists the issuer {ISSUER} 2 times" in sentence for sentence in found] == [True]
+
+
+def test_a_trailing_slash_makes_another_issuer() -> None:
+    assert provider_objections([provider(), provider(issuer=f"{ISSUER}/")]) == []
+
+
+def test_only_one_provider_is_asked_about_tokens_that_name_no_issuer() -> None:
+    found = provider_objections([provider(**ASKED), provider(**ASKED, issuer="https://other.example.org")])
+    assert ["More than one identity provider has an introspection_url" in sentence for sentence in found] == [True]
+
+
+def test_a_subject_is_bound_once_and_the_objection_does_not_repeat_it() -> None:
+    doubled = [{"subject": "mira-77", "actor_id": str(MIRA)}, {"subject": "mira-77", "actor_id": str(ROBOT)}]
+    found = provider_objections([provider(subject_bindings=doubled)])
+    assert [f"binds a subject of {ISSUER} more than once" in sentence for sentence in found] == [True]
+    assert "mira-77" not in str(found)
+
+
+def test_the_same_subject_of_two_issuers_may_be_two_actors() -> None:
+    other = provider(issuer="https://other.example.org", subject_bindings=[{"subject": "mira-77", "actor_id": str(ROBOT)}])
+    assert provider_objections([provider(), other]) == []
+
+
+def test_every_setting_is_shown_and_no_secret() -> None:
+    settings = Settings(
+        **{**SOUND, "identity_providers": [{**PROVIDER, **ASKED}]},
+        database_url="postgresql://baton:hunter2@db.example.org/baton",
+    )
+    shown = shown_settings(settings)
+    assert set(shown) == {name.upper() for name in Settings.model_fields}
+    assert shown["DATABASE_URL"] == "postgresql://***@db.example.org/baton"
+    assert shown["IDENTITY_PROVIDERS"][0]["issuer"] == ISSUER
+    assert shown["IDENTITY_PROVIDERS"][0]["introspection_client_secret"] == "***"
+    assert shown["IDENTITY_PROVIDERS"][0]["subject_bindings"] == [{"subject": "***", "actor_id": str(MIRA), "kind": None}]
+    for text in (json.dumps(shown), repr(settings)):
+        assert not any(secret in text for secret in ("hunter2", "s3cret", "mira-77"))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql:///baton?host=/run/postgresql", "postgresql:///baton?host=/run/postgresql"),
+        ("postgresql://db/baton", "postgresql://db/baton"),
+        ("postgresql://u:p/w@x@db:5432/baton", "postgresql://***@db:5432/baton"),
+        (
+            "postgresql://db/baton?user=u&password=p&sslmode=require",
+            "postgresql://db/baton?user=u&password=***&sslmode=require",
+        ),
+        ("postgresql://db/baton?sslpassword=p", "postgresql://db/baton?sslpassword=***"),
+        ("host=db user=u password = 'p w\\'s' dbname=baton", "host=db user=u password = *** dbname=baton"),
+        ("host=db password=pw", "host=db password=***"),
+    ],
+)
+def test_a_database_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert shown_settings(Settings(database_url=url))["DATABASE_URL"] == shown

@@ -1,0 +1,251 @@
+"""The starter catalog: what is seeded and shipped obeys the authoring rules and loads through the normal commands."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.equipment.affordance import Affordance, AffordanceKind
+from domain.equipment.catalog import (
+    SEEDED_ROLES,
+    STARTER_ASSEMBLIES,
+    STARTER_FAMILIES,
+    STARTER_MODELS,
+    CatalogFamily,
+    CatalogModel,
+)
+from domain.equipment.family import AddFamilyRole, DefineFamily, Family, InvalidFamilySettingsSchemaError
+from domain.equipment.model import DefineModel, Model
+from domain.shared.schema import Schema, check_declaration, check_values, declared_units
+from tests.domain.world import World
+
+FAMILIES = {family.name: family for family in STARTER_FAMILIES}
+ROLES = {role.name: role for role in SEEDED_ROLES}
+
+SEEDED = [
+    ("Detector", "Imageable", "Binnable Coolable Triggerable Streamable", "Image Frame", "TriggerIn"),
+    (
+        "Positioner",
+        "Homeable Limitable",
+        "Rotatable Translatable Posable Indexable Capturable Leading Following",
+        "EncoderPosition",
+        "PositionCommand",
+    ),
+    ("Controller", "Identifiable", "Reportable Pulsing", "ControlOut", "ControlIn"),
+    ("Sensor", "Reportable", "Triggerable Streamable", "Reading", "TriggerIn"),
+    ("Regulator", "Settable", "PIDControllable Coolable Reportable", "Reading", "Setpoint"),
+]
+
+KEY_SETTINGS = [
+    ("RotaryStage", "min_position max_position encoder_resolution homing_offset", "number", "degree"),
+    ("RotaryStage", "max_speed", "number", "degree/s"),
+    ("RotaryStage", "encoder_counts_per_turn", "integer", None),
+    ("LinearStage", "min_position max_position encoder_resolution", "number", "mm"),
+    ("LinearStage", "max_speed", "number", "mm/s"),
+    ("TiltStage", "min_position max_position", "number", "degree"),
+    ("TiltStage", "max_speed", "number", "degree/s"),
+    ("Hexapod", "pivot_x pivot_y pivot_z travel_x travel_y travel_z", "number", "mm"),
+    ("Hexapod", "travel_u travel_v travel_w", "number", "degree"),
+    ("Hexapod", "max_load", "number", "kg"),
+    ("Table", "axes", "array", None),
+    ("Table", "travel_x travel_y travel_z", "number", "mm"),
+    ("Table", "max_load", "number", "kg"),
+    ("Camera", "sensor_width sensor_height bit_depth", "integer", None),
+    ("Camera", "pixel_size", "number", "um"),
+    ("Camera", "max_frame_rate", "number", "Hz"),
+    ("Camera", "min_exposure max_exposure", "number", "s"),
+    ("Camera", "sensor_temperature_setpoint", "number", "degC"),
+    ("Camera", "shutter_mode", "string", None),
+    ("Scintillator", "material lot", "string", None),
+    ("Scintillator", "thickness", "number", "um"),
+    ("Scintillator", "decay_time", "number", "us"),
+    ("Objective", "magnification numerical_aperture", "number", None),
+    ("Objective", "working_distance", "number", "mm"),
+    ("Shutter", "kind", "string", None),
+    ("Shutter", "open_time close_time", "number", "ms"),
+    ("Shutter", "max_rate", "number", "Hz"),
+    ("Slit", "blade_material", "string", None),
+    ("Slit", "max_gap_horizontal max_gap_vertical", "number", "mm"),
+    ("Filter", "positions", "array", None),
+    ("Mirror", "stripes", "array", None),
+    ("Mirror", "length", "number", "mm"),
+    ("Mirror", "nominal_angle", "number", "mrad"),
+    ("Mirror", "min_radius", "number", "km"),
+    ("Monochromator", "type", "string", None),
+    ("Monochromator", "d_spacing", "number", "nm"),
+    ("Monochromator", "min_energy max_energy", "number", "keV"),
+    ("InsertionDevice", "type", "string", None),
+    ("InsertionDevice", "period min_gap max_gap", "number", "mm"),
+    ("FluxMonitor", "placement", "string", None),
+    ("FluxMonitor", "gain", "number", "V/A"),
+    ("FluxMonitor", "active_length", "number", "mm"),
+    ("TemperatureController", "min_setpoint max_setpoint", "number", "degC"),
+    ("TemperatureController", "ramp_rate", "number", "K/min"),
+    ("MotionController", "axis_count", "integer", None),
+    ("MotionController", "protocol", "string", None),
+    ("TimingController", "channel_count", "integer", None),
+    ("TimingController", "clock_frequency", "number", "MHz"),
+    ("TimingController", "min_pulse_width", "number", "us"),
+    ("PseudoAxis", "min_value max_value", "number", None),
+    ("PseudoAxis", "quantity", "string", None),
+    ("Housing", "description", "string", None),
+]
+
+each_family = pytest.mark.parametrize("family", STARTER_FAMILIES, ids=FAMILIES)
+each_model = pytest.mark.parametrize("model", STARTER_MODELS, ids=[model.name for model in STARTER_MODELS])
+
+
+def levels(schema: Schema) -> Iterator[Schema]:
+    yield schema
+    for inner in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])):
+        yield from levels(inner)
+
+
+@pytest.mark.parametrize(("name", "required", "optional", "produces", "consumes"), SEEDED)
+def test_the_five_roles_are_seeded(name: str, required: str, optional: str, produces: str, consumes: str) -> None:
+    role = ROLES[name]
+    assert role.required_affordances == set(required.split())
+    assert role.optional_affordances == set(optional.split())
+    assert (role.produces, role.consumes) == (set(produces.split()), set(consumes.split()))
+    assert len(ROLES) == len(SEEDED_ROLES) == len(SEEDED)
+
+
+def test_every_family_is_in_the_catalog_once() -> None:
+    assert len(FAMILIES) == len(STARTER_FAMILIES) == 20
+    assert {name for name, *_ in KEY_SETTINGS} == set(FAMILIES)
+
+
+@pytest.mark.parametrize(("name", "keys", "type", "unit"), KEY_SETTINGS)
+def test_settings_have_their_type_and_unit(name: str, keys: str, type: str, unit: str | None) -> None:
+    schema = FAMILIES[name].settings_schema
+    for key in keys.split():
+        assert schema["properties"][key]["type"] == type
+        assert declared_units(schema).get(key) == (("udunits", unit) if unit else None)
+
+
+@each_family
+def test_a_family_has_its_listed_settings_and_no_others(family: CatalogFamily) -> None:
+    listed = {key for name, keys, *_ in KEY_SETTINGS if name == family.name for key in keys.split()}
+    identity = {"serial_number", "firmware_version"}
+    commandable = any(affordance.kind is AffordanceKind.OPERATIONAL for affordance in family.affordances)
+    assert set(family.settings_schema["properties"]) == (listed | identity if commandable else listed)
+
+
+@each_family
+def test_a_shipped_schema_may_be_declared(family: CatalogFamily) -> None:
+    check_declaration(family.settings_schema, InvalidFamilySettingsSchemaError)
+
+
+@each_family
+def test_every_object_level_is_closed_twice(family: CatalogFamily) -> None:
+    for level in levels(family.settings_schema):
+        if level["type"] == "object":
+            assert (level["additionalProperties"], level["unevaluatedProperties"]) == (False, False)
+
+
+@each_family
+def test_descriptions_give_quantity_range_and_unit(family: CatalogFamily) -> None:
+    for level in levels(family.settings_schema):
+        if level["type"] == "object":
+            continue
+        description = level["description"]
+        assert re.fullmatch(r"[A-Z].+, .+, .+\.", description)
+        for bound in ("minimum", "maximum"):
+            assert str(level.get(bound, "")) in description
+        assert all(option in description for option in level.get("enum", ()))
+        assert description.endswith(f", in {level['unit']['code']}." if "unit" in level else ".")
+        if level["type"] in ("number", "integer") and "unit" not in level:
+            assert description.endswith(", no unit.")
+
+
+@each_family
+def test_descriptions_name_no_transport_driver_or_control_system(family: CatalogFamily) -> None:
+    forbidden = re.compile(
+        r"\b(epics|tango|pv|ioc|ophyd|opc|ethernet|serial port|tcp|udp|usb|rs-?232|modbus|driver|zmq|gige|camera ?link)\b",
+        re.I,
+    )
+    for level in levels(family.settings_schema):
+        assert not forbidden.search(level.get("description", ""))
+
+
+@each_family
+def test_no_setting_carries_a_unit_in_its_name(family: CatalogFamily) -> None:
+    suffix = re.compile(r"_(mm|um|nm|km|deg|degree|rad|mrad|s|ms|us|hz|mhz|kev|kg|degc|k)$")
+    assert not [
+        name for level in levels(family.settings_schema) for name in level.get("properties", {}) if suffix.search(name)
+    ]
+
+
+@each_family
+def test_a_family_keeps_the_contract_of_the_role_it_presents(family: CatalogFamily) -> None:
+    for name in family.presents:
+        assert ROLES[name].required_affordances <= family.affordances
+
+
+def test_only_passive_parts_are_consumable() -> None:
+    consumable = {family.name for family in STARTER_FAMILIES if Affordance.CONSUMABLE in family.affordances}
+    assert consumable == {"Scintillator", "Objective"}
+
+
+@each_model
+def test_the_settings_of_a_model_stand_under_its_families(model: CatalogModel) -> None:
+    for name in model.families:
+        check_values(FAMILIES[name].settings_schema, model.settings, InvalidFamilySettingsSchemaError)
+
+
+def test_the_stated_facts_of_the_starter_models() -> None:
+    facts = {model.name: (model.families, dict(model.settings)) for model in STARTER_MODELS}
+    assert facts == {
+        "acme_r250": (("RotaryStage",), {}),
+        "acme_hex300": (("Hexapod",), {}),
+        "acme_drive4": (("MotionController",), {"axis_count": 4}),
+        "orbis_cam5": (
+            ("Camera",),
+            {"sensor_width": 2448, "sensor_height": 2048, "pixel_size": 3.45, "bit_depth": 12},
+        ),
+        "lumicryst_luag": (("Scintillator",), {"material": "LuAG:Ce", "thickness": 100, "decay_time": 0.07}),
+    }
+
+
+def test_assemblies_refer_to_what_the_catalog_has_in_an_order_they_can_be_defined_in() -> None:
+    known: set[str] = set()
+    for assembly in STARTER_ASSEMBLIES:
+        assert {name for slot in assembly.slots for name in slot.families} <= set(FAMILIES)
+        assert {slot.cardinality for slot in assembly.slots} <= {"Exactly1", "ZeroOrOne", "OneOrMore", "ZeroOrMore"}
+        assert set(assembly.presents) <= set(ROLES)
+        assert set(assembly.sub_assemblies.values()) <= known
+        known.add(assembly.name)
+    assert known == {"Optics", "Microscope"}
+
+
+def test_slot_names_of_an_assembly_and_its_children_do_not_clash() -> None:
+    own: dict[str, list[str]] = {}
+    for assembly in STARTER_ASSEMBLIES:
+        names = [slot.slot_name for slot in assembly.slots]
+        own[assembly.name] = names
+        flat = [
+            *names,
+            *assembly.sub_assemblies,
+            *(name for child in assembly.sub_assemblies.values() for name in own[child]),
+        ]
+        assert len(set(flat)) == len(flat)
+
+
+def test_the_catalog_loads_through_the_normal_commands() -> None:
+    world = World()
+    roles = {role.name: world.create(role) for role in SEEDED_ROLES}
+    families: dict[str, UUID] = {}
+    for entry in STARTER_FAMILIES:
+        families[entry.name] = world.create(
+            DefineFamily(name=entry.name, affordances=entry.affordances, settings_schema=entry.settings_schema)
+        )
+        for name in entry.presents:
+            world.when(AddFamilyRole(role_id=roles[name]), on=families[entry.name])
+    for model in STARTER_MODELS:
+        fields: dict[str, Any] = {"manufacturer": {"name": model.manufacturer}, "part_number": model.part_number}
+        declared = [families[name] for name in model.families]
+        id = world.create(DefineModel(name=model.name, declared_family_ids=declared, **fields))
+        assert world.state(Model, id).declared_family_ids == set(declared)
+    assert world.state(Family, families["Camera"]).presented_role_ids == {roles["Detector"]}

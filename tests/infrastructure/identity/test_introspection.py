@@ -1,0 +1,216 @@
+"""Tokens that only their issuer can judge: what it is asked, what its answers lead to, and how long they are kept."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+
+from application.identity import VerifiedToken
+from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
+from infrastructure.identity.introspection import AcceptedTokens
+from infrastructure.identity.registry import ProviderRegistry
+from tests.domain.world import refused
+from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
+from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, dripping
+
+NOON = datetime(2026, 10, 6, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def asking(registries: Registries, issuer: Issuer) -> ProviderRegistry:
+    return registries(issuer.asked_provider())
+
+
+async def test_the_issuer_is_asked_as_the_standard_says(asking: ProviderRegistry, issuer: Issuer) -> None:
+    token = issuer.opaque_token(scope="runs:read")
+    principal = await asking.authenticate(token, SYSTEM_HTTP)
+    assert issuer.introspections == [{"token": token, "token_type_hint": "access_token"}]
+    assert (principal.principal_id, principal.issuer, principal.scopes) == (MIRA, issuer.url, {"runs:read"})
+    assert principal.expires_at is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"aud": HTTP_AUDIENCE}, {"aud": ["x", HTTP_AUDIENCE]}, {"iss": "own"}, {"exp": -20}],
+    ids=["nothing more", "its audience", "its audience among others", "its issuer", "an expiry within the leeway"],
+)
+async def test_an_active_token_is_accepted_with(answer: dict[str, Any], asking: ProviderRegistry, issuer: Issuer) -> None:
+    told = dict(answer)
+    if "iss" in told:
+        told["iss"] = issuer.url
+    if "exp" in told:
+        told["exp"] += int(time.time())
+    assert (await asking.authenticate(issuer.opaque_token(**told), SYSTEM_HTTP)).principal_id == MIRA
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"active": False}, "introspection_inactive"),
+        ({"active": "true"}, "introspection_inactive"),
+        ({"active": 1}, "introspection_inactive"),
+        ({"active": None}, "introspection_inactive"),
+        ({"aud": MCP_AUDIENCE}, "wrong_audience"),
+        ({"aud": []}, "wrong_audience"),
+        ({"aud": {HTTP_AUDIENCE: True}}, "wrong_audience"),
+        ({"iss": "https://elsewhere.example.org"}, "wrong_issuer"),
+        ({"iss": 7}, "wrong_issuer"),
+        ({"sub": None}, "malformed"),
+        ({"sub": 77}, "malformed"),
+        ({"sub": "nobody-here"}, "unknown_subject"),
+        ({"exp": 1}, "expired"),
+        ({"exp": "soon"}, "malformed"),
+        ({"exp": 10**15}, "malformed"),
+    ],
+)
+async def test_a_token_is_refused_when_its_issuer_says(
+    answer: dict[str, Any], reason: str, asking: ProviderRegistry, issuer: Issuer
+) -> None:
+    token = issuer.opaque_token(**{"subject": answer.get("sub", "mira-77"), **answer})
+    with refused("InvalidTokenError", reason):
+        await asking.authenticate(token, SYSTEM_HTTP)
+
+
+async def test_a_token_the_issuer_never_saw_is_inactive(asking: ProviderRegistry) -> None:
+    with refused("InvalidTokenError", "introspection_inactive"):
+        await asking.authenticate("made-up", SYSTEM_HTTP)
+
+
+async def test_a_good_answer_is_kept_for_its_time(registries: Registries, issuer: Issuer, clock: SettableClock) -> None:
+    asking = registries(issuer.asked_provider(introspection_cache_ttl_seconds=5))
+    token = issuer.opaque_token()
+    for seconds, asked in ((0, 1), (4.9, 1), (0.1, 2), (1, 2)):
+        clock.advance(seconds)
+        await asking.authenticate(token, SYSTEM_HTTP)
+        assert len(issuer.introspections) == asked
+
+
+async def test_half_a_minute_is_the_usual_time(asking: ProviderRegistry, issuer: Issuer, clock: SettableClock) -> None:
+    token = issuer.opaque_token()
+    for seconds, asked in ((0, 1), (29, 1), (1, 2)):
+        clock.advance(seconds)
+        await asking.authenticate(token, SYSTEM_HTTP)
+        assert len(issuer.introspections) == asked
+
+
+async def test_no_answer_is_kept_past_the_tokens_expiry(
+    asking: ProviderRegistry, issuer: Issuer, clock: SettableClock
+) -> None:
+    token = issuer.opaque_token(exp=int(clock.now.timestamp()) + 10)
+    await asking.authenticate(token, SYSTEM_HTTP)
+    clock.advance(11)
+    issuer.answers[token] = {"active": False}
+    with refused("InvalidTokenError", "introspection_inactive"):
+        await asking.authenticate(token, SYSTEM_HTTP)
+
+
+async def test_a_revoked_token_works_no_longer_than_the_kept_answer(
+    asking: ProviderRegistry, issuer: Issuer, clock: SettableClock
+) -> None:
+    token = issuer.opaque_token()
+    await asking.authenticate(token, SYSTEM_HTTP)
+    issuer.answers[token] = {"active": False}
+    assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
+    clock.advance(30)
+    with refused("InvalidTokenError", "introspection_inactive"):
+        await asking.authenticate(token, SYSTEM_HTTP)
+
+
+async def test_refusals_are_never_kept(asking: ProviderRegistry, issuer: Issuer) -> None:
+    token = issuer.opaque_token(active=False)
+    for _ in range(2):
+        with refused("InvalidTokenError", "introspection_inactive"):
+            await asking.authenticate(token, SYSTEM_HTTP)
+    issuer.answers[token]["active"] = True
+    assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
+    assert len(issuer.introspections) == 3
+
+
+async def test_an_answer_kept_for_one_surface_says_nothing_about_another(asking: ProviderRegistry, issuer: Issuer) -> None:
+    token = issuer.opaque_token(aud=HTTP_AUDIENCE)
+    await asking.authenticate(token, SYSTEM_HTTP)
+    with refused("InvalidTokenError", "wrong_audience"):
+        await asking.authenticate(token, SYSTEM_MCP_STREAMABLE_HTTP)
+
+
+UNUSABLE: dict[str, Callable[[], Response]] = {
+    "an error": lambda: PlainTextResponse("sorry", 500),
+    "bad credentials": lambda: PlainTextResponse("who are you", 401),
+    "no content": lambda: Response(status_code=204),
+    "created": lambda: JSONResponse({"active": True, "sub": "mira-77"}, 201),
+    "a redirect": lambda: RedirectResponse("https://elsewhere.example.org/introspect"),
+    "a web page": lambda: PlainTextResponse("<html></html>"),
+    "a list": lambda: JSONResponse([True]),
+    "an answer that never ends": dripping,
+}
+
+
+@pytest.mark.parametrize("case", UNUSABLE)
+async def test_introspection_is_unavailable_when_the_issuer_answers_with(
+    case: str, asking: ProviderRegistry, issuer: Issuer
+) -> None:
+    issuer.instead = UNUSABLE[case]()
+    with refused("IntrospectionUnavailableError") as caught:
+        await asking.authenticate(issuer.opaque_token(), SYSTEM_HTTP)
+    assert (caught.value.status, caught.value.retry_after) == (503, 5)
+    assert issuer.url not in caught.value.detail
+
+
+async def test_wrong_credentials_of_the_service_are_its_own_trouble(registries: Registries, issuer: Issuer) -> None:
+    asking = registries(issuer.asked_provider(introspection_client_secret="outdated"))
+    with refused("IntrospectionUnavailableError"):
+        await asking.authenticate(issuer.opaque_token(), SYSTEM_HTTP)
+
+
+async def test_an_issuer_that_does_not_answer_in_time_is_unavailable(asking: ProviderRegistry, issuer: Issuer) -> None:
+    issuer.silence()
+    with refused("IntrospectionUnavailableError"):
+        await asking.authenticate(issuer.opaque_token(), SYSTEM_HTTP)
+
+
+async def test_while_the_issuer_is_down_kept_answers_count_and_other_tokens_are_unavailable(registries: Registries) -> None:
+    with Issuer.running() as fleeting:
+        asking = registries(fleeting.asked_provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}]))
+        token = fleeting.opaque_token()
+        await asking.authenticate(token, SYSTEM_HTTP)
+        fleeting.stop()
+        assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
+        with refused("IntrospectionUnavailableError"):
+            await asking.authenticate(fleeting.opaque_token(), SYSTEM_HTTP)
+
+
+def accepted(subject: str = "mira-77") -> VerifiedToken:
+    return VerifiedToken("https://id.example.org", subject, frozenset(), None)
+
+
+def test_when_too_many_answers_are_kept_the_least_recently_used_goes() -> None:
+    kept = AcceptedTokens(capacity=2)
+    first, second, third = ((name, HTTP_AUDIENCE) for name in (b"1", b"2", b"3"))
+    later = NOON + timedelta(seconds=30)
+    kept.put(first, accepted("1"), later)
+    kept.put(second, accepted("2"), later)
+    kept.get(first, NOON)
+    kept.put(third, accepted("3"), later)
+    assert [kept.get(key, NOON) for key in (first, second, third)] == [accepted("1"), None, accepted("3")]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(0, 40)), max_size=60))
+def test_no_answer_is_given_after_its_time_and_never_more_than_the_capacity_kept(
+    steps: list[tuple[int, bool, int]],
+) -> None:
+    kept, ends, now = AcceptedTokens(capacity=4), dict[int, datetime](), NOON
+    for token, puts, seconds in steps:
+        now += timedelta(seconds=seconds)
+        key = bytes([token]), HTTP_AUDIENCE
+        if puts:
+            ends[token] = now + timedelta(seconds=30)
+            kept.put(key, accepted(str(token)), ends[token])
+        elif (answer := kept.get(key, now)) is not None:
+            assert answer.subject == str(token)
+            assert now < ends[token]
+    assert sum(kept.get((bytes([token]), HTTP_AUDIENCE), now) is not None for token in range(10)) <= 4
