@@ -55,8 +55,7 @@ class Commands:
         refuse_denied(operation, await self._authorizer.authorize(caller, operation.command_name))
         claim = self._claim(operation, command, caller, target_id, key) if key is not None else None
         if claim is not None:
-            now = self._clock()
-            stored = await self._store.claim_key(claim, now, now - self._lock_stale_after)
+            stored = await self._store.claim_key(claim, claim.claimed_at - self._lock_stale_after)
             if stored is not None:
                 return stored
         try:
@@ -123,7 +122,8 @@ class Commands:
 
     def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
         request = [operation.command_name, target_id, command.model_dump(mode="json", exclude_unset=True)]
-        return KeyClaim(caller.principal_id, key, caller.surface_id, operation.command_name, content_hash(request))
+        fingerprint = content_hash(request)
+        return KeyClaim(caller.principal_id, key, caller.surface_id, operation.command_name, fingerprint, self._clock())
 
     def _batch(self, operation: Operation, outcome: Outcome, stream_id: UUID, unit: Unit, call: Call) -> Batch:
         batch = Batch(call, operation.command_name)

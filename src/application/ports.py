@@ -93,13 +93,14 @@ class StreamAppend:
 
 @dataclass(frozen=True)
 class KeyClaim:
-    """One use of an idempotency key: whose, through what, for which exact request."""
+    """One use of an idempotency key: whose, through what, for which exact request, since when."""
 
     principal_id: UUID
     key: str
     surface_id: UUID
     command_name: str
     fingerprint: str
+    claimed_at: datetime
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,10 @@ class Session(Protocol):
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]: ...
 
     async def append(self, batch: Batch) -> int | None:
-        """Write a batch and answer its highest position; a lost race raises ConcurrencyError or the claim's rival."""
+        """Write a batch and answer its highest position; a lost race raises ConcurrencyError or the claim's rival.
+
+        Where the batch finishes an idempotency key that somebody else took over meanwhile, IdempotencyClaimLostError.
+        """
         ...
 
 
@@ -164,11 +168,13 @@ class Store(Protocol):
 
     def session(self, lock: str | None = None) -> AbstractAsyncContextManager[Session]: ...
 
-    async def claim_key(self, claim: KeyClaim, now: datetime, stale_before: datetime) -> Executed | None:
+    async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> Executed | None:
         """Claim an idempotency key, or answer its stored outcome; raises the two idempotency refusals."""
         ...
 
-    async def release_key(self, claim: KeyClaim) -> None: ...
+    async def release_key(self, claim: KeyClaim) -> None:
+        """Give a claimed key back; one that was taken over or finished stays as it is."""
+        ...
 
     async def newer(
         self, stream_type: str, known: Mapping[UUID, int], look_up: tuple[str, str] | None = None

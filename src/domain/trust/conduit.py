@@ -63,13 +63,7 @@ ConduitEvent = ConduitLogbookOpened
 
 @conduit.begin
 def begin(event: ConduitDefined) -> Conduit:
-    return Conduit(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        name=event.name,
-        source_zone_id=event.source_zone_id,
-        target_zone_id=event.target_zone_id,
-    )
+    return Conduit(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
 @conduit.evolve

@@ -69,15 +69,7 @@ PolicyEvent = PolicyGrantRevoked
 
 @policy.begin
 def begin(event: PolicyDefined) -> Policy:
-    return Policy(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        name=event.name,
-        conduit_id=event.conduit_id,
-        surface_id=event.surface_id,
-        permitted_principal_ids=event.permitted_principal_ids,
-        permitted_commands=event.permitted_commands,
-    )
+    return Policy(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
 @policy.evolve

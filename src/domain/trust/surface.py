@@ -51,7 +51,7 @@ class SurfaceDefined(Event, of=surface):
 
 @surface.begin
 def begin(event: SurfaceDefined) -> Surface:
-    return Surface(id=event.stream_id, created_at=event.occurred_at, name=event.name, kind=event.kind)
+    return Surface(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
 class InvalidSurfaceNameError(Invalid):

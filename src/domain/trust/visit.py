@@ -156,17 +156,7 @@ VisitEvent = (
 
 @visit.begin
 def begin(event: VisitRegistered) -> Visit:
-    return Visit(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        policy_id=event.policy_id,
-        surface_id=event.surface_id,
-        type=event.type,
-        planned_start_at=event.planned_start_at,
-        planned_end_at=event.planned_end_at,
-        parent_id=event.parent_id,
-        external_refs=event.external_refs,
-    )
+    return Visit(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
 @visit.evolve

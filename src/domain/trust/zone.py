@@ -25,7 +25,7 @@ class ZoneDefined(Event, of=zone):
 
 @zone.begin
 def begin(event: ZoneDefined) -> Zone:
-    return Zone(id=event.stream_id, created_at=event.occurred_at, name=event.name)
+    return Zone(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
 class InvalidZoneNameError(Invalid):

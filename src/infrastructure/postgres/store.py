@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 import psycopg
 import structlog
-from psycopg.errors import UniqueViolation
+from psycopg.errors import DeadlockDetected, DivisionByZero, UniqueViolation
 from psycopg.types.json import Jsonb
 from psycopg_pool import PoolTimeout
 from pydantic import TypeAdapter
@@ -75,8 +75,7 @@ STORED_KEY = (
     "SELECT command_hash, result::text, position FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s"
 )
 RELEASE_KEY = (
-    "DELETE FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s AND command_hash = %s "
-    "AND result IS NULL"
+    "DELETE FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s AND locked_at = %s"
 )
 PASSED = """
 SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
@@ -144,6 +143,10 @@ class PostgresSession:
             return await self._append(scrubs, statement, values)
         except UniqueViolation as violation:
             raise rival_of(batch, violation) from None
+        except DeadlockDetected:
+            raise lost_race() from None
+        except DivisionByZero:
+            raise still_in_flight() from None
 
     async def _append(self, scrubs: Sequence[tuple[str, Any]], statement: str, values: Sequence[Any]) -> int | None:
         for scrub, arguments in scrubs:
@@ -197,14 +200,14 @@ class PostgresStore:
             cursor = await connection.execute(NEWER, (versions, kind, key, stream_type), binary=True)
             return list(map(StreamRow._make, await cursor.fetchall()))
 
-    async def claim_key(self, claim: KeyClaim, now: datetime, stale_before: datetime) -> Executed | None:
+    async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> Executed | None:
         claimant = {
             "principal": claim.principal_id,
             "key": claim.key,
             "surface": claim.surface_id,
             "name": claim.command_name,
             "hash": claim.fingerprint,
-            "now": now,
+            "now": claim.claimed_at,
             "stale": stale_before,
         }
         async with self._connection() as connection:
@@ -219,7 +222,7 @@ class PostgresStore:
 
     async def release_key(self, claim: KeyClaim) -> None:
         async with self._connection() as connection:
-            await connection.execute(RELEASE_KEY, (claim.principal_id, claim.key, claim.surface_id, claim.fingerprint))
+            await connection.execute(RELEASE_KEY, (claim.principal_id, claim.key, claim.surface_id, claim.claimed_at))
 
     async def follow(self, after: Bookmark, limit: int) -> Sequence[EventRow]:
         async with self._connection() as connection:
@@ -271,10 +274,11 @@ def append_statements(batch: Batch) -> tuple[list[tuple[str, Any]], str, list[An
     for index, drop in enumerate(batch.drops):
         where = " AND ".join(f"{name} = %s" for name in drop.where)
         part(f"dropped{index}", f"DELETE FROM {drop.record.relation} WHERE {where}", list(drop.where.values()))
+    answer = "(SELECT max(position) FROM appended)" if rows else "NULL::bigint"
     if batch.outcome is not None:
         part("finished", *outcome_statement(*batch.outcome, appended=bool(rows)))
-    answer = "SELECT max(position) FROM appended" if rows else "SELECT NULL::bigint"
-    return scrubs, f"WITH {', '.join(parts)} {answer}", values
+        answer += ", 1 / (SELECT count(*) FROM finished)"
+    return scrubs, f"WITH {', '.join(parts)} SELECT {answer}", values
 
 
 def event_values(batch: Batch) -> list[tuple[Any, ...]]:
@@ -334,14 +338,17 @@ def scrubbed(record: type[Record], where: Mapping[str, Any]) -> tuple[str, list[
 
 
 def outcome_statement(claim: KeyClaim, executed: Executed, *, appended: bool) -> tuple[str, list[Any]]:
-    """Stores the answer with the events it stands for, so that a crash cannot leave a command done but forgotten."""
+    """Stores the answer with the events it stands for, so that a crash cannot leave a command done but forgotten.
+
+    It finds no row where the claim went stale and was taken over; the append then divides by that count and fails.
+    """
     position = "coalesce((SELECT max(position) FROM appended), %s)" if appended else "%s"
     update = (
         f"UPDATE idempotency SET result = %s, position = {position}, locked_at = NULL "
-        "WHERE principal_id = %s AND key = %s AND surface_id = %s AND command_hash = %s"
+        "WHERE principal_id = %s AND key = %s AND surface_id = %s AND locked_at = %s RETURNING true"
     )
     result = orjson.dumps({"status": executed.status, "body": executed.body}).decode()
-    return update, [result, executed.position, claim.principal_id, claim.key, claim.surface_id, claim.fingerprint]
+    return update, [result, executed.position, claim.principal_id, claim.key, claim.surface_id, claim.claimed_at]
 
 
 def replay(claim: KeyClaim, command_hash: str, result: str | None, position: int | None) -> Executed:
@@ -371,6 +378,10 @@ def rival_of(batch: Batch, violation: psycopg.errors.UniqueViolation) -> Excepti
     for put in batch.puts:
         if put.rival is not None and constraint == f"{put.record.relation}_pkey":
             return put.rival
+    return lost_race()
+
+
+def lost_race() -> ConcurrencyError:
     return ConcurrencyError(
         "Somebody else changed this record first; read it again and repeat the request.", reason="version_taken"
     )
