@@ -74,9 +74,7 @@ RETURNING true
 STORED_KEY = (
     "SELECT command_hash, result::text, position FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s"
 )
-RELEASE_KEY = (
-    "DELETE FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s AND locked_at = %s"
-)
+RELEASE_KEY = "DELETE FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s AND locked_at = %s"
 PASSED = """
 SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
 FROM bookmarks b, events e WHERE b.follower = %s AND e.position = %s

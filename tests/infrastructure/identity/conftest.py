@@ -66,15 +66,21 @@ def bindings(issuer: Issuer) -> BindingsInMemory:
     return BindingsInMemory({(issuer.url, "mira-77"): (MIRA, ActorKind.HUMAN)})
 
 
-@pytest.fixture
-async def registries(clock: SettableClock, bindings: BindingsInMemory) -> AsyncIterator[Registries]:
-    """Makes registries whose client gives up after a fraction of a second."""
+@pytest.fixture(scope="session")
+async def client() -> AsyncIterator[ProviderClient]:
+    """A client that gives up after a fraction of a second."""
     async with ProviderClient(httpx.Timeout(0.5), deadline=1) as client:
+        yield client
 
-        def registry(*providers: IdentityProvider) -> ProviderRegistry:
-            return ProviderRegistry(providers, bindings, client, clock)
 
-        yield registry
+@pytest.fixture
+def registries(client: ProviderClient, clock: SettableClock, bindings: BindingsInMemory) -> Registries:
+    """Makes registries."""
+
+    def registry(*providers: IdentityProvider) -> ProviderRegistry:
+        return ProviderRegistry(providers, bindings, client, clock)
+
+    return registry
 
 
 @pytest.fixture

@@ -1,0 +1,109 @@
+"""Operations as MCP tools: their schemas, titles and hints, all derived from the registry."""
+
+from typing import Any
+from uuid import UUID
+
+from mcp_types import Tool, ToolAnnotations
+from pydantic import BaseModel, TypeAdapter, create_model
+from pydantic.json_schema import GenerateJsonSchema
+
+from api.openapi import UUID_SCHEMA, described
+from api.parsing import MAX_KEY_LENGTH
+from application.feed import EventView
+from domain.kernel import History, Operation
+
+KEY = "idempotency_key"
+KEY_SCHEMA = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": MAX_KEY_LENGTH,
+    "description": "A text of your choice that names this call; repeated with it, the call is carried out once.",
+}
+REPEATABLE_METHODS = frozenset({"PUT", "DELETE"})
+
+
+class _Untitled(GenerateJsonSchema):
+    """Schemas without the titles that only repeat the names of fields; a listing is read by models that pay for length."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def operation_tool(operation: Operation) -> Tool:
+    """The tool of an operation."""
+    query = operation.kind == "query"
+    return described_tool(
+        operation.name,
+        described(operation),
+        input_schema(operation),
+        output_schema(operation),
+        read_only=query,
+        destructive=operation.destructive,
+        idempotent=query or operation.method in REPEATABLE_METHODS,
+    )
+
+
+def described_tool(
+    name: str,
+    description: str,
+    input: dict[str, Any],
+    output: dict[str, Any] | None,
+    *,
+    read_only: bool = False,
+    destructive: bool = False,
+    idempotent: bool = False,
+) -> Tool:
+    """A tool with a readable title and hints that say nothing beyond this service is touched."""
+    title = name.replace("_", " ").capitalize()
+    hints = ToolAnnotations(
+        title=title,
+        read_only_hint=read_only,
+        destructive_hint=destructive,
+        idempotent_hint=idempotent,
+        open_world_hint=False,
+    )
+    return Tool(
+        name=name, title=title, description=description, input_schema=input, output_schema=output, annotations=hints
+    )
+
+
+def input_schema(operation: Operation) -> dict[str, Any]:
+    """The arguments of an operation: the ids in its path, its own fields, and the key that makes a command repeatable."""
+    form = form_of(operation.input)
+    if operation.target is not None:
+        label = operation.aggregate.label if operation.aggregate else "record"
+        target = {operation.target: {**UUID_SCHEMA, "description": f"The id of the {label}."}}
+        form["properties"] = {**target, **form["properties"]}
+        form["required"] = [operation.target, *form.get("required", ())]
+    if operation.kind == "command":
+        form["properties"] = {**form["properties"], KEY: KEY_SCHEMA}
+    return form
+
+
+def form_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a model that stands for itself: its definitions are inside, its description is the tool's."""
+    form = model.model_json_schema(schema_generator=_Untitled)
+    kept = {name: part for name, part in form.items() if name not in ("title", "description")}
+    return {"properties": {}, **kept, "type": "object", "additionalProperties": False}
+
+
+def output_schema(operation: Operation) -> dict[str, Any] | None:
+    """The form of an operation's answer, if it has one."""
+    answer = history_answer(operation) if issubclass(operation.input, History) else operation.returns
+    return None if answer is None else answer_form(answer)
+
+
+def answer_form(answer: Any) -> dict[str, Any]:
+    """The schema of an answer; every answer is an object, whichever of several it is."""
+    return {**TypeAdapter(answer).json_schema(mode="serialization", schema_generator=_Untitled), "type": "object"}
+
+
+def history_answer(operation: Operation) -> type[BaseModel]:
+    """The form of a history, which names its aggregate's id."""
+    assert operation.aggregate is not None, "only an aggregate has a history"
+    fields: dict[str, Any] = {
+        operation.aggregate.id_name: (UUID, ...),
+        "items": (tuple[EventView, ...], ...),
+        "next_cursor": (str | None, ...),
+    }
+    return create_model(f"{operation.aggregate.name}History", **fields)
