@@ -17,6 +17,7 @@ from api.authentication import Authentication
 from api.docs import DOCS_PAGE
 from api.edge import Edge, not_found, refused
 from api.http import Request, Response
+from api.mcp import McpEndpoint
 from api.openapi import openapi_document
 from api.rest import OperationEndpoint
 from api.streams import EventStream
@@ -35,12 +36,14 @@ def create_app(settings: Settings | None = None) -> Edge:
     settings = settings or Settings()
     runtime = Runtime(settings)
     authentication = Authentication(settings, runtime.identity)
-    behind = application_behind(runtime)
+    mcp = McpEndpoint(settings, runtime.service)
+    behind = application_behind(runtime, mcp)
     edge = Edge(behind, authentication, settings.max_request_body_size_bytes)
     edge.add("GET", "/health", health, "health", open=True)
     edge.add("GET", "/readyz", readiness(runtime), "readyz", open=True)
     edge.add("GET", METADATA_PATH, authentication.metadata(""), "protected_resource", open=True)
     edge.add("GET", f"{METADATA_PATH}/mcp", authentication.metadata("/mcp"), "protected_resource_mcp", open=True)
+    edge.add("POST", "/mcp", mcp, "mcp")
     for operation in REGISTRY:
         endpoint: Any = OperationEndpoint(operation, runtime.service)
         if operation.input is StreamEvents:
@@ -49,14 +52,15 @@ def create_app(settings: Settings | None = None) -> Edge:
     return edge
 
 
-def application_behind(runtime: Runtime) -> FastAPI:
-    """What is not an operation: documentation, metrics and the MCP surface."""
+def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
+    """What is not an operation: documentation and metrics, and what must be open while anything is answered."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with runtime:
             await runtime.plant_seeds()
-            yield
+            async with mcp.running():
+                yield
 
     document = orjson.dumps(openapi_document(REGISTRY, runtime.settings))
     app = FastAPI(title="Baton", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)

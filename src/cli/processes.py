@@ -1,69 +1,114 @@
-"""The pieces of the service as processes of their own."""
+"""The pieces of the service as processes of their own; each loads only what it needs, so that it is there quickly."""
 
 import asyncio
 import signal
+import socket
 import time
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-import uvicorn
-import uvloop
-from rich.console import Console
+import psycopg
 
 from application.settings import Settings
 from application.telemetry import configure_logging
-from cli.places import database_of
-from cli.refusing import refuse, refuse_objections
-from infrastructure.postgres.migrate import migrate
-from infrastructure.postgres.projections import Projector
-from infrastructure.postgres.projections import rebuild as rebuild_tables
+from cli.embedded.process import StartError
+from cli.listening import listener, url_of
+from cli.places import noted_place
+from cli.refusing import chosen_settings, refuse, required_database
+from infrastructure.postgres.form import NewerDatabaseError, has_current_form
+
+GRACE = 5
+"""Seconds that requests in progress have to end when the API is told to stop."""
 
 
 def configured(*, stdio: bool = False) -> Settings:
-    """The settings of this process, or an exit that says what is wrong with them."""
-    settings = Settings()
+    """The settings of this process on a database that is ready for it, or an exit that says what is in the way."""
+    settings = chosen_settings(stdio=stdio)
     configure_logging(settings.log_level)
-    refuse_objections(settings, stdio=stdio)
+    prepare(required_database(settings))
     return settings
 
 
-def serve_api(host: str, port: int) -> None:
-    """The API until it is told to stop; requests in progress are finished."""
+def prepare(url: str) -> None:
+    """Give the database the form this build needs; any number of processes may do so at once."""
+    try:
+        if not has_current_form(url):
+            migrate_or_refuse(url)
+    except NewerDatabaseError as error:
+        refuse(str(error))
+    except psycopg.Error as error:
+        refuse(f"The database cannot be used: {one_line(error)}. Start it, or correct DATABASE_URL.")
+
+
+def migrate_or_refuse(url: str) -> None:
+    import sqlalchemy
+
+    from infrastructure.postgres.migrate import migrate
+
+    try:
+        migrate(url)
+    except sqlalchemy.exc.DBAPIError as error:
+        refuse(f"The database cannot be migrated: {one_line(error.orig)}. Nothing was changed; mend that and start again.")
+
+
+def one_line(error: object) -> str:
+    """What a driver says, without its line breaks and the full stop."""
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def serve_api(host: str, port: int, descriptor: int | None = None) -> None:
+    """The API until it is told to stop, on this port or on a socket that the parent opened."""
+    settings = configured()
+    import uvicorn
+
     from api.app import create_app
 
-    settings = configured()
-    migrate(str(settings.database_url))
-    uvicorn.run(
-        create_app(settings),
-        host=host,
-        port=port,
+    app = create_app(settings)
+    config = uvicorn.Config(
+        app,
         loop="uvloop",
         http="httptools",
         log_level="warning",
         access_log=False,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=GRACE,
     )
+    try:
+        listening = listener(host, port) if descriptor is None else socket.socket(fileno=descriptor)
+    except StartError as error:
+        refuse(str(error))
+    server = uvicorn.Server(config)
+    if descriptor is None:
+        print(f"serving on {url_of(listening)}", flush=True)
+    server.run(sockets=[listening])
+    if not server.started:
+        raise SystemExit(3)
 
 
 def run_projector() -> None:
     """The projector until it is told to stop."""
     settings = configured()
-    migrate(str(settings.database_url))
-    uvloop.run(until_told(Projector(str(settings.database_url)).run()))
+    import uvloop
+
+    from infrastructure.postgres.projections import Projector
+
+    uvloop.run(until_told(Projector(required_database(settings)).run()))
 
 
 def run_mcp() -> None:
     """MCP over stdio until the client hangs up."""
+    settings = configured(stdio=True)
+    import uvloop
+
     from api.mcp import serve_stdio
 
-    settings = configured(stdio=True)
-    migrate(str(settings.database_url))
     uvloop.run(serve_stdio(settings))
 
 
-async def until_told(work: "asyncio.Future[None] | object") -> None:
+async def until_told(work: Coroutine[Any, Any, None]) -> None:
     """Run something until SIGTERM or SIGINT."""
-    task = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    task = asyncio.create_task(work)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     with suppress(asyncio.CancelledError):
@@ -72,16 +117,29 @@ async def until_told(work: "asyncio.Future[None] | object") -> None:
 
 def rebuild_projections(names: list[str], data_dir: Path) -> None:
     """Rebuild the named projections, or all of them, and say how fast it went."""
+    import uvloop
+    from rich.console import Console
+
     from domain.contexts import REGISTRY
+    from infrastructure.postgres.projections import rebuild
 
     known = REGISTRY.projections
     if unknown := [name for name in names if name not in known]:
         refuse(f"{', '.join(unknown)}: no such projection; there are {', '.join(sorted(known))}.")
-    url = database_of(Settings(), data_dir)
+    url = database_of(data_dir)
     console = Console()
     for name in names or sorted(known):
         started = time.perf_counter()
         with console.status(f"rebuilding {name}"):
-            events = uvloop.run(rebuild_tables(url, [name]))
+            events = uvloop.run(rebuild(url, [name]))
         seconds = time.perf_counter() - started
-        console.print(f"{name}: {events} events in {seconds:.2f} s ({events / seconds:,.0f}/s)")
+        console.print(f"{name}: {events} events in {seconds:.2f} s ({events / seconds:,.0f}/s)", soft_wrap=True)
+
+
+def database_of(data_dir: Path) -> str:
+    """The database meant: the configured one, or that of the stack running on this data directory."""
+    url = chosen_settings().database_url or noted_place(data_dir, "database_url")
+    if url is None:
+        refuse(f"No database: DATABASE_URL is not set and no stack runs on {data_dir}; start one with `baton up`.")
+    prepare(url)
+    return url

@@ -108,8 +108,8 @@ class Event(BaseModel):
 
     def stamped(self, stream_id: UUID, occurred_at: datetime) -> Self:
         """This event, now that its stream and time are known."""
-        self.__dict__["_stream_id"] = stream_id
-        self.__dict__["_occurred_at"] = occurred_at
+        own = self.__dict__
+        own["_stream_id"], own["_occurred_at"] = stream_id, occurred_at
         return self
 
     def payload(self) -> str:
@@ -341,7 +341,8 @@ class Aggregate(Generic[S]):
             event_class = self.events[event_type]
         except KeyError:
             raise UnknownEventError(f"stream {self.name} {stream_id} holds unknown event {event_type}") from None
-        return event_class.model_validate_json(payload).stamped(stream_id, occurred_at)
+        event: Event = event_class.__pydantic_validator__.validate_json(payload)
+        return event.stamped(stream_id, occurred_at)
 
     def standing(self, state: S) -> Enum:
         """Where a state stands on the axis its verbs are judged by."""

@@ -12,12 +12,13 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from uuid import uuid4
 
 import httpx
-import psutil
+import psutil  # type: ignore[import-untyped]
 import psycopg
 import pytest
 from temporalio.api.common.v1 import TimeSkippingConfig, WorkflowType
@@ -26,8 +27,9 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, StartWor
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
-from cli.embedded import EmbeddedPostgres, EmbeddedTemporal, StartError
-from cli.embedded.process import Premises, wait_until
+from cli.embedded.postgres import WHEEL, EmbeddedPostgres
+from cli.embedded.process import Premises, StartError, wait_until
+from cli.embedded.temporal import EmbeddedTemporal
 
 AS_ROOT = os.geteuid() == 0
 DEADLINE = 30.0
@@ -37,7 +39,8 @@ OWNER = """
 import json, signal, sys
 from pathlib import Path
 import psycopg
-from cli.embedded import EmbeddedPostgres, EmbeddedTemporal
+from cli.embedded.postgres import EmbeddedPostgres
+from cli.embedded.temporal import EmbeddedTemporal
 
 directory = Path(sys.argv[1])
 postgres, temporal = EmbeddedPostgres(directory / "postgres"), EmbeddedTemporal(directory / "temporal", headless=True)
@@ -167,8 +170,8 @@ def test_on_a_port_postgres_asks_for_its_password(directory: Path) -> None:
             psycopg.connect(postgres.url, password="guessed")
 
 
-def test_data_too_deep_for_a_socket_are_served_on_a_port(tmp_path: Path) -> None:
-    with EmbeddedPostgres(tmp_path / ("deep" * 20)) as postgres:
+def test_data_too_deep_for_a_socket_are_served_on_a_port(tmp_path: Path, directory: Path) -> None:
+    with EmbeddedPostgres(shutil.copytree(directory, tmp_path / ("deep" * 20))) as postgres:
         assert "@127.0.0.1:" in postgres.url
         assert value(postgres.url, "SELECT 1") == 1
 
@@ -223,9 +226,14 @@ def test_a_directory_has_one_owner_at_a_time(directory: Path) -> None:
 
 
 def test_a_pid_file_whose_number_went_to_another_program_stops_nobody(directory: Path) -> None:
-    (directory / "data" / "postmaster.pid").write_text(f"{os.getpid()}\n/somewhere\n")
-    with EmbeddedPostgres(directory) as postgres:
-        assert value(postgres.url, "SELECT 1") == 1
+    same_user = (directory / "data").stat().st_uid if AS_ROOT else None
+    with subprocess.Popen(["sleep", "60"], cwd="/", user=same_user) as other:
+        (directory / "data" / "postmaster.pid").write_text(f"{other.pid}\n/somewhere\n")
+        try:
+            with EmbeddedPostgres(directory) as postgres:
+                assert value(postgres.url, "SELECT 1") == 1
+        finally:
+            other.kill()
 
 
 def test_a_server_that_dies_while_starting_shows_the_end_of_its_log(directory: Path) -> None:
@@ -248,9 +256,11 @@ def test_a_server_outlives_the_thread_that_started_it(directory: Path) -> None:
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root has to change the user")
-def test_root_runs_postgres_as_a_user_of_its_own_below_a_directory_only_root_can_enter(tmp_path: Path) -> None:
+def test_root_runs_postgres_as_a_user_of_its_own_below_a_directory_only_root_can_enter(
+    tmp_path: Path, directory: Path
+) -> None:
     (tmp_path / "closed").mkdir(mode=0o700)
-    with EmbeddedPostgres(tmp_path / "closed" / "postgres") as postgres:
+    with EmbeddedPostgres(shutil.copytree(directory, tmp_path / "closed" / "postgres")) as postgres:
         server = psutil.Process(postgres.pid)
         assert 0 not in (*server.uids(), *server.gids())
         assert server.username() == "baton-postgres"
@@ -258,12 +268,8 @@ def test_root_runs_postgres_as_a_user_of_its_own_below_a_directory_only_root_can
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root has to change the user")
-def test_binaries_that_only_root_can_reach_are_copied_and_nothing_is_opened(tmp_path: Path) -> None:
-    from importlib.util import find_spec
-
-    from cli.embedded import postgres as module
-
-    spec = find_spec(module.WHEEL)
+def test_binaries_that_only_root_can_reach_are_copied_and_nothing_is_opened(tmp_path: Path, directory: Path) -> None:
+    spec = find_spec(WHEEL)
     assert spec
     assert spec.submodule_search_locations
     wheel = Path(spec.submodule_search_locations[0])
@@ -280,7 +286,7 @@ def test_binaries_that_only_root_can_reach_are_copied_and_nothing_is_opened(tmp_
     reachable.chmod(0o755)
     try:
         ran = subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path / "postgres"), str(reachable / "cache")],
+            [sys.executable, "-c", script, str(directory), str(reachable / "cache")],
             env={**os.environ, "PYTHONPATH": str(closed)},
             capture_output=True,
             text=True,
@@ -296,7 +302,7 @@ def test_binaries_that_only_root_can_reach_are_copied_and_nothing_is_opened(tmp_
 @pytest.mark.skipif(not AS_ROOT, reason="whoever is not root is an ordinary user in every other test")
 def test_an_ordinary_user_starts_postgres_as_well() -> None:
     script = (
-        "import os, sys; from cli.embedded import EmbeddedPostgres; import psycopg, psutil\n"
+        "import os, sys; from cli.embedded.postgres import EmbeddedPostgres; import psycopg, psutil\n"
         f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         "with EmbeddedPostgres(sys.argv[1]) as server, psycopg.connect(server.url) as connection:\n"
         "    print(psutil.Process(server.pid).uids().real, connection.execute('SELECT 1').fetchone()[0])"
@@ -318,11 +324,16 @@ def test_a_killed_owner_leaves_no_process_behind(owner: Owner) -> None:
     assert wait_until(lambda: gone(owner.servers), DEADLINE), [server for server in owner.servers if alive(server)]
 
 
-async def test_a_start_right_after_a_killed_owner_finds_everything(owner: Owner, tmp_path: Path) -> None:
+async def test_a_directory_is_refused_while_its_owner_lives_and_taken_over_whole_once_he_is_killed(
+    owner: Owner, tmp_path: Path
+) -> None:
     with psycopg.connect(owner.url) as connection:
         connection.execute("CREATE TABLE question AS SELECT 42 AS answer")
     client = await Client.connect(owner.address)
     await client.start_workflow("Wait", id="survivor", task_queue="nobody-listens")
+    for server in (EmbeddedPostgres(tmp_path / "postgres"), EmbeddedTemporal(tmp_path / "temporal")):
+        with pytest.raises(StartError, match=rf"is in use by process {owner.process.pid}, which is still running"):
+            server.start()
     owner.process.kill()
     with EmbeddedPostgres(tmp_path / "postgres") as postgres:
         assert value(postgres.url, "SELECT answer FROM question") == 42
@@ -340,13 +351,6 @@ def test_an_orphan_that_does_not_listen_is_killed(owner: Owner, tmp_path: Path) 
     premises.take(((signal.SIGTERM, 0.2), (signal.SIGKILL, DEADLINE)))
     premises.leave()
     assert gone([temporal])
-
-
-def test_another_process_is_told_who_the_owner_is(owner: Owner, tmp_path: Path) -> None:
-    for server in (EmbeddedPostgres(tmp_path / "postgres"), EmbeddedTemporal(tmp_path / "temporal")):
-        with pytest.raises(StartError, match=rf"is in use by process {owner.process.pid}, which is still running"):
-            server.start()
-    assert all(alive(server) for server in owner.servers)
 
 
 def test_ctrl_c_reaches_the_owner_alone(owner: Owner) -> None:

@@ -68,7 +68,7 @@ class Index:
 
 def words_of(operation: Operation) -> dict[str, int]:
     """The words of an operation by what they weigh."""
-    refusals = " ".join(snake_case(refusal.__name__) for refusal in operation.refusals)
+    refusals = " ".join(refusal.__name__ for refusal in operation.refusals)
     places = [
         (1, f"{refusals} {' '.join(operation.reasons)}"),
         (2, f"{operation.summary} {operation.path} {operation.context}"),
@@ -78,6 +78,6 @@ def words_of(operation: Operation) -> dict[str, int]:
 
 
 def stems(text: str) -> list[str]:
-    """The words of a text, lower case and singular, each once."""
-    words = WORD.findall(text.lower())
+    """The words of a text, compound names taken apart, lower case and singular, each once."""
+    words = WORD.findall(snake_case(text))
     return list(dict.fromkeys(w[:-1] if len(w) > 3 and w.endswith("s") and not w.endswith("ss") else w for w in words))

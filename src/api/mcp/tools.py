@@ -1,10 +1,10 @@
 """Operations as MCP tools: their schemas, titles and hints, all derived from the registry."""
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from mcp_types import Tool, ToolAnnotations
-from pydantic import BaseModel, TypeAdapter, create_model
+from pydantic import BaseModel, Field, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from api.openapi import UUID_SCHEMA, described
@@ -13,12 +13,15 @@ from application.feed import EventView
 from domain.kernel import History, Operation
 
 KEY = "idempotency_key"
-KEY_SCHEMA = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": MAX_KEY_LENGTH,
-    "description": "A text of your choice that names this call; repeated with it, the call is carried out once.",
-}
+Key = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_KEY_LENGTH,
+        description="A text of your choice that names this call; repeated with it, the call is carried out once.",
+    ),
+]
+KEY_SCHEMA = TypeAdapter(Key).json_schema()
 REPEATABLE_METHODS = frozenset({"PUT", "DELETE"})
 
 
@@ -62,9 +65,7 @@ def described_tool(
         idempotent_hint=idempotent,
         open_world_hint=False,
     )
-    return Tool(
-        name=name, title=title, description=description, input_schema=input, output_schema=output, annotations=hints
-    )
+    return Tool(name=name, title=title, description=description, input_schema=input, output_schema=output, annotations=hints)
 
 
 def input_schema(operation: Operation) -> dict[str, Any]:
@@ -88,9 +89,11 @@ def form_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def output_schema(operation: Operation) -> dict[str, Any] | None:
-    """The form of an operation's answer, if it has one."""
+    """The form of an operation's answer, if it has one; long work may answer with its ids instead."""
     answer = history_answer(operation) if issubclass(operation.input, History) else operation.returns
-    return None if answer is None else answer_form(answer)
+    if answer is None:
+        return None
+    return answer_form(answer if operation.accepted is None else answer | operation.accepted)
 
 
 def answer_form(answer: Any) -> dict[str, Any]:

@@ -70,6 +70,9 @@ SETTINGS: Mapping[str, str] = {
     "unix_socket_permissions": "0700",
 }
 
+ENVIRONMENT = {"LC_ALL": "C"}
+"""Nothing of ours: another user's process could be read by that user."""
+
 
 class EmbeddedPostgres:
     """One PostgreSQL server on one directory, with a database `baton`.
@@ -188,6 +191,7 @@ class EmbeddedPostgres:
             log=self.log,
             death_signal=SIGTERM,
             account=account,
+            environment=ENVIRONMENT,
             stdin=self._password,
         )
         self._child = child
@@ -224,6 +228,7 @@ class EmbeddedPostgres:
             log=self.log,
             death_signal=SIGINT,
             account=account,
+            environment=ENVIRONMENT,
         )
         place = f"{LOOPBACK}:{port}/{DATABASE}" if tcp else f"/{DATABASE}?host={quote(str(self.data), safe='')}&port={port}"
         self.url = f"postgresql://{ROLE}:{self._read_password()}@{place}"

@@ -27,7 +27,8 @@ LAST_BREATH = 0.5
 """Seconds that an owner who was just killed may take to be gone."""
 PR_SET_PDEATHSIG = 1
 TAIL_BYTES = 3000
-PROGRAMS = ("postgres", "initdb", "temporal")
+CLOCK_ERROR = 2.0
+"""Seconds by which the start time of a process, as the system reports it, may be off."""
 
 Escalation = Sequence[tuple[signal.Signals, float]]
 """Signals that stop a server, from polite to final, each with the seconds it may take."""
@@ -102,8 +103,7 @@ class Premises:
             for number, patience in stopping:
                 if _locked(lock):
                     return
-                pid = _pid_in(lock)
-                if program_of(pid) in PROGRAMS:
+                if _is_older_than(lock, pid := _pid_in(lock)):
                     with suppress(ProcessLookupError):
                         os.kill(pid, number)
                 wait_until(lambda: _locked(lock), patience)
@@ -133,6 +133,7 @@ class Child:
         account: Account | None = None,
         environment: Mapping[str, str] | None = None,
         stdin: Path | None = None,
+        inherited: Sequence[int] = (),
     ) -> None:
         self.ended = threading.Event()
         born: Future[subprocess.Popen[bytes]] = Future()
@@ -149,9 +150,9 @@ class Child:
                         stdout=output,
                         stderr=subprocess.STDOUT,
                         cwd=directory,
-                        env={"PATH": os.defpath, "LC_ALL": "C", **(environment or {})},
+                        env={"PATH": os.defpath, **(environment or {})},
                         start_new_session=True,
-                        pass_fds=(lock,),
+                        pass_fds=(lock, *inherited),
                         user=account.uid if account else None,
                         group=account.gid if account else None,
                         extra_groups=() if account else None,
@@ -301,6 +302,16 @@ def _locked(lock: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _is_older_than(lock: int, pid: int) -> bool:
+    """Whether this process wrote its number into the lock itself; a later one was merely given the same number."""
+    import psutil
+
+    try:
+        return bool(psutil.Process(pid).create_time() < os.fstat(lock).st_mtime + CLOCK_ERROR)
+    except psutil.Error:
+        return False
 
 
 def _write_pid(lock: int, pid: int) -> None:

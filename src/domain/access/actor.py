@@ -182,7 +182,7 @@ class DeactivateActor(Command):
         return [ActorDeactivated()]
 
 
-@actor.command(post="/{actor_id}/reactivate", allowed=[ActorStatus.DEACTIVATED])
+@actor.command(post="/{actor_id}/reactivate", allowed=[ActorStatus.DEACTIVATED], refuses=[UnauthorizedError])
 class ReactivateActor(Command):
     """Let a deactivated actor call again; it adds no grant."""
 

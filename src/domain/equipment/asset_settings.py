@@ -53,7 +53,8 @@ class UpdateAssetSettings(Command):
 def units_changed(asset: Asset, families: Mapping[UUID, Family], current: Iterable[Family]) -> frozenset[str]:
     """The stored keys, as dotted paths, that are declared now in another unit than they were written in.
 
-    Keys that no family declares any more, or that two families declare differently, are the schema check's business.
+    An array is set as a whole, so it stands for what is in it. Keys that no family declares any more, or that two
+    families declare differently, are the schema check's business.
     """
     schemas = [family.settings_schema for family in current if family.settings_schema is not None]
     declared = {name for schema in schemas for name in schema.get("properties", {})}
@@ -66,7 +67,7 @@ def units_changed(asset: Asset, families: Mapping[UUID, Family], current: Iterab
         for path, unit in family.units_by_revision[family.settings_schema_revision].items():
             now.setdefault(path, set()).add(unit)
     return frozenset(
-        path
+        path.partition(f".{ELEMENT}")[0]
         for path in stored_paths(asset.settings)
         if written.get(path) != next(iter(now.get(path, ())), None)
         and len(now.get(path, ())) <= 1

@@ -293,8 +293,7 @@ class RelocateAsset(Command):
         )
         if (to_parent_id, to_enclosure_id) == (asset.parent_id, asset.located_in_enclosure_id):
             raise self.cannot("no_change", "The asset is there already; name another parent or enclosure.")
-        moves = to_parent_id != asset.parent_id
-        if moves and destination is not None and destination.parent.lifecycle is DECOMMISSIONED:
+        if destination is not None and destination.parent.lifecycle is DECOMMISSIONED:
             raise self.cannot("parent_decommissioned", "The new parent is Decommissioned; name one that is in service.")
         relocated = AssetRelocated(
             from_parent_id=asset.parent_id,
@@ -303,7 +302,7 @@ class RelocateAsset(Command):
             to_enclosure_id=to_enclosure_id,
             reason=self.reason,
         )
-        if not moves:
+        if to_parent_id == asset.parent_id:
             return [relocated]
         return [relocated, Delist(CHILDREN, str(asset.parent_id)), Enlist(CHILDREN, str(to_parent_id))]
 

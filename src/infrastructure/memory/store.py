@@ -330,7 +330,7 @@ def _holds(row: Summary, condition: Where) -> bool:
         case "has":
             return found is not None and value in found
         case "contains":
-            return _contains(found, value)
+            return _contains(row.model_dump(mode="json")[condition.column], value)
         case "from":
             return found is not None and found >= value
         case "to":

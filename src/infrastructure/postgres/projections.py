@@ -10,21 +10,24 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 from enum import Enum
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 from uuid import UUID
 
 import psycopg
-import sqlalchemy
 import structlog
 
 from application.ports import Bookmark, EventRow, StreamRow
 from application.queries import PROJECTIONS
 from application.unit import decoded
-from domain.kernel import REGISTRY, Projection, State
+from domain.contexts import REGISTRY
+from domain.kernel import Projection, State
 from domain.shared.listing import ListQuery, Summary, plural_of
 from infrastructure.postgres.pool import RUNTIME_ROLE, Connection, dedicated
 from infrastructure.postgres.store import STREAM_COLUMNS, follow
 from infrastructure.postgres.waking import CHANNEL
+
+if TYPE_CHECKING:
+    import sqlalchemy
 
 log = structlog.get_logger()
 
@@ -87,8 +90,10 @@ def definition(summary: type[Summary]) -> str:
     return hashlib.sha256("\n".join(table(summary, summary.relation)).encode()).hexdigest()
 
 
-def ensure_projections(connection: sqlalchemy.Connection) -> None:
+def ensure_projections(connection: "sqlalchemy.Connection") -> None:
     """Make the tables that are missing or were declared differently; the projector fills those with a past."""
+    import sqlalchemy
+
     made = {row.relation: row.definition for row in connection.execute(sqlalchemy.text("SELECT * FROM projections"))}
     empty = connection.execute(sqlalchemy.text("SELECT NOT EXISTS (SELECT FROM events)")).scalar()
     for relation, projection in REGISTRY.projections.items():

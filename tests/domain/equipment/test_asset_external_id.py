@@ -107,14 +107,10 @@ def test_a_sweep_is_recorded_as_asked_for(world: World) -> None:
     assert isinstance(sweep, MintSweep)
     assert (sweep.principal_id, sweep.surface_id, sweep.created_at) == (world.principal_id, world.surface_id, world.now)
     assert (sweep.external_id_scheme, sweep.facility_code, sweep.limit_) == (ExternalIdScheme.DOI, "lumen", 5)
-    assert world.answer == {
-        "sweep_id": str(sweep.sweep_id),
-        "status": "Running",
-        "scanned": 0,
-        "minted": [],
-        "skipped": [],
-        "failed": [],
-    }
+    assert world.answer == {"sweep_id": str(sweep.sweep_id), "work_id": str(sweep.sweep_id)}
+    shown = world.ask(GetAssetMintSweep(sweep_id=sweep.sweep_id))
+    assert (shown.status, shown.scanned) == (MintSweepStatus.RUNNING, 0)
+    assert (shown.minted, shown.skipped, shown.failed) == ((), (), ())
 
 
 @pytest.mark.parametrize("fields", [{"limit": 0}, {"limit": 1001}, {"wait": -1}, {"wait": 61}, {"facility_code": ""}])

@@ -186,9 +186,10 @@ def test_a_unit_changed_in_depth_is_found(world: World) -> None:
     asset_id = root(world, family_ids=[hexapod])
     patch(world, asset_id, pose={"tilt": 1, "label": "a"}, marks=[1, 2])
     versioned(world, hexapod, schema(RADIAN))
-    with refused("InvalidAssetSettingsError", "unit_changed") as refusal:
-        patch(world, asset_id, pose={"label": "b"}, marks=[0.1])
-    assert refusal.value.facts == {"keys": ["pose.tilt"]}
+    for settings_patch, stale in (({"marks": [0.1]}, "pose.tilt"), ({"pose": {"tilt": 0.1}}, "marks")):
+        with refused("InvalidAssetSettingsError", "unit_changed") as refusal:
+            patch(world, asset_id, **settings_patch)
+        assert refusal.value.facts == {"keys": [stale]}
     patch(world, asset_id, pose={"tilt": 0.1}, marks=[0.1])
 
 
@@ -197,6 +198,23 @@ def test_a_value_keeps_the_unit_of_a_family_that_left(world: World, rotary: UUID
     world.when(RemoveAssetFamily(family_id=stage), on=rotary)
     world.when(AddAssetFamily(family_id=family(world, "Goniometer", rotary_schema(RADIAN))), on=rotary)
     with refused("InvalidAssetSettingsError", "unit_changed"):
+        patch(world, rotary, serial_number="A-0042")
+
+
+def test_a_value_passes_to_a_family_that_declares_it_in_the_same_unit(world: World, rotary: UUID, stage: UUID) -> None:
+    patch(world, rotary, max_position=360)
+    world.when(RemoveAssetFamily(family_id=stage), on=rotary)
+    successor = family(world, "Goniometer", rotary_schema())
+    world.when(AddAssetFamily(family_id=successor), on=rotary)
+    (event,) = patch(world, rotary, serial_number="A-0042")
+    assert event.schema_revisions == {successor: 0}
+
+
+@pytest.mark.parametrize("name", ["Aperture", "Zoom"])
+def test_a_clash_of_units_is_reported_before_a_changed_one(world: World, rotary: UUID, name: str) -> None:
+    patch(world, rotary, max_position=360)
+    world.when(AddAssetFamily(family_id=family(world, name, rotary_schema(RADIAN))), on=rotary)
+    with refused("InvalidAssetSettingsError", "unit_clash"):
         patch(world, rotary, serial_number="A-0042")
 
 

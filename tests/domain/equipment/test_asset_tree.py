@@ -171,7 +171,7 @@ def test_nothing_is_registered_or_moved_below_a_decommissioned_parent(world: Wor
 
 
 def test_the_tree_is_at_most_fifty_levels_deep(world: World) -> None:
-    links = hanging_chain(world, root(world), MAX_DEPTH)
+    links = hanging_chain(world, root(world), 50)
     with refused("AssetCannotRegisterError", "too_deep"):
         part(world, links[-1])
     table = part(world, links[0])

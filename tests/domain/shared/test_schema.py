@@ -91,6 +91,11 @@ REFUSED: dict[str, tuple[Schema, str, str]] = {
     "a label that is no text": (schema(a=number(unit={**DEGREE, "label": 1})), "malformed_unit", "$.properties.a.unit"),
     "a unit that is text": (schema(a=number(unit="mm")), "malformed_unit", "$.properties.a.unit"),
     "a unit on text": (schema(a={"type": "string", "unit": DEGREE}), "malformed_unit", "$.properties.a.unit"),
+    "a unit on a number or text": (
+        schema(a={"type": ["number", "string"], "unit": DEGREE}),
+        "malformed_unit",
+        "$.properties.a.unit",
+    ),
     "a unit on an object": ({**schema(), "unit": DEGREE}, "malformed_unit", "$.unit"),
     "a unit on texts": (
         schema(a={"type": "array", "items": {"type": "string"}, "unit": DEGREE}),
@@ -247,6 +252,11 @@ def test_a_limit_is_told_in_its_unit() -> None:
     assert "at most 360 degree" in refuse_values(DEMANDING, {"angle": 400}).detail
 
 
+def test_of_several_required_keys_the_missing_one_is_named() -> None:
+    refusal = refuse_values({**schema(), "required": ["a", "b"]}, {"a": 1}, "missing_key")
+    assert refusal.facts == {"path": "b"}
+
+
 def test_an_inner_dialect_changes_nothing() -> None:
     older = schema(turns={"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"})
     check_values(older, {"turns": 1.0}, InvalidSettingsError)
@@ -342,6 +352,8 @@ def test_families_may_share_a_key_that_means_the_same() -> None:
     check_union({"A": shared[0], "B": shared[1]}, {"a": 1}, InvalidSettingsError)
     types = schema(a={"type": ["number", "null"]}), schema(a={"type": ["null", "number"]})
     check_union({"A": types[0], "B": types[1]}, {"a": 1}, InvalidSettingsError)
+    untyped = schema(a={"minimum": 0}), schema(a=number())
+    check_union({"A": untyped[0], "B": untyped[1]}, {"a": 1}, InvalidSettingsError)
 
 
 def test_declared_units_are_found_at_every_depth() -> None:

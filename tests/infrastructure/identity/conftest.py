@@ -8,7 +8,6 @@ from uuid import UUID
 import httpx
 import pytest
 
-from application.settings import IdentityProvider
 from domain.access.actor import ActorKind
 from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
@@ -68,19 +67,27 @@ def bindings(issuer: Issuer) -> BindingsInMemory:
 
 @pytest.fixture(scope="session")
 async def client() -> AsyncIterator[ProviderClient]:
+    async with ProviderClient() as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+async def impatient_client() -> AsyncIterator[ProviderClient]:
     """A client that gives up after a fraction of a second."""
-    async with ProviderClient(httpx.Timeout(0.5), deadline=1) as client:
+    async with ProviderClient(httpx.Timeout(0.3), deadline=0.6) as client:
         yield client
 
 
 @pytest.fixture
 def registries(client: ProviderClient, clock: SettableClock, bindings: BindingsInMemory) -> Registries:
     """Makes registries."""
+    return lambda *providers: ProviderRegistry(providers, bindings, client, clock)
 
-    def registry(*providers: IdentityProvider) -> ProviderRegistry:
-        return ProviderRegistry(providers, bindings, client, clock)
 
-    return registry
+@pytest.fixture
+def impatient_registries(impatient_client: ProviderClient, clock: SettableClock, bindings: BindingsInMemory) -> Registries:
+    """Makes registries that soon give up on a provider."""
+    return lambda *providers: ProviderRegistry(providers, bindings, impatient_client, clock)
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ class Issuer:
         self.port = listener.getsockname()[1]
         routes = [Route("/keys", self._keys), Route("/introspect", self._introspect, methods=["POST"])]
         config = uvicorn.Config(
-            Starlette(routes=routes), log_level="critical", lifespan="off", timeout_graceful_shutdown=1, ws="none"
+            Starlette(routes=routes), log_config=None, lifespan="off", timeout_graceful_shutdown=1, ws="none"
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -1,0 +1,109 @@
+"""What `baton up` keeps running: our own processes, and whatever else can be started, stopped and found dead."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from cli.embedded.process import Child, Escalation, Premises, StartError, rotated
+from cli.refusing import SPOKEN
+
+STOPPING: Escalation = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 5.0))
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
+"""Seconds before something that died is started again; twice as long each time, until it has lived for a while."""
+
+
+class Part(Protocol):
+    """Something with a process of its own."""
+
+    def start(self) -> object: ...
+    def stop(self) -> None: ...
+    @property
+    def running(self) -> bool: ...
+
+
+class Piece:
+    """One process of the service, in a session of its own and with a log of its own."""
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        directory: Path,
+        environment: Callable[[], Mapping[str, str]],
+        inherited: Sequence[int] = (),
+    ) -> None:
+        self.log = directory / name / f"{name}.log"
+        self._name = name
+        self._arguments = arguments
+        self._environment = environment
+        self._inherited = inherited
+        self._premises = Premises(directory / name, f"The {name}")
+        self._child: Child | None = None
+
+    def start(self) -> None:
+        """Start the process; whether it comes up is seen later."""
+        self._premises.take(STOPPING)
+        rotated(self.log)
+        self._child = Child(
+            [sys.executable, "-P", *self._arguments],
+            premises=self._premises,
+            directory=Path.cwd(),
+            log=self.log,
+            death_signal=signal.SIGTERM,
+            environment={**os.environ, **self._environment()},
+            inherited=self._inherited,
+        )
+
+    def stop(self) -> None:
+        """Let it finish what it does, within its time."""
+        if self._child is not None:
+            self._child.stop(STOPPING)
+            self._child = None
+        self._premises.leave()
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is alive."""
+        return self._child is not None and not self._child.ended.is_set()
+
+    def objection(self) -> StartError:
+        """Why it ended: its own sentences, or the end of its log."""
+        spoken = [line.removeprefix(SPOKEN) for line in self.log.read_text().splitlines() if line.startswith(SPOKEN)]
+        if spoken:
+            return StartError("\n".join(spoken))
+        return StartError(f"The {self._name} ended while it was starting; the end of {self.log} says why.", log=self.log)
+
+
+class Keeper:
+    """Starts a part again when it died."""
+
+    def __init__(self, name: str, part: Part) -> None:
+        self.name = name
+        self.part = part
+        self._pause = SHORTEST_PAUSE
+        self._begun = time.monotonic()
+        self._due: float | None = None
+
+    def look(self) -> bool:
+        """Look after the part; answers whether it was started again just now."""
+        now = time.monotonic()
+        if self.part.running:
+            return False
+        if self._due is None:
+            self._pause = SHORTEST_PAUSE if now - self._begun > LONGEST_PAUSE else min(2 * self._pause, LONGEST_PAUSE)
+            self._due = now + self._pause
+            print(f"{self.name} ended unexpectedly; starting it again", file=sys.stderr, flush=True)
+        if now < self._due:
+            return False
+        self._begun, self._due = now, None
+        try:
+            self.part.stop()
+            self.part.start()
+        except StartError as error:
+            print(f"{self.name} could not be started again: {error.sentence}", file=sys.stderr, flush=True)
+            return False
+        return True

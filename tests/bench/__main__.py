@@ -1,0 +1,311 @@
+"""`make bench`: rates and latencies of commands, queries, streams, MCP and projections, beside bare FastAPI in the same run.
+
+python -m tests.bench [--seconds 5] [--quick] [--json bench-results.json]
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from cli.embedded.postgres import EmbeddedPostgres
+from infrastructure.postgres.migrate import migrate
+from infrastructure.postgres.projections import rebuild
+from tests.bench.client import Measured, load, open_connection, request
+from tests.bench.stock import ASSETS, EVENTS_EACH, fill, lengthen
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+console = Console()
+
+
+class Bench:
+    """One run: measurements by name, and the ratios that have a budget."""
+
+    def __init__(self, url: str, seconds: float, quick: bool) -> None:
+        self.url = url
+        self.seconds = seconds
+        self.quick = quick
+        self.rows: list[dict[str, Any]] = []
+        self.budgets: list[dict[str, Any]] = []
+
+    def note(self, name: str, measured: Measured, **more: Any) -> Measured:
+        row = {
+            "name": name,
+            "rate": round(measured.rate, 1),
+            "p50_ms": round(measured.percentile(0.5), 2),
+            "p99_ms": round(measured.percentile(0.99), 2),
+            "statuses": measured.statuses,
+            **more,
+        }
+        self.rows.append(row)
+        console.print(
+            f"  {name:<44} {row['rate']:>9,.0f}/s  p50 {row['p50_ms']:>7.2f}  p99 {row['p99_ms']:>7.2f} ms  {row['statuses']}"
+        )
+        return measured
+
+    def figure(self, name: str, value: float, unit: str) -> float:
+        self.rows.append({"name": name, "value": round(value, 3), "unit": unit})
+        console.print(f"  {name:<44} {value:>11,.2f} {unit}")
+        return value
+
+    def budget(self, name: str, value: float, bound: float, *, at_least: bool) -> None:
+        met = value >= bound if at_least else value <= bound
+        self.budgets.append({"name": name, "value": round(value, 3), "bound": bound, "at_least": at_least, "met": met})
+
+    async def run(self) -> None:
+        with self.serving("tests.bench.baseline") as bare, self.serving("cli", "api") as port, self.working("projector"):
+            console.rule("beside it: bare FastAPI")
+            echo = self.note("bare FastAPI echo, 32 clients", await self.load(bare, 32, lambda: request("GET", "/echo")))
+            thing = request("POST", "/things", b'{"name": "Stage"}')
+            insert = self.note("bare FastAPI INSERT, 32 clients", await self.load(bare, 32, lambda: thing))
+            console.rule("the service")
+            health = self.note("health, 32 clients", await self.load(port, 32, lambda: request("GET", "/health")))
+            self.budget("health / bare echo", health.rate / echo.rate, 0.5, at_least=True)
+            create = await self.commands(port, "empty store")
+            self.budget("create / bare INSERT, 32 clients", create.rate / insert.rate, 0.45, at_least=True)
+            await self.reads(port)
+            await self.one_stream(port)
+            await self.stream_lengths(port)
+            await self.mcp(port)
+            await self.lag(port)
+        console.rule(f"a store with a past: {ASSETS * EVENTS_EACH:,} events of {ASSETS:,} assets")
+        await self.with_a_past(create)
+
+    async def load(self, port: int, clients: int, make: Any) -> Measured:
+        return await load(port, clients, make, seconds=self.seconds)
+
+    async def commands(self, port: int, where: str) -> Measured:
+        body = b'{"name": "Stage", "tier": "Unit", "facility_code": "facility"}'
+        create = request("POST", "/zones", b'{"name": "Stage"}')
+        last = None
+        for clients in (1, 8, 32):
+            last = self.note(f"create, {clients} clients, {where}", await self.load(port, clients, lambda: create))
+        assets = await self.made(port, request("POST", "/assets", body), 500, "asset_id")
+        numbers = itertools.count()
+
+        def rename() -> bytes:
+            return request("POST", f"/assets/{random.choice(assets)}/rename", b'{"name": "Stage %d"}' % next(numbers))
+
+        for clients in (1, 8, 32):
+            self.note(f"transition, {clients} clients, {where}", await self.load(port, clients, rename))
+        keyed = itertools.count()
+        self.note(
+            f"create with idempotency key, 32 clients, {where}",
+            await self.load(
+                port,
+                32,
+                lambda: request("POST", "/zones", b'{"name": "Stage"}', Idempotency_Key=f"k{next(keyed)}-{time.time_ns()}"),
+            ),
+        )
+        self._assets = assets
+        assert last is not None
+        return last
+
+    async def reads(self, port: int) -> None:
+        gets = [request("GET", f"/assets/{id}") for id in self._assets]
+        for clients in (1, 8, 32):
+            self.note(f"get, {clients} clients", await self.load(port, clients, lambda: random.choice(gets)))
+        with psycopg.connect(self.url) as connection:
+            row = connection.execute("SELECT count(*) FROM proj_trust_zone_summary").fetchone()
+            missing = max(0, 10_000 - (row[0] if row else 0))
+        await self.made(port, request("POST", "/zones", b'{"name": "Stage"}'), missing, "zone_id")
+        for clients in (1, 8, 32):
+            page = request("GET", "/zones?limit=50&order=desc")
+            self.note(f"list of 10k rows, {clients} clients", await self.load(port, clients, lambda page=page: page))
+
+    async def one_stream(self, port: int) -> None:
+        asset = self._assets[0]
+        numbers = itertools.count()
+        measured = await self.load(
+            port, 32, lambda: request("POST", f"/assets/{asset}/rename", b'{"name": "One %d"}' % next(numbers))
+        )
+        self.note("one stream, 32 clients", measured, won=measured.statuses.get(204, 0))
+
+    async def stream_lengths(self, port: int) -> None:
+        medians = {}
+        for index, length in enumerate((10, 1_000, 10_000), 1):
+            asset = self._assets[index]
+            lengthen(self.url, asset, length)
+            numbers = itertools.count()
+            measured = await load(
+                port,
+                1,
+                lambda asset=asset, numbers=numbers: request(
+                    "POST", f"/assets/{asset}/rename", b'{"name": "L %d"}' % next(numbers)
+                ),
+                seconds=min(self.seconds, 3),
+            )
+            self.note(f"command on a stream of {length:,}", measured)
+            medians[length] = measured.percentile(0.5)
+        self.budget("stream of 1,000 / stream of 10", medians[1_000] / medians[10], 3, at_least=False)
+
+    async def mcp(self, port: int) -> None:
+        frame = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "get_asset", "arguments": {"asset_id": self._assets[0]}},
+        }
+        headers = {"Accept": "application/json, text/event-stream", "MCP_Protocol_Version": "2025-06-18"}
+        call = request("POST", "/mcp", json.dumps(frame).encode(), **headers)
+        self.note("MCP call of get_asset, 8 clients", await self.load(port, 8, lambda: call))
+
+    async def lag(self, port: int) -> None:
+        """From the acknowledgement of a command to its row in the list, at 100 commands a second."""
+        connection = await open_connection(port)
+        lags: list[float] = []
+        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as reader:
+            waiting: dict[str, float] = {}
+            started, sent = time.perf_counter(), 0
+            count = 300 if self.quick else 1000
+            while sent < count or waiting:
+                if sent < count and time.perf_counter() - started >= sent / 100:
+                    _, body = await connection.ask(request("POST", "/zones", b'{"name": "Lag"}'))
+                    waiting[json.loads(body)["zone_id"]] = time.perf_counter()
+                    sent += 1
+                if waiting:
+                    cursor = await reader.execute(
+                        "SELECT zone_id::text FROM proj_trust_zone_summary WHERE zone_id = ANY(%s::uuid[])", (list(waiting),)
+                    )
+                    seen_at = time.perf_counter()
+                    lags += [seen_at - waiting.pop(row[0]) for row in await cursor.fetchall()]
+                await asyncio.sleep(0.001)
+        ordered = sorted(lags)
+        self.figure("list lag p50, 100 commands/s", statistics.median(ordered) * 1000, "ms")
+        p99 = self.figure("list lag p99, 100 commands/s", ordered[int(len(ordered) * 0.99)] * 1000, "ms")
+        self.budget("list lag p99 (ms)", p99, 250, at_least=False)
+
+    async def with_a_past(self, empty: Measured) -> None:
+        assets, each = (5_000, 10) if self.quick else (ASSETS, EVENTS_EACH)
+        started = time.perf_counter()
+        total = fill(self.url, assets, each)
+        console.print(f"  filled {total:,} events in {time.perf_counter() - started:.0f} s")
+        started = time.perf_counter()
+        events = await rebuild(self.url, ["proj_equipment_asset_summary"])
+        rate = self.figure("projection rebuild", events / (time.perf_counter() - started), "events/s")
+        self.budget("projection rebuild (events/s)", rate, 20_000, at_least=True)
+        with self.serving("cli", "api") as port, self.working("projector"):
+            await self.caught_up()
+            full = await self.commands(port, "full store")
+        self.budget("create, full store / empty store", full.rate / empty.rate, 0.8, at_least=True)
+
+    async def caught_up(self) -> None:
+        """Wait until the projector has passed everything there is."""
+        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
+            started = time.perf_counter()
+            while True:
+                cursor = await connection.execute(
+                    "SELECT (SELECT position FROM bookmarks WHERE follower = 'projections') >= (SELECT max(position) FROM events)"
+                )
+                row = await cursor.fetchone()
+                if row and row[0]:
+                    break
+                await asyncio.sleep(0.05)
+        self.figure("projector catching up with the past", time.perf_counter() - started, "s")
+
+    async def made(self, port: int, create: bytes, count: int, id_name: str) -> list[str]:
+        connections = [await open_connection(port) for _ in range(8)]
+        ids: list[str] = []
+
+        async def one(connection: Any) -> None:
+            while len(ids) < count:
+                status, body = await connection.ask(create)
+                assert status == 201, body
+                ids.append(json.loads(body)[id_name])
+
+        await asyncio.gather(*(one(connection) for connection in connections))
+        return ids
+
+    @contextmanager
+    def serving(self, module: str, *arguments: str) -> Iterator[int]:
+        """A server process of its own on a free port."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        command = [sys.executable, "-m", module, *arguments, *(["--port", str(port)] if arguments else [])]
+        with self.process(command, PORT=str(port)):
+            path = "/health" if arguments else "/echo"
+            deadline = time.monotonic() + 60
+            while not answers(port, path):
+                assert time.monotonic() < deadline, f"{module} did not start"
+                time.sleep(0.05)
+            yield port
+
+    def working(self, name: str) -> Any:
+        return self.process([sys.executable, "-m", "cli", name])
+
+    @contextmanager
+    def process(self, command: list[str], **environment: str) -> Iterator[None]:
+        settings = {**os.environ, "DATABASE_URL": self.url, "LOG_LEVEL": "ERROR", **environment}
+        child = subprocess.Popen(command, env=settings, cwd=REPOSITORY)
+        try:
+            yield
+        finally:
+            child.terminate()
+            child.wait(20)
+
+
+def answers(port: int, path: str) -> bool:
+    import urllib.error
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=1) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def fsync_time(directory: Path) -> float:
+    """The median time, in milliseconds, to write and sync 8 KiB: what every commit waits for."""
+    times = []
+    with open(directory / "fsync", "wb") as file:
+        for _ in range(100):
+            file.write(b"x" * 8192)
+            file.flush()
+            started = time.perf_counter()
+            os.fsync(file.fileno())
+            times.append(time.perf_counter() - started)
+    return statistics.median(times) * 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--quick", action="store_true", help="a smaller past and shorter loads")
+    parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
+    arguments = parser.parse_args()
+    seconds = min(arguments.seconds, 1.5) if arguments.quick else arguments.seconds
+    with tempfile.TemporaryDirectory(prefix="baton-bench-") as directory:
+        with EmbeddedPostgres(Path(directory) / "postgres") as server:
+            migrate(server.url)
+            bench = Bench(server.url, seconds, arguments.quick)
+            bench.figure("fsync of 8 KiB", fsync_time(Path(directory)), "ms")
+            uvloop.run(bench.run())
+    table = Table("budget", "measured", "bound", "met")
+    for row in bench.budgets:
+        bound = f"{'at least' if row['at_least'] else 'at most'} {row['bound']:,}"
+        table.add_row(row["name"], f"{row['value']:,.3f}", bound, "yes" if row["met"] else "NO")
+    console.print(table)
+    arguments.json.write_text(json.dumps({"measurements": bench.rows, "budgets": bench.budgets}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

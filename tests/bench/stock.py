@@ -1,0 +1,56 @@
+"""A store with a past: a million events of fifty thousand assets, written as the service would have written them."""
+
+import psycopg
+
+ASSETS = 50_000
+EVENTS_EACH = 20
+
+FILL = """
+INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id, command_name,
+                    correlation_id, occurred_at)
+SELECT gen_random_uuid(), 'Asset', id, version,
+       CASE WHEN version = 1 THEN 'AssetRegistered' ELSE 'AssetRenamed' END,
+       CASE WHEN version = 1
+            THEN json_build_object('asset_id', id, 'name', 'Stage', 'tier', 'Device', 'parent_id', NULL,
+                 'facility_code', 'facility', 'family_ids', '[]'::json, 'model_id', NULL, 'controller_id', NULL,
+                 'located_in_enclosure_id', NULL, 'drawing', NULL, 'alternate_identifiers', '[]'::json,
+                 'owners', '[]'::json, 'occurred_at', time)
+            ELSE json_build_object('asset_id', id, 'name', 'Stage ' || version, 'occurred_at', time) END,
+       '00000000-0000-0000-0000-000000000000',
+       CASE WHEN version = 1 THEN 'RegisterAsset' ELSE 'RenameAsset' END,
+       gen_random_uuid(), time
+FROM (SELECT lpad(to_hex(1760000000000 + number), 12, '0') || '7' || substr(md5(number::text), 1, 3) || '8'
+             || substr(md5(number::text), 4, 15) AS text, number
+      FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS number) AS numbered,
+     LATERAL (SELECT text::uuid AS id) AS streams,
+     generate_series(1, %(each)s) AS version,
+     LATERAL (SELECT timestamptz '2026-01-01' + make_interval(secs => number + version) AS time) AS times
+"""
+
+
+def fill(url: str, assets: int = ASSETS, each: int = EVENTS_EACH) -> int:
+    """Write the past; answers how many events there are now."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for first in range(1, assets + 1, 5000):
+            connection.execute(FILL, {"first": first, "last": min(first + 4999, assets), "each": each})
+        connection.execute("VACUUM ANALYZE events")
+        row = connection.execute("SELECT count(*) FROM events").fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+def lengthen(url: str, asset_id: str, length: int) -> None:
+    """Give one asset's stream so many events."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            """
+            INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id,
+                                command_name, correlation_id, occurred_at)
+            SELECT gen_random_uuid(), 'Asset', %(id)s::uuid, version, 'AssetRenamed',
+                   json_build_object('asset_id', %(id)s::text, 'name', 'Stage ' || version, 'occurred_at', now()),
+                   '00000000-0000-0000-0000-000000000000', 'RenameAsset', gen_random_uuid(), clock_timestamp()
+            FROM (SELECT max(version) + 1 AS next FROM events WHERE stream_type = 'Asset' AND stream_id = %(id)s::uuid) AS last,
+                 generate_series(next, %(length)s) AS version
+            """,
+            {"id": asset_id, "length": length},
+        )

@@ -1,0 +1,87 @@
+"""One rotary stage of a tomography beamline, from its family to its retirement."""
+
+from domain.equipment.asset import (
+    ActivateAsset,
+    AssetCondition,
+    AssetLifecycle,
+    DegradeAsset,
+    EnterAssetMaintenance,
+    ExitAssetMaintenance,
+    FaultAsset,
+    RestoreAsset,
+)
+from domain.equipment.asset_external_id import GetAssetPidinst
+from domain.equipment.asset_settings import UpdateAssetSettings
+from domain.equipment.asset_tree import DecommissionAsset, GetAssetTree
+from domain.equipment.family import VersionFamily
+from domain.equipment.mount import UninstallAsset
+from tests.domain.equipment.assets import (
+    LUMEN,
+    RADIAN,
+    asset_of,
+    facility_world,
+    family,
+    installed,
+    model,
+    part,
+    root,
+    rotary_schema,
+)
+from tests.domain.world import new_id, refused
+
+AFFORDANCES = ["Rotatable", "Homeable", "Limitable", "Marking", "Leading", "Reportable"]
+
+
+def test_the_life_of_a_rotary_stage() -> None:
+    world = facility_world()
+    rotary_stage = family(world, "RotaryStage", rotary_schema(), *AFFORDANCES)
+    acme = model(world, rotary_stage)
+
+    tomography = root(world, name="Tomography", tier="Unit", facility_code=LUMEN)
+    with refused("InvalidAssetParentError"):
+        root(world, parent_id=tomography)
+    rotary = part(
+        world,
+        tomography,
+        model_id=acme,
+        located_in_enclosure_id=new_id(),
+        alternate_identifiers=[{"kind": "EPICS_PV", "value": "lum:m102"}],
+        owners=[{"name": "Lumen Light Source"}],
+    )
+    assert asset_of(world, rotary).family_ids == {rotary_stage}
+
+    world.when(ActivateAsset(), on=rotary)
+    with refused("AssetCannotActivateError", "active"):
+        world.when(ActivateAsset(), on=rotary)
+
+    first = {"min_position": -360, "max_position": 360, "serial_number": "A-0042"}
+    world.when(UpdateAssetSettings(settings_patch=first), on=rotary)
+    with refused("InvalidAssetSettingsError"):
+        world.when(UpdateAssetSettings(settings_patch={"speed": 5}), on=rotary)
+    in_radian = rotary_schema()
+    in_radian["properties"]["max_position"]["unit"] = RADIAN
+    world.when(VersionFamily(version_tag="2", affordances=AFFORDANCES, settings_schema=in_radian), on=rotary_stage)
+    with refused("InvalidAssetSettingsError", "unit_changed") as refusal:
+        world.when(UpdateAssetSettings(settings_patch={"min_position": -180}), on=rotary)
+    assert refusal.value.facts == {"keys": ["max_position"]}
+    world.when(UpdateAssetSettings(settings_patch={"min_position": -180, "max_position": 6.28}), on=rotary)
+
+    mount = installed(world, rotary)
+    world.when(DegradeAsset(reason="runout above 1 micron"), on=rotary)
+    degraded = asset_of(world, rotary)
+    assert (degraded.lifecycle, degraded.condition) == (AssetLifecycle.ACTIVE, AssetCondition.DEGRADED)
+    for step in (EnterAssetMaintenance(), ExitAssetMaintenance(), RestoreAsset(reason="bearing replaced")):
+        world.when(step, on=rotary)
+
+    (start, below) = world.ask(GetAssetTree(), on=tomography).nodes
+    assert (start.asset_id, start.depth, below.asset_id, below.depth) == (tomography, 0, rotary, 1)
+    assert world.ask(GetAssetPidinst(), on=rotary).identifier.scheme == "URN"
+
+    with refused("AssetCannotDecommissionError", "installed"):
+        world.when(DecommissionAsset(), on=rotary)
+    world.when(UninstallAsset(reason="end of life"), on=mount)
+    world.when(DecommissionAsset(), on=rotary)
+    with refused("AssetCannotUpdateSettingsError", "decommissioned"):
+        world.when(UpdateAssetSettings(settings_patch={"max_position": 3.14}), on=rotary)
+    world.when(FaultAsset(reason="seized"), on=rotary)
+    assert asset_of(world, rotary).condition is AssetCondition.FAULTED

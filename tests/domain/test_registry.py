@@ -1,0 +1,281 @@
+"""What every declaration owes: its place among the specified operations, its documentation, its refusals, its payload."""
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from uuid import UUID
+
+import pytest
+from pydantic import AwareDatetime, BaseModel, PlainSerializer
+
+import application.feed
+import application.identity
+import application.ports
+from domain.access.actor import CONTACT_BOUNDS
+from domain.contexts import REGISTRY
+from domain.kernel import Command, Event, Operation, State
+from domain.shared.refusals import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Refusal,
+    Unavailable,
+    Unprocessable,
+)
+
+assert application.feed, "the operations of the edge are declared by importing it"
+
+DATA = Path(__file__).parents[1] / "data" / "operations.json"
+SPECIFIED: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(DATA.read_text())}
+SHARED = Path(__file__).parents[3] / "shared" / "spec" / "operations.json"
+COMMANDS = [operation for operation in REGISTRY if operation.kind == "command"]
+EVENTS = [event for aggregate in REGISTRY.aggregates.values() for event in aggregate.events.values()]
+FAMILIES = {
+    Invalid,
+    Forbidden,
+    NotFound,
+    Conflict,
+    Unprocessable,
+    Unavailable,
+    application.identity.ProviderUnavailable,
+}
+"""Classes of refusals that are never raised themselves."""
+
+
+def shape(path: str) -> str:
+    """A path without the names of its placeholders."""
+    return re.sub(r"\{[^}]+\}", "{}", path)
+
+
+@pytest.mark.parametrize("name", sorted(SPECIFIED))
+def test_a_specified_operation_is_declared_as_specified(name: str) -> None:
+    assert name in REGISTRY.operations, f"{name} is not declared"
+    row, operation = SPECIFIED[name], REGISTRY.operations[name]
+    declared = {
+        "context": operation.context,
+        "aggregate": operation.aggregate.name if operation.aggregate else None,
+        "name": operation.name,
+        "kind": operation.kind,
+        "command_name": operation.command_name,
+        "method": operation.method,
+        "path": shape(operation.path),
+        "mcp": operation.mcp,
+    }
+    assert declared == {**row, "path": shape(row["path"])}
+
+
+def test_no_operation_is_declared_that_nobody_specified() -> None:
+    assert {operation.name for operation in REGISTRY} - SPECIFIED.keys() == set(), f"add them to {DATA.name}"
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the specification is not beside the repository")
+def test_the_specified_operations_are_those_of_the_specification() -> None:
+    wanted = {(row["context"], row["aggregate"]) for row in SPECIFIED.values()}
+    kept = next(iter(SPECIFIED.values())).keys()
+    whole = [row for row in json.loads(SHARED.read_text()) if (row["context"], row["aggregate"]) in wanted]
+    assert {row["name"]: {key: row[key] for key in kept} for row in whole} == SPECIFIED
+
+
+def test_no_two_operations_share_a_route() -> None:
+    routes = Counter((operation.method, shape(operation.path)) for operation in REGISTRY)
+    assert [route for route, count in routes.items() if count > 1] == []
+
+
+def test_no_literal_path_hides_behind_an_id() -> None:
+    """A literal segment where another operation has an id would be read as that id by some clients' tools."""
+    for one in REGISTRY:
+        for other in REGISTRY:
+            if one is not other and one.method == other.method and matches(one.path, other.path):
+                assert one.path.count("{") < other.path.count("{"), f"{one.name} and {other.name} cannot be told apart"
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Whether a path, taken as a literal request, would also fit the pattern."""
+    segments, wanted = path.split("/"), pattern.split("/")
+    return len(segments) == len(wanted) and all(
+        want.startswith("{") or want == segment for segment, want in zip(segments, wanted, strict=True)
+    )
+
+
+@pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda operation: operation.name)
+def test_an_operation_says_in_one_line_what_it_does(operation: Operation) -> None:
+    assert operation.input.__doc__, f"{operation.input.__name__} has no documentation"
+    assert 10 <= len(operation.summary) <= 200
+    assert operation.summary.endswith("."), operation.summary
+
+
+def refusals() -> Iterator[type[Refusal]]:
+    """Every class that says no."""
+    pending = [Refusal]
+    while pending:
+        family = pending.pop()
+        pending += family.__subclasses__()
+        if family is not Refusal and family not in FAMILIES and not family.__module__.startswith("tests."):
+            yield family
+
+
+def test_every_refusal_is_named_as_an_error_and_says_what_it_means() -> None:
+    for refusal in refusals():
+        assert refusal.__name__.endswith("Error"), refusal
+        assert (refusal.__doc__ or "").strip().endswith("."), refusal
+
+
+def test_a_refusal_has_a_name_of_its_own_in_its_context() -> None:
+    names = Counter((refusal.context, refusal.__name__) for refusal in refusals())
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_name_of_a_refusal_agrees_with_its_status() -> None:
+    patterns = {r"Invalid\w+Error": {400, 401, 422}, r"\w+NotFoundError": {404}, r"\w+AlreadyExistsError": {409}}
+    patterns |= {r"(?!FacilitySite)\w+Cannot\w+Error": {409}}
+    for refusal in refusals():
+        for pattern, statuses in patterns.items():
+            if re.fullmatch(pattern, refusal.__name__):
+                assert refusal.status in statuses, refusal
+
+
+@pytest.mark.parametrize("operation", COMMANDS, ids=lambda operation: operation.name)
+def test_a_command_documents_every_class_it_can_be_refused_with(operation: Operation) -> None:
+    mentioned = {refusal for function in functions_of(operation.input) for refusal in refusals_in(function)}
+    documented = set(operation.refusals)
+    assert sorted(refusal.__name__ for refusal in mentioned - documented) == []
+
+
+@pytest.mark.parametrize("operation", COMMANDS, ids=lambda operation: operation.name)
+def test_a_command_documents_every_reason_it_can_be_refused_for(operation: Operation) -> None:
+    said = {reason for function in functions_of(operation.input) for reason in reasons_in(function)}
+    assert said == set(operation.reasons) - {operation.state_reason}
+
+
+def functions_of(command: type[Any]) -> Iterator[Callable[..., Any]]:
+    """The functions a command's judgement consists of, and the ones of the domain they call, each once."""
+    own = [
+        getattr(command, name)
+        for name, value in inspect.getmembers(command, inspect.isfunction)
+        if value.__module__.startswith("domain.") and value.__module__ != "domain.kernel" and name not in vars(Command)
+    ]
+    pending, seen = list(own), set(own)
+    while pending:
+        function = pending.pop()
+        yield function
+        for called in called_in(function):
+            if called not in seen:
+                seen.add(called)
+                pending.append(called)
+
+
+@cache
+def tree_of(function: Callable[..., Any]) -> ast.AST:
+    return ast.parse(textwrap.dedent(inspect.getsource(function)))
+
+
+def named_in(function: Any, node: ast.expr) -> Any:
+    """What a dotted name stands for where the function is written."""
+    try:
+        return eval(ast.unparse(node), function.__globals__)
+    except (NameError, AttributeError):
+        return None
+
+
+def called_in(function: Any) -> Iterator[Callable[..., Any]]:
+    for node in ast.walk(tree_of(function)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called = named_in(function, node.func)
+            if inspect.isfunction(called) and called.__module__.startswith("domain.") and not reads(called):
+                yield called
+
+
+def reads(function: Any) -> bool:
+    return bool(function.__module__ in ("domain.shared.reads", "domain.kernel"))
+
+
+def refusals_in(function: Any) -> Iterator[type[Refusal]]:
+    """The classes a function raises or hands on, and those of the references it requires."""
+    for node in ast.walk(tree_of(function)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("required", "required_all"):
+            yield from missing_in(function, node)
+        elif isinstance(node, ast.Name | ast.Attribute):
+            named = named_in(function, node)
+            if isinstance(named, type) and issubclass(named, Refusal) and named not in FAMILIES | {Refusal}:
+                yield named
+
+
+def missing_in(function: Any, call: ast.Call) -> Iterator[type[Refusal]]:
+    state = named_in(function, call.args[0])
+    if len(call.args) == 2 and isinstance(state, type) and issubclass(state, State):
+        yield state.aggregate.NotFound
+
+
+def reasons_in(function: Any) -> Iterator[str]:
+    """The literal reasons a function gives for its verb's refusal."""
+    for node in ast.walk(tree_of(function)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cannot":
+            first = node.args[0]
+            if isinstance(first, ast.Constant):
+                yield str(first.value)
+
+
+@pytest.mark.parametrize("operation", COMMANDS, ids=lambda operation: operation.name)
+def test_a_command_that_states_forbid_has_a_class_of_its_own_for_it(operation: Operation) -> None:
+    cannot = operation.input.Cannot  # type: ignore[union-attr]
+    assert operation.aggregate is not None
+    assert re.fullmatch(rf"{operation.aggregate.name}Cannot[A-Z]\w*Error", cannot.__name__)
+    if operation.allowed is not None:
+        assert cannot in operation.refusals
+
+
+PRIMITIVES = (str, int, float, bool, UUID, datetime, AwareDatetime, types.NoneType, Any)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+def test_a_payload_holds_primitives_only(event: type[Event]) -> None:
+    for name, info in event.model_fields.items():
+        check_primitive(info.rebuild_annotation(), f"{event.__name__}.{name}")
+
+
+def check_primitive(annotation: Any, place: str, *, ordered: bool = False) -> None:
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        ordered = ordered or any(isinstance(mark, PlainSerializer) for mark in parts[1:])
+        check_primitive(parts[0], place, ordered=ordered)
+    elif origin in (Union, types.UnionType):
+        for part in parts:
+            check_primitive(part, place, ordered=ordered)
+    elif origin is tuple:
+        assert parts[1:] in ((), (...,)), f"{place} is a tuple of mixed things"
+        check_primitive(parts[0], place)
+    elif origin is frozenset:
+        assert ordered, f"{place} is a set without one order"
+        check_primitive(parts[0], place)
+    elif origin is dict:
+        assert parts[0] in (str, UUID), f"{place} has keys that are no text"
+        check_primitive(parts[1], place)
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        for name, info in annotation.model_fields.items():
+            check_primitive(info.rebuild_annotation(), f"{place}.{name}")
+    else:
+        text = origin is Literal or (isinstance(annotation, type) and issubclass(annotation, StrEnum))
+        assert text or annotation in PRIMITIVES, f"{place} is {annotation}"
+
+
+def test_no_event_of_an_actor_can_hold_what_is_known_of_a_person() -> None:
+    personal = {"name", "subject", *CONTACT_BOUNDS}
+    for event in REGISTRY.aggregates["Actor"].events.values():
+        assert not personal & event.model_fields.keys(), event.__name__
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+def test_every_free_text_of_an_event_is_marked(event: type[Event]) -> None:
+    free = {name for name in event.model_fields if name in ("reason", "display_name", "text", "note", "title", "comment")}
+    assert free <= event.personal

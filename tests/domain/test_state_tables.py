@@ -1,0 +1,119 @@
+"""Every verb in every state: allowed where the tables say so, refused by its own class everywhere else."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.contexts import REGISTRY
+from domain.kernel import Operation, snake_case
+from domain.shared.refusals import Refusal
+from tests.domain.lifecycles import LIVES, OF_NO_STREAM, STATELESS, Life, Standing
+from tests.domain.world import World
+
+CELLS = [
+    pytest.param(life, standing, name, id=f"{name}-from-{'-'.join(standing.values())}")
+    for life in LIVES
+    for standing in life.standings()
+    for name in life.verbs
+]
+BEGINNINGS = [pytest.param(life, id=life.creation) for life in LIVES]
+REACHED = [
+    pytest.param(life, standing, id=f"{life.aggregate}-{'-'.join(standing.values())}")
+    for life in LIVES
+    for standing in life.standings()
+]
+
+
+@pytest.mark.parametrize(("life", "standing", "name"), CELLS)
+def test_a_verb_succeeds_exactly_where_it_is_allowed(life: Life, standing: Standing, name: str) -> None:
+    if life.verbs[name].allows(standing):
+        succeeds(life, standing, name)
+    else:
+        is_refused(life, standing, name)
+
+
+def succeeds(life: Life, standing: Standing, name: str) -> None:
+    verb = life.verbs[name]
+    world, id, scene = life.prepared(name, standing)
+    assert stands(world, life, id) == standing
+    events = world.when(life.command(name, scene), on=id)
+    assert stands(world, life, id) == {**standing, **verb.leads_to}
+    stays = all(standing[axis] == state for axis, state in verb.leads_to.items())
+    if verb.quiet and stays:
+        assert events == []
+    else:
+        assert [type(event).__name__ for event in events if event.aggregate.name == life.aggregate]
+
+
+def is_refused(life: Life, standing: Standing, name: str) -> None:
+    verb = life.verbs[name]
+    world, id, scene = life.reached(standing)
+    before = written(world)
+    with pytest.raises(Refusal) as caught:
+        world.when(life.command(name, scene), on=id)
+    assert caught.value.code == verb.refusal
+    assert caught.value.status == 409
+    assert caught.value.reason == (verb.reason or snake_case(next(iter(standing.values()))))
+    assert written(world) == before
+
+
+@pytest.mark.parametrize("life", BEGINNINGS)
+def test_an_aggregate_begins_in_its_first_state(life: Life) -> None:
+    world, id, _ = life.reached(next(life.standings()))
+    first = world.streams[life.aggregate, id][0]
+    begun = first.aggregate.fold([first])
+    assert {axis: getattr(begun, axis) for axis in life.ways} == next(life.standings())
+
+
+@pytest.mark.parametrize(("life", "standing"), REACHED)
+def test_every_state_is_reached_by_its_own_verbs(life: Life, standing: Standing) -> None:
+    world, id, _ = life.reached(standing)
+    assert stands(world, life, id) == standing
+
+
+@pytest.mark.parametrize("life", BEGINNINGS)
+def test_no_state_is_missing_from_the_tables(life: Life) -> None:
+    world, id, _ = life.reached(next(life.standings()))
+    state = world.state(REGISTRY.aggregates[life.aggregate].state, id)
+    for axis, ways in life.ways.items():
+        assert {option.value for option in type(getattr(state, axis))} == set(ways)
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY.aggregates))
+def test_no_verb_is_missing_from_the_tables(name: str) -> None:
+    tabulated = {life.aggregate: {life.creation, *life.verbs} for life in LIVES} | STATELESS
+    declared = {operation.name for operation in commands_of(name)} - OF_NO_STREAM
+    assert declared == tabulated.get(name), f"{name} has no complete table in tests/domain/lifecycles.py"
+
+
+@pytest.mark.parametrize("name", sorted(STATELESS))
+def test_a_stateless_aggregate_has_no_states(name: str) -> None:
+    aggregate = REGISTRY.aggregates[name]
+    assert not hasattr(aggregate.state, aggregate.axis)
+    assert not [operation.name for operation in commands_of(name) if operation.allowed is not None]
+
+
+@pytest.mark.parametrize("life", BEGINNINGS)
+def test_what_the_documentation_says_is_allowed_is_what_the_table_says(life: Life) -> None:
+    axis, states = next(iter(life.ways.items()))
+    for operation in commands_of(life.aggregate):
+        if operation.allowed is not None:
+            verb = life.verbs[operation.name]
+            assert {state.value for state in operation.allowed} == {s for s in states if verb.allows({axis: s})}
+
+
+def commands_of(aggregate: str) -> list[Operation]:
+    return [operation for operation in REGISTRY.aggregates[aggregate].operations if operation.kind == "command"]
+
+
+def stands(world: World, life: Life, id: UUID) -> Standing:
+    state = world.state(REGISTRY.aggregates[life.aggregate].state, id)
+    return {axis: str(getattr(state, axis)) for axis in life.ways}
+
+
+def written(world: World) -> tuple[Any, ...]:
+    """Everything a command could have written."""
+    streams = {key: tuple(events) for key, events in world.streams.items() if events}
+    members = {key: frozenset(ids) for key, ids in world.members.items() if ids}
+    return streams, dict(world.claims), members, dict(world.records)

@@ -1,0 +1,778 @@
+"""What every event store promises, asked of the one in memory and the one on PostgreSQL alike."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from application.ports import Batch, Bookmark, Executed, KeyClaim, Store, StreamAppend
+from domain.access.actor import (
+    ActorDeactivated,
+    ActorKind,
+    ActorProfile,
+    ActorProfileUpdated,
+    ActorReactivated,
+    ActorRegistered,
+    ListActors,
+    SubjectBinding,
+)
+from domain.contexts import REGISTRY
+from domain.kernel import Call, Event
+from domain.shared.listing import Page
+from domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
+from domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Release
+from domain.trust.surface import SYSTEM_HTTP
+from domain.trust.visit import ListVisits, VisitArrived, VisitHeld, VisitRegistered, VisitStarted
+from domain.trust.zone import ZoneDefined
+from infrastructure.memory.store import MemoryStore
+from infrastructure.postgres.pool import dedicated, runtime_pool
+from infrastructure.postgres.projections import Projector
+from infrastructure.postgres.store import PostgresStore
+from tests.domain.world import OPERATOR, new_id
+
+NOW = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+BEGINNING = Bookmark(0, 0)
+
+
+@dataclass
+class Kept:
+    """A store under test, everything it holds, and how its lists catch up with its log."""
+
+    store: Store
+    contents: Callable[[], Awaitable[Any]]
+    settle: Callable[[], Awaitable[None]]
+    announced: list[None]
+
+    async def append(self, *appends: StreamAppend, now: datetime = NOW, **parts: Any) -> int | None:
+        async with self.store.session() as session:
+            return await session.append(batch(*appends, now=now, **parts))
+
+    async def load(self, id: UUID, stream_type: str = "Actor") -> Any:
+        async with self.store.session() as session:
+            return await session.load(stream_type, [id])
+
+    async def versions(self, id: UUID, stream_type: str = "Actor") -> list[int]:
+        return [row.version for row in await self.load(id, stream_type)]
+
+    async def page(self, query: Any) -> Page[Any]:
+        async with self.store.session() as session:
+            return await session.page(query.summary, query, tuple(query.where()))
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def kept(request: pytest.FixtureRequest) -> AsyncIterator[Kept]:
+    announced: list[None] = []
+    if request.param == "memory":
+        memory = MemoryStore(lambda: announced.append(None))
+        yield Kept(memory, lambda: contents_in_memory(memory), nothing_to_do, announced)
+        return
+    url = request.getfixturevalue("database_url")
+    async with runtime_pool(url, 8) as pool:
+        store = PostgresStore(pool, lambda: announced.append(None))
+        yield Kept(store, lambda: contents_on_postgres(url), lambda: projected(url), announced)
+
+
+async def nothing_to_do() -> None:
+    """A store whose lists are folded on the spot is always settled."""
+
+
+async def contents_in_memory(store: MemoryStore) -> Any:
+    streams = {key: tuple(rows) for key, rows in store.streams.items()}
+    return streams, dict(store.claims), set(store.look_ups), dict(store.rows), dict(store.keys)
+
+
+async def contents_on_postgres(url: str) -> Any:
+    tables = ("events", "claims", "lookups", "idempotency", "access_actor_profile", "access_subject_binding")
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        return {
+            name: await (await connection.execute(f"SELECT * FROM {name} ORDER BY {name}::text")).fetchall()
+            for name in tables
+        }
+
+
+async def projected(url: str) -> None:
+    projector = Projector(url)
+    async with await dedicated(url, owner=True) as connection:
+        while await projector.advance(connection):
+            pass
+
+
+def batch(*appends: StreamAppend, now: datetime = NOW, **parts: Any) -> Batch:
+    call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
+    return Batch(call, "DoSomething", list(appends), **parts)
+
+
+def to(id: UUID, after: int, *events: Event, now: datetime = NOW) -> StreamAppend:
+    """These events behind version `after` of a stream."""
+    return StreamAppend(events[0].aggregate.name, id, after, [(new_id(), event.stamped(id, now)) for event in events])
+
+
+def registered() -> ActorRegistered:
+    return ActorRegistered(kind=ActorKind.HUMAN)
+
+
+def profile(id: UUID, name: str = "Mira Okafor") -> ActorProfile:
+    return ActorProfile(id, name, None, None, None, None, None, created_at=NOW, updated_at=NOW)
+
+
+def binding(subject: str, actor_id: UUID) -> SubjectBinding:
+    return SubjectBinding("https://login.example.org", subject, actor_id, created_at=NOW)
+
+
+def claimed(key: str = "retry-1", **changes: Any) -> KeyClaim:
+    return replace(KeyClaim(OPERATOR, key, SYSTEM_HTTP, "RegisterActor", "a" * 64, NOW), **changes)
+
+
+def taken(what: str = "the name") -> Conflict:
+    return Conflict(f"Somebody holds {what} already; choose another.", reason="taken")
+
+
+class TestStreams:
+    async def test_appended_events_come_back_byte_for_byte(self, kept: Kept) -> None:
+        id = new_id()
+        events = [
+            VisitRegistered(
+                policy_id=new_id(),
+                surface_id=new_id(),
+                type="user",
+                planned_start_at=NOW,
+                planned_end_at=NOW + timedelta(days=2),
+                parent_id=None,
+                external_refs={"z": 'Müller-Straße "5"', "a": "β-line\n\t\\ 20260417", "empty": ""},
+            ),
+            VisitArrived(),
+            VisitHeld(reason="beam dump \u2028 \x7f 🛑"),
+        ]
+        written = [event.stamped(id, NOW).payload() for event in events]
+        position = await kept.append(to(id, 0, *events))
+        rows = await kept.load(id, "Visit")
+        assert [row.payload for row in rows] == written
+        assert [(row.stream_id, row.version, row.event_type, row.occurred_at) for row in rows] == [
+            (id, 1, "VisitRegistered", NOW),
+            (id, 2, "VisitArrived", NOW),
+            (id, 3, "VisitHeld", NOW),
+        ]
+        assert rows[0].position < rows[1].position < rows[2].position == position
+
+    async def test_the_envelope_holds_who_what_and_why(self, kept: Kept) -> None:
+        id, cause = new_id(), new_id()
+        call = Call(OPERATOR, SYSTEM_HTTP, NOW, new_id(), new_id(), causation_id=cause)
+        append = to(id, 0, registered())
+        async with kept.store.session() as session:
+            await session.append(Batch(call, "RegisterActor", [append]))
+            (row,) = await session.history("Actor", id, 0, 10)
+        assert (row.event_id, row.principal_id, row.command_name) == (append.events[0][0], OPERATOR, "RegisterActor")
+        assert (row.correlation_id, row.causation_id, row.schema_version) == (call.correlation_id, cause, 1)
+        assert row.recorded_at.tzinfo is not None
+
+    async def test_versions_are_dense_over_many_appends(self, kept: Kept) -> None:
+        id = new_id()
+        await kept.append(to(id, 0, registered(), ActorDeactivated()))
+        await kept.append(to(id, 2, ActorReactivated()))
+        await kept.append(to(id, 3, ActorDeactivated(), ActorReactivated()))
+        assert await kept.versions(id) == [1, 2, 3, 4, 5]
+
+    async def test_several_streams_load_together_each_in_order(self, kept: Kept) -> None:
+        first, second, absent = new_id(), new_id(), new_id()
+        await kept.append(to(second, 0, registered(), ActorDeactivated()))
+        await kept.append(to(first, 0, registered()))
+        async with kept.store.session() as session:
+            rows = await session.load("Actor", [second, absent, first])
+        assert [(row.stream_id, row.version) for row in rows] == [(first, 1), (second, 1), (second, 2)]
+
+    async def test_streams_of_different_types_may_share_an_id(self, kept: Kept) -> None:
+        id = new_id()
+        await kept.append(to(id, 0, registered()), to(id, 0, ZoneDefined(name="Hutch")))
+        assert await kept.versions(id) == await kept.versions(id, "Zone") == [1]
+
+    async def test_a_stale_version_loses(self, kept: Kept) -> None:
+        id = new_id()
+        await kept.append(to(id, 0, registered()))
+        with pytest.raises(ConcurrencyError) as lost:
+            await kept.append(to(id, 0, ActorDeactivated()))
+        assert lost.value.reason == "version_taken"
+        assert await kept.versions(id) == [1]
+
+    async def test_a_repeated_event_id_loses(self, kept: Kept) -> None:
+        append = to(new_id(), 0, registered())
+        await kept.append(append)
+        other = new_id()
+        repeated = StreamAppend("Actor", other, 0, [(append.events[0][0], registered().stamped(other, NOW))])
+        with pytest.raises(ConcurrencyError):
+            await kept.append(repeated)
+        assert await kept.versions(other) == []
+
+    async def test_an_append_to_several_streams_is_one_transaction(self, kept: Kept) -> None:
+        first, second = new_id(), new_id()
+        position = await kept.append(to(first, 0, registered()), to(second, 0, registered(), ActorDeactivated()))
+        rows = await kept.store.follow(BEGINNING, 10)
+        assert [(row.stream_id, row.version) for row in rows] == [(first, 1), (second, 1), (second, 2)]
+        assert len({row.transaction_id for row in rows}) == 1
+        assert rows[-1].position == position
+
+    async def test_an_append_to_several_streams_is_all_or_nothing(self, kept: Kept) -> None:
+        first, second = new_id(), new_id()
+        await kept.append(to(second, 0, registered()))
+        before = await kept.contents()
+        with pytest.raises(ConcurrencyError):
+            await kept.append(to(first, 0, registered()), to(second, 0, registered()))
+        assert await kept.contents() == before
+
+
+class TestAllOrNothing:
+    """A batch that is refused for one reason leaves none of its other parts behind."""
+
+    async def settled_before(self, kept: Kept) -> tuple[UUID, UUID]:
+        """An actor with a claim, a look-up, a profile and a binding, and a key in flight."""
+        holder, rival = new_id(), new_id()
+        await kept.append(
+            to(holder, 0, registered()),
+            claims=[(Claim("name", "gate", taken()), holder)],
+            enlistments=[(Enlist("kind", "human"), holder)],
+            puts=[Put(profile(holder)), Put(binding("mira", holder))],
+        )
+        assert await kept.store.claim_key(claimed(), NOW - SECOND) is None
+        return holder, rival
+
+    def everything(self, holder: UUID, rival: UUID, *appends: StreamAppend, **more: Any) -> dict[str, Any]:
+        return {
+            "claims": [(Claim("name", "door", taken()), rival), *more.get("claims", ())],
+            "releases": [Release("name", "gate")] if not more.get("claims") else [],
+            "enlistments": [(Enlist("kind", "human"), rival)],
+            "delistments": [(Delist("kind", "human"), holder)],
+            "puts": [Put(profile(rival, "Rival")), *more.get("puts", ())],
+            "drops": [Drop(ActorProfile, {"actor_id": holder})],
+            "outcome": (more.get("key", claimed()), Executed(201, {"actor_id": str(rival)}, 0)),
+        }
+
+    async def test_when_a_version_is_taken(self, kept: Kept) -> None:
+        holder, rival = await self.settled_before(kept)
+        before = await kept.contents()
+        with pytest.raises(ConcurrencyError):
+            await kept.append(
+                to(rival, 0, registered()), to(holder, 0, ActorDeactivated()), **self.everything(holder, rival)
+            )
+        assert await kept.contents() == before
+
+    async def test_when_a_claim_is_held(self, kept: Kept) -> None:
+        holder, rival = await self.settled_before(kept)
+        refusal = taken("the gate")
+        parts = self.everything(holder, rival, claims=[(Claim("name", "gate", refusal), rival)])
+        before = await kept.contents()
+        with pytest.raises(Conflict) as caught:
+            await kept.append(to(rival, 0, registered()), **parts)
+        assert caught.value is refusal
+        assert await kept.contents() == before
+
+    async def test_when_a_row_has_a_rival(self, kept: Kept) -> None:
+        holder, rival = await self.settled_before(kept)
+        refusal = taken("the subject")
+        parts = self.everything(holder, rival, puts=[Put(binding("mira", rival), rival=refusal)])
+        before = await kept.contents()
+        with pytest.raises(Conflict) as caught:
+            await kept.append(to(rival, 0, registered()), **parts)
+        assert caught.value is refusal
+        assert await kept.contents() == before
+
+    async def test_when_the_key_was_taken_over(self, kept: Kept) -> None:
+        holder, rival = await self.settled_before(kept)
+        later = claimed(claimed_at=NOW + 61 * SECOND)
+        assert await kept.store.claim_key(later, NOW + SECOND) is None
+        before = await kept.contents()
+        with pytest.raises(IdempotencyClaimLostError):
+            await kept.append(to(rival, 0, registered()), **self.everything(holder, rival))
+        assert await kept.contents() == before
+
+    async def test_and_the_same_batch_without_a_rival_is_written_whole(self, kept: Kept) -> None:
+        holder, rival = await self.settled_before(kept)
+        await kept.append(to(rival, 0, registered()), **self.everything(holder, rival))
+        async with kept.store.session() as session:
+            assert await session.holders("name", ["gate", "door"]) == {"door": rival}
+            assert await session.members("kind", "human") == (rival,)
+            found: Any = await session.records(ActorProfile, {"actor_id": (holder, rival)})
+            assert [row.name for row in found] == ["Rival"]
+        replayed = await kept.store.claim_key(claimed(), NOW - SECOND)
+        assert replayed is not None
+        assert replayed.body == {"actor_id": str(rival)}
+
+    async def test_followers_are_told_of_what_was_written_and_of_nothing_else(self, kept: Kept) -> None:
+        id = new_id()
+        await kept.append(to(id, 0, registered()))
+        assert len(kept.announced) == 1
+        with pytest.raises(ConcurrencyError):
+            await kept.append(to(id, 0, registered()))
+        await kept.load(id)
+        assert len(kept.announced) == 1
+
+
+class TestClaims:
+    async def test_a_released_key_can_be_claimed_by_another(self, kept: Kept) -> None:
+        first, second = new_id(), new_id()
+        await kept.append(to(first, 0, registered()), claims=[(Claim("name", "gate", taken()), first)])
+        with pytest.raises(Conflict):
+            await kept.append(to(second, 0, registered()), claims=[(Claim("name", "gate", taken()), second)])
+        await kept.append(to(first, 1, ActorDeactivated()), releases=[Release("name", "gate")])
+        await kept.append(to(second, 0, registered()), claims=[(Claim("name", "gate", taken()), second)])
+        async with kept.store.session() as session:
+            assert await session.holders("name", ["gate"]) == {"gate": second}
+
+    async def test_the_refusal_is_that_of_the_key_that_is_held(self, kept: Kept) -> None:
+        first, second = new_id(), new_id()
+        await kept.append(to(first, 0, registered()), claims=[(Claim("serial", "7 (a, b)", taken()), first)])
+        refusals = {key: taken(key) for key in ("7", "7 (a, b)", "a, b")}
+        claims = [(Claim("serial", key, refusal), second) for key, refusal in refusals.items()]
+        with pytest.raises(Conflict) as caught:
+            await kept.append(to(second, 0, registered()), claims=claims)
+        assert caught.value is refusals["7 (a, b)"]
+
+    async def test_the_same_key_of_another_kind_is_free(self, kept: Kept) -> None:
+        first, second = new_id(), new_id()
+        await kept.append(to(first, 0, registered()), claims=[(Claim("name", "gate", taken()), first)])
+        await kept.append(to(second, 0, registered()), claims=[(Claim("code", "gate", taken()), second)])
+        async with kept.store.session() as session:
+            assert await session.holders("name", ["gate", "unclaimed"]) == {"gate": first}
+            assert await session.holders("code", ["gate"]) == {"gate": second}
+
+    async def test_of_many_rivals_for_one_key_one_wins(self, kept: Kept) -> None:
+        ids = [new_id() for _ in range(8)]
+        claims = [kept.append(to(id, 0, registered()), claims=[(Claim("name", "gate", taken()), id)]) for id in ids]
+        outcomes = await asyncio.gather(*claims, return_exceptions=True)
+        winners = [id for id, outcome in zip(ids, outcomes, strict=True) if isinstance(outcome, int)]
+        losers = [outcome for outcome in outcomes if not isinstance(outcome, int)]
+        assert len(winners) == 1
+        assert [getattr(loser, "reason", loser) for loser in losers] == ["taken"] * 7
+        async with kept.store.session() as session:
+            assert await session.holders("name", ["gate"]) == {"gate": winners[0]}
+            assert {row.stream_id for row in await session.load("Actor", ids)} == set(winners)
+
+
+class TestLookUps:
+    async def test_enlisted_streams_are_found_in_ascending_order(self, kept: Kept) -> None:
+        ids = [new_id() for _ in range(3)]
+        for id in reversed(ids):
+            await kept.append(to(id, 0, registered()), enlistments=[(Enlist("policy-of", "http"), id)])
+        async with kept.store.session() as session:
+            assert await session.members("policy-of", "http") == tuple(ids)
+            assert await session.members("policy-of", "mcp") == ()
+            assert await session.members("supply-of", "http") == ()
+
+    async def test_enlisting_twice_is_enlisting_once(self, kept: Kept) -> None:
+        id = new_id()
+        await kept.append(to(id, 0, registered()), enlistments=[(Enlist("kind", "k"), id)])
+        await kept.append(to(id, 1, ActorDeactivated()), enlistments=[(Enlist("kind", "k"), id)])
+        async with kept.store.session() as session:
+            assert await session.members("kind", "k") == (id,)
+
+    async def test_delisting_takes_out_one_stream_from_one_key(self, kept: Kept) -> None:
+        stays, goes = new_id(), new_id()
+        both = [(Enlist("kind", key), id) for key in ("a", "b") for id in (stays, goes)]
+        await kept.append(to(stays, 0, registered()), to(goes, 0, registered()), enlistments=both)
+        await kept.append(to(goes, 1, ActorDeactivated()), delistments=[(Delist("kind", "a"), goes)])
+        async with kept.store.session() as session:
+            assert await session.members("kind", "a") == (stays,)
+            assert await session.members("kind", "b") == tuple(sorted((stays, goes)))
+
+
+class TestRecords:
+    async def test_a_put_row_comes_back_as_its_record(self, kept: Kept) -> None:
+        id = new_id()
+        whole = ActorProfile(id, "Mira", "m@example.org", None, "Institut für Physik", "0000-1", "orcid", NOW, NOW + SECOND)
+        await kept.append(to(id, 0, registered()), puts=[Put(whole)])
+        async with kept.store.session() as session:
+            assert await session.records(ActorProfile, {"actor_id": id}) == (whole,)
+            assert await session.records(ActorProfile, {"actor_id": new_id()}) == ()
+
+    async def test_putting_again_replaces(self, kept: Kept) -> None:
+        id = new_id()
+        await kept.append(to(id, 0, registered()), puts=[Put(profile(id, "Old"))])
+        update = to(id, 1, ActorProfileUpdated(updated_fields=("name",)))
+        await kept.append(update, puts=[Put(profile(id, "New"))])
+        async with kept.store.session() as session:
+            assert await session.records(ActorProfile, {"actor_id": id}) == (profile(id, "New"),)
+
+    async def test_a_rival_refuses_only_where_the_row_exists(self, kept: Kept) -> None:
+        first, second = new_id(), new_id()
+        await kept.append(to(first, 0, registered()), puts=[Put(binding("mira", first), rival=taken())])
+        with pytest.raises(Conflict) as caught:
+            await kept.append(to(second, 0, registered()), puts=[Put(binding("mira", second), rival=taken("mira"))])
+        assert "mira" in caught.value.detail
+        await kept.append(to(second, 0, registered()), puts=[Put(binding("noor", second), rival=taken())])
+        async with kept.store.session() as session:
+            rows: Any = await session.records(SubjectBinding, {"actor_id": (first, second)})
+        assert [(row.subject, row.actor_id) for row in rows] == [("mira", first), ("noor", second)]
+
+    async def test_rows_are_found_by_every_condition_together(self, kept: Kept) -> None:
+        first, second = new_id(), new_id()
+        rows = [binding("a", first), binding("b", first), binding("c", second)]
+        await kept.append(to(first, 0, registered()), to(second, 0, registered()), puts=[Put(row) for row in reversed(rows)])
+        async with kept.store.session() as session:
+            assert await session.records(SubjectBinding, {"actor_id": first, "subject": "b"}) == (rows[1],)
+            assert await session.records(SubjectBinding, {"subject": ("c", "a", "z")}) == (rows[0], rows[2])
+            assert await session.records(SubjectBinding, {"subject": ()}) == ()
+            assert await session.records(SubjectBinding, {"actor_id": second, "subject": "b"}) == ()
+
+    async def test_dropping_deletes_every_row_that_matches(self, kept: Kept) -> None:
+        first, second = new_id(), new_id()
+        rows = [binding("a", first), binding("b", first), binding("c", second)]
+        profiles = [profile(first), profile(second)]
+        await kept.append(
+            to(first, 0, registered()), to(second, 0, registered()), puts=[Put(row) for row in (*rows, *profiles)]
+        )
+        forgotten = {"actor_id": first}
+        await kept.append(
+            to(first, 1, ActorDeactivated()), drops=[Drop(SubjectBinding, forgotten), Drop(ActorProfile, forgotten)]
+        )
+        async with kept.store.session() as session:
+            assert await session.records(SubjectBinding, {"actor_id": (first, second)}) == (rows[2],)
+            assert await session.records(ActorProfile, {"actor_id": (first, second)}) == (profiles[1],)
+
+
+class TestThePast:
+    async def life(self, kept: Kept) -> UUID:
+        """Three versions, the third dated before the second: clocks of two processes differ."""
+        id = new_id()
+        for after, (event, seconds) in enumerate([(registered(), 10), (ActorDeactivated(), 20), (ActorReactivated(), 15)]):
+            time = NOW + seconds * SECOND
+            await kept.append(to(id, after, event, now=time), now=time)
+        return id
+
+    @pytest.mark.parametrize(("version", "seen"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (9, [1, 2, 3])])
+    async def test_by_version(self, kept: Kept, version: int, seen: list[int]) -> None:
+        id = await self.life(kept)
+        async with kept.store.session() as session:
+            rows = await session.load_past("Actor", id, None, version)
+        assert [row.version for row in rows] == seen
+
+    @pytest.mark.parametrize(("seconds", "seen"), [(9, []), (10, [1]), (14, [1]), (15, [1, 2, 3]), (99, [1, 2, 3])])
+    async def test_by_time_up_to_the_highest_version_that_had_occurred(
+        self, kept: Kept, seconds: int, seen: list[int]
+    ) -> None:
+        id = await self.life(kept)
+        async with kept.store.session() as session:
+            rows = await session.load_past("Actor", id, NOW + seconds * SECOND, None)
+        assert [row.version for row in rows] == seen
+
+    async def test_a_stream_that_never_began_has_no_past(self, kept: Kept) -> None:
+        async with kept.store.session() as session:
+            assert not await session.load_past("Actor", new_id(), NOW, None)
+            assert not await session.load_past("Actor", new_id(), None, 1)
+
+    async def test_history_pages_by_version(self, kept: Kept) -> None:
+        id = await self.life(kept)
+        async with kept.store.session() as session:
+            first = await session.history("Actor", id, 0, 2)
+            second = await session.history("Actor", id, first[-1].version, 2)
+            end = await session.history("Actor", id, second[-1].version, 2)
+        assert [[row.version for row in rows] for rows in (first, second, end)] == [[1, 2], [3], []]
+        assert first[0].event_type == "ActorRegistered"
+
+
+class TestNewer:
+    async def test_only_what_is_behind_the_known_versions(self, kept: Kept) -> None:
+        first, second = new_id(), new_id()
+        await kept.append(to(first, 0, registered(), ActorDeactivated(), ActorReactivated()))
+        await kept.append(to(second, 0, registered()))
+        rows = await kept.store.newer("Actor", {first: 1, second: 1, new_id(): 0})
+        assert [(row.stream_id, row.version) for row in rows] == [(first, 2), (first, 3)]
+        assert not await kept.store.newer("Actor", {first: 3, second: 1})
+        assert not await kept.store.newer("Actor", {})
+
+    async def test_all_of_streams_that_were_enlisted_meanwhile(self, kept: Kept) -> None:
+        known, fresh, elsewhere = sorted(new_id() for _ in range(3))
+        for id, key in ((known, "http"), (fresh, "http"), (elsewhere, "mcp")):
+            await kept.append(to(id, 0, registered(), ActorDeactivated()), enlistments=[(Enlist("policy-of", key), id)])
+        rows = await kept.store.newer("Actor", {known: 1}, ("policy-of", "http"))
+        assert [(row.stream_id, row.version) for row in rows] == [(known, 2), (fresh, 1), (fresh, 2)]
+
+    async def test_only_streams_of_the_type_asked_for(self, kept: Kept) -> None:
+        id = new_id()
+        await kept.append(to(id, 0, registered()), to(id, 0, ZoneDefined(name="Hutch")))
+        assert [row.event_type for row in await kept.store.newer("Zone", {id: 0})] == ["ZoneDefined"]
+
+
+class TestIdempotencyKeys:
+    """The table of idempotency, row by row; the lock is stale after sixty seconds."""
+
+    stale = NOW - 60 * SECOND
+
+    async def finished(self, kept: Kept, claim: KeyClaim) -> Executed:
+        """A claimed key whose request created something."""
+        assert await kept.store.claim_key(claim, self.stale) is None
+        id = new_id()
+        executed = Executed(201, {"actor_id": str(id), "nested": {"value": 25.0, "none": None}}, 0)
+        position = await kept.append(to(id, 0, registered()), outcome=(claim, executed))
+        assert position is not None
+        return replace(executed, position=position)
+
+    async def test_first_use_claims_the_key(self, kept: Kept) -> None:
+        assert await kept.store.claim_key(claimed(), self.stale) is None
+
+    async def test_a_finished_request_is_replayed_with_its_position(self, kept: Kept) -> None:
+        executed = await self.finished(kept, claimed())
+        for _ in range(2):
+            again = claimed(claimed_at=NOW + SECOND)
+            assert await kept.store.claim_key(again, self.stale) == replace(executed, replayed=True)
+
+    async def test_a_request_that_wrote_no_event_is_replayed_too(self, kept: Kept) -> None:
+        claim, executed = claimed(), Executed(204, None, 17)
+        await kept.store.claim_key(claim, self.stale)
+        assert await kept.append(outcome=(claim, executed)) is None
+        assert await kept.store.claim_key(claim, self.stale) == replace(executed, replayed=True)
+
+    async def test_another_request_under_a_finished_key_conflicts(self, kept: Kept) -> None:
+        await self.finished(kept, claimed())
+        with pytest.raises(IdempotencyConflictError) as refused:
+            await kept.store.claim_key(claimed(fingerprint="b" * 64), self.stale)
+        assert refused.value.status == 422
+
+    @pytest.mark.parametrize("fingerprint", ["a" * 64, "b" * 64])
+    async def test_a_key_in_flight_is_lost_whatever_the_request(self, kept: Kept, fingerprint: str) -> None:
+        await kept.store.claim_key(claimed(), self.stale)
+        with pytest.raises(IdempotencyClaimLostError) as refused:
+            await kept.store.claim_key(claimed(fingerprint=fingerprint, claimed_at=NOW + SECOND), self.stale)
+        assert refused.value.status == 409
+
+    async def test_of_many_claims_at_once_one_gets_the_key(self, kept: Kept) -> None:
+        claims = [kept.store.claim_key(claimed(claimed_at=NOW + number * SECOND), self.stale) for number in range(8)]
+        outcomes = await asyncio.gather(*claims, return_exceptions=True)
+        assert sum(outcome is None for outcome in outcomes) == 1
+        assert sum(isinstance(outcome, IdempotencyClaimLostError) for outcome in outcomes) == 7
+
+    async def test_a_released_key_is_free_for_any_request(self, kept: Kept) -> None:
+        await kept.store.claim_key(claimed(), self.stale)
+        await kept.store.release_key(claimed())
+        assert await kept.store.claim_key(claimed(fingerprint="b" * 64), self.stale) is None
+
+    async def test_releasing_does_not_forget_a_finished_request(self, kept: Kept) -> None:
+        executed = await self.finished(kept, claimed())
+        await kept.store.release_key(claimed())
+        assert await kept.store.claim_key(claimed(), self.stale) == replace(executed, replayed=True)
+
+    async def test_the_same_key_of_another_principal_or_surface_is_independent(self, kept: Kept) -> None:
+        await self.finished(kept, claimed())
+        assert await kept.store.claim_key(claimed(principal_id=new_id()), self.stale) is None
+        assert await kept.store.claim_key(claimed(surface_id=new_id()), self.stale) is None
+        assert await kept.store.claim_key(claimed("another"), self.stale) is None
+
+    async def test_a_stale_lock_is_taken_over_by_any_request(self, kept: Kept) -> None:
+        await kept.store.claim_key(claimed(), self.stale)
+        with pytest.raises(IdempotencyClaimLostError):
+            await kept.store.claim_key(claimed(claimed_at=NOW + 60 * SECOND), NOW)
+        later = claimed(claimed_at=NOW + 61 * SECOND, fingerprint="b" * 64)
+        assert await kept.store.claim_key(later, NOW + SECOND) is None
+        with pytest.raises(IdempotencyClaimLostError):
+            await kept.store.claim_key(claimed(claimed_at=NOW + 62 * SECOND), NOW + 2 * SECOND)
+
+    async def test_a_finished_request_never_goes_stale(self, kept: Kept) -> None:
+        executed = await self.finished(kept, claimed())
+        much_later = claimed(claimed_at=NOW + timedelta(days=1))
+        assert await kept.store.claim_key(much_later, NOW + timedelta(hours=23)) == replace(executed, replayed=True)
+
+    async def test_whoever_was_taken_over_can_neither_finish_nor_release(self, kept: Kept) -> None:
+        slow, quick, id = claimed(), claimed(claimed_at=NOW + 61 * SECOND), new_id()
+        await kept.store.claim_key(slow, self.stale)
+        await kept.store.claim_key(quick, NOW + SECOND)
+        done = Executed(201, {"actor_id": str(id)}, 0)
+        with pytest.raises(IdempotencyClaimLostError):
+            await kept.append(to(id, 0, registered()), outcome=(slow, done))
+        await kept.store.release_key(slow)
+        assert await kept.versions(id) == []
+        await kept.append(to(id, 0, registered()), outcome=(quick, done))
+        with pytest.raises(IdempotencyClaimLostError):
+            await kept.append(to(new_id(), 0, registered()), outcome=(slow, done))
+        replayed = await kept.store.claim_key(slow, self.stale)
+        assert replayed is not None
+        assert replayed.body == done.body
+
+
+class TestFollowing:
+    async def test_the_log_is_followed_in_commit_order_without_gap_or_repeat(self, kept: Kept) -> None:
+        ids = [new_id() for _ in range(7)]
+        for id in ids:
+            await kept.append(to(id, 0, registered(), ActorDeactivated()))
+        seen, bookmark = [], BEGINNING
+        while rows := await kept.store.follow(bookmark, 3):
+            assert len(rows) <= 3
+            seen += rows
+            bookmark = Bookmark(rows[-1].transaction_id, rows[-1].position)
+        assert [(row.stream_id, row.version) for row in seen] == [(id, version) for id in ids for version in (1, 2)]
+        assert seen == sorted(seen, key=lambda row: (row.transaction_id, row.position))
+
+    async def test_a_position_resolves_to_its_bookmark(self, kept: Kept) -> None:
+        first = await kept.append(to(new_id(), 0, registered()))
+        last = await kept.append(to(new_id(), 0, registered()))
+        assert first is not None
+        assert last is not None
+        bookmark = await kept.store.locate(first)
+        assert bookmark is not None
+        assert [row.position for row in await kept.store.follow(bookmark, 10)] == [last]
+        assert await kept.store.locate(last + 1) is None
+
+    async def test_the_projections_pass_what_they_have_shown(self, kept: Kept) -> None:
+        position = await kept.append(to(new_id(), 0, registered()))
+        assert position is not None
+        await kept.settle()
+        assert await kept.store.passed("projections", position)
+        assert not await kept.store.passed("projections", position + 1)
+
+    async def test_an_open_transaction_holds_followers_back_until_it_ends(self, kept: Kept) -> None:
+        held, free = new_id(), new_id()
+        async with kept.store.session("gate") as session:
+            await session.append(batch(to(held, 0, registered())))
+            await kept.append(to(free, 0, registered()))
+            assert not await kept.store.follow(BEGINNING, 10)
+            assert await kept.versions(held) == []
+            assert await kept.versions(free) == [1]
+        assert [row.stream_id for row in await kept.store.follow(BEGINNING, 10)] == [held, free]
+
+    async def test_an_open_transaction_that_fails_leaves_the_others(self, kept: Kept) -> None:
+        held, free = new_id(), new_id()
+
+        async def interrupted() -> None:
+            async with kept.store.session("gate") as session:
+                await session.append(batch(to(held, 0, registered())))
+                await kept.append(to(free, 0, registered()))
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            await interrupted()
+        assert [row.stream_id for row in await kept.store.follow(BEGINNING, 10)] == [free]
+
+
+class TestNamedLocks:
+    async def test_a_session_that_fails_after_its_append_wrote_nothing(self, kept: Kept) -> None:
+        id = new_id()
+        before = await kept.contents()
+
+        async def interrupted() -> None:
+            async with kept.store.session("gate") as session:
+                await session.append(batch(to(id, 0, registered()), puts=[Put(profile(id))]))
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            await interrupted()
+        assert await kept.contents() == before
+        assert kept.announced == []
+
+    async def test_sessions_under_one_lock_are_serial(self, kept: Kept) -> None:
+        id, order = new_id(), []
+
+        async def add(name: str, entered: asyncio.Event, go_on: asyncio.Event) -> None:
+            async with kept.store.session("gate") as session:
+                order.append(f"{name} enters")
+                entered.set()
+                await go_on.wait()
+                after = len(await session.load("Actor", [id]))
+                await session.append(batch(to(id, after, ActorDeactivated() if after else registered())))
+                order.append(f"{name} leaves")
+
+        first_entered, second_entered, go_on, at_once = (asyncio.Event() for _ in range(4))
+        at_once.set()
+        first = asyncio.create_task(add("first", first_entered, go_on))
+        await first_entered.wait()
+        second = asyncio.create_task(add("second", second_entered, at_once))
+        async with kept.store.session("another"):
+            assert order == ["first enters"]
+        go_on.set()
+        await asyncio.gather(first, second)
+        assert order == ["first enters", "first leaves", "second enters", "second leaves"]
+        assert await kept.versions(id) == [1, 2]
+
+    async def test_a_lock_is_free_after_a_failure(self, kept: Kept) -> None:
+        with pytest.raises(InterruptedError):
+            async with kept.store.session("gate"):
+                raise InterruptedError
+        async with asyncio.timeout(5), kept.store.session("gate"):
+            pass
+
+
+class TestLists:
+    async def actors(self, kept: Kept) -> list[UUID]:
+        """Five actors a second apart, the last two at the same moment; the second is deactivated."""
+        ids = sorted(new_id() for _ in range(5))
+        for id, seconds in zip(ids, (0, 1, 2, 3, 3), strict=True):
+            time = NOW + seconds * SECOND
+            kind = ActorKind.SERVICE_ACCOUNT if id == ids[0] else ActorKind.HUMAN
+            await kept.append(to(id, 0, ActorRegistered(kind=kind), now=time), now=time)
+        await kept.append(to(ids[1], 1, ActorDeactivated()))
+        await kept.settle()
+        return ids
+
+    async def visits(self, kept: Kept) -> list[UUID]:
+        ids = [new_id() for _ in range(3)]
+        for number, id in enumerate(ids):
+            begun = NOW + timedelta(days=number)
+            event = VisitRegistered(
+                policy_id=id,
+                surface_id=ids[0],
+                type=("user", "staff", "maintenance")[number],
+                planned_start_at=begun,
+                planned_end_at=begun + timedelta(hours=8),
+                parent_id=ids[0] if number else None,
+                external_refs={"proposal": f"P{number}", "cycle": "2026-2"},
+            )
+            await kept.append(to(id, 0, event, now=begun), now=begun)
+        await kept.append(to(ids[2], 1, VisitArrived(), VisitStarted()))
+        await kept.settle()
+        return ids
+
+    @pytest.mark.parametrize("order", ["asc", "desc"])
+    @pytest.mark.parametrize("limit", [1, 2, 4, 5, 6])
+    async def test_pages_cover_everything_once_in_order(self, kept: Kept, order: str, limit: int) -> None:
+        ids = await self.actors(kept)
+        found, cursor = [], None
+        while True:
+            page = await kept.page(ListActors(order=order, limit=limit, cursor=cursor))
+            assert len(page.items) <= limit
+            found += [row.actor_id for row in page.items]
+            if (cursor := page.next_cursor) is None:
+                break
+        assert found == (ids if order == "asc" else ids[::-1])
+
+    async def test_a_listed_row_shows_the_state(self, kept: Kept) -> None:
+        ids = await self.actors(kept)
+        (row,) = (await kept.page(ListActors(status="deactivated"))).items
+        assert (row.actor_id, row.kind, row.status, row.created_at) == (ids[1], "human", "deactivated", NOW + SECOND)
+
+    async def test_filters_hold_together(self, kept: Kept) -> None:
+        ids = await self.actors(kept)
+        active_people = ListActors(status="active", kind=("human", "agent"), actor_id=(ids[0], ids[1], ids[3]))
+        assert [row.actor_id for row in (await kept.page(active_people)).items] == [ids[3]]
+
+    @pytest.mark.parametrize(
+        ("filters", "found"),
+        [
+            ({}, [0, 1, 2]),
+            ({"status": "InProgress"}, [2]),
+            ({"type": ("user", "maintenance")}, [0, 2]),
+            ({"external_ref_scheme": "proposal", "external_ref_value": "P1"}, [1]),
+            ({"external_ref_scheme": "cycle", "external_ref_value": "2026-2"}, [0, 1, 2]),
+            ({"external_ref_scheme": "proposal", "external_ref_value": "2026-2"}, []),
+            ({"planned_from": NOW + timedelta(hours=8)}, [0, 1, 2]),
+            ({"planned_from": NOW + timedelta(hours=9)}, [1, 2]),
+            ({"planned_to": NOW + timedelta(days=1)}, [0, 1]),
+            ({"planned_from": NOW + timedelta(hours=9), "planned_to": NOW + timedelta(days=1)}, [1]),
+        ],
+    )
+    async def test_each_kind_of_condition(self, kept: Kept, filters: dict[str, Any], found: list[int]) -> None:
+        ids = await self.visits(kept)
+        page = await kept.page(ListVisits(**filters))
+        assert [row.visit_id for row in page.items] == [ids[number] for number in found]
+
+    async def test_an_optional_column_is_filtered_by_equality(self, kept: Kept) -> None:
+        ids = await self.visits(kept)
+        page = await kept.page(ListVisits(parent_id=ids[0]))
+        assert [row.visit_id for row in page.items] == ids[1:]
+
+    async def test_every_projection_lists_nothing_in_an_empty_store(self, kept: Kept) -> None:
+        for operation in REGISTRY:
+            if (summary := getattr(operation.input, "summary", None)) is not None:
+                async with kept.store.session() as session:
+                    page = await session.page(summary, operation.input.model_construct(), ())
+                assert page == Page((), None), operation.name
