@@ -104,10 +104,11 @@ def claimed_principal(scope: Scope) -> UUID:
 
 
 def challenge(refusal: Refusal, scope: Scope) -> bytes:
-    """The `WWW-Authenticate` header of a 401."""
+    """The `WWW-Authenticate` header of a 401; the metadata it points at is that of the surface, as its tokens are."""
     if not isinstance(refusal, UnauthenticatedError | InvalidTokenError):
         return b"Bearer"
-    return challenge_header(refusal, (scope.get("base_url") or base_url(scope)) + METADATA_PATH).encode()
+    suffix = "/mcp" if arrival_surface(scope["path"]) == SYSTEM_MCP_STREAMABLE_HTTP else ""
+    return challenge_header(refusal, (scope.get("base_url") or base_url(scope)) + METADATA_PATH + suffix).encode()
 
 
 def base_url(scope: Scope) -> str:

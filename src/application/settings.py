@@ -69,7 +69,7 @@ class IdentityProvider(BaseModel):
     allowed_algorithms: tuple[str, ...] = ("RS256", "ES256")
     require_access_token_type: bool = True
     principal_kind: ActorKind = ActorKind.HUMAN
-    introspection_cache_ttl_seconds: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 30
+    introspection_cache_ttl_seconds: Annotated[float, Field(ge=1, le=86400)] = 30
     allow_insecure_jwks_url: bool = False
     allow_insecure_introspection_url: bool = False
     subject_bindings: tuple[ProviderBinding, ...] = ()

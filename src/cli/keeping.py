@@ -88,22 +88,20 @@ class Keeper:
         self._begun = time.monotonic()
         self._due: float | None = None
 
-    def look(self) -> bool:
-        """Look after the part; answers whether it was started again just now."""
+    def look(self) -> None:
+        """See whether the part lives, and start it again when its time has come."""
         now = time.monotonic()
         if self.part.running:
-            return False
+            return
         if self._due is None:
             self._pause = SHORTEST_PAUSE if now - self._begun > LONGEST_PAUSE else min(2 * self._pause, LONGEST_PAUSE)
             self._due = now + self._pause
             print(f"{self.name} ended unexpectedly; starting it again", file=sys.stderr, flush=True)
         if now < self._due:
-            return False
+            return
         self._begun, self._due = now, None
         try:
             self.part.stop()
             self.part.start()
         except StartError as error:
             print(f"{self.name} could not be started again: {error.sentence}", file=sys.stderr, flush=True)
-            return False
-        return True

@@ -13,6 +13,7 @@ app.add_typer(catalog, name="catalog")
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")]
+DataDir = Annotated[Path, typer.Option(help="The data directory of `baton up`.")]
 
 
 def main() -> None:
@@ -35,11 +36,15 @@ def up(
 
 
 @app.command()
-def api(host: Host = "127.0.0.1", port: Port = 8000) -> None:
+def api(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    descriptor: Annotated[int | None, typer.Option(hidden=True, help="A listening socket that the parent opened.")] = None,
+) -> None:
     """Serve REST and MCP on outside servers (DATABASE_URL, TEMPORAL_ADDRESS)."""
     from cli.processes import serve_api
 
-    serve_api(host, port)
+    serve_api(host, port, descriptor)
 
 
 @app.command()
@@ -61,9 +66,13 @@ def mcp() -> None:
 @app.command()
 def doctor(
     only: Annotated[
-        str | None, typer.Option(help="One check: settings, database, migrations, projections, temporal.")
+        str | None,
+        typer.Option(
+            help="One check: settings, database, migrations, rights, projections, temporal, namespace, attributes, workers "
+            "or sweeps."
+        ),
     ] = None,
-    data_dir: Annotated[Path, typer.Option(help="The data directory of `baton up`.")] = Path(".baton"),
+    data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Say what is wrong and how to mend it."""
     from cli.doctor import examine
@@ -74,7 +83,7 @@ def doctor(
 @projections.command("rebuild")
 def rebuild(
     names: Annotated[list[str] | None, typer.Argument(help="Projections to rebuild; all when none is named.")] = None,
-    data_dir: Annotated[Path, typer.Option(help="The data directory of `baton up`.")] = Path(".baton"),
+    data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Fill projections anew from the log while the service goes on."""
     from cli.processes import rebuild_projections
@@ -84,10 +93,12 @@ def rebuild(
 
 @catalog.command("load")
 def load(
-    url: Annotated[str, typer.Option(help="The running service.")] = "http://127.0.0.1:8000",
+    url: Annotated[str | None, typer.Option(help="The running service; by default that of the data directory.")] = None,
     token: Annotated[str | None, typer.Option(envvar="BATON_TOKEN", help="Bearer token, where one is needed.")] = None,
+    data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Load the starter catalog through the running service; what is there already is left alone."""
     from cli.catalog import load_catalog
+    from cli.places import noted_place
 
-    load_catalog(url, token)
+    load_catalog(url or noted_place(data_dir, "url") or "http://127.0.0.1:8000", token)

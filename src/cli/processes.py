@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from application.settings import Settings
+from application.settings import Settings, bootstrap_awaits_binding, bootstrap_objections
 from application.telemetry import configure_logging
 from cli.embedded.process import StartError
 from cli.listening import listener, url_of
@@ -27,7 +27,13 @@ def configured(*, stdio: bool = False) -> Settings:
     """The settings of this process on a database that is ready for it, or an exit that says what is in the way."""
     settings = chosen_settings(stdio=stdio)
     configure_logging(settings.log_level)
-    prepare(required_database(settings))
+    url = required_database(settings)
+    prepare(url)
+    if bootstrap_awaits_binding(settings):
+        with psycopg.connect(url) as connection:
+            stored = connection.execute("SELECT actor_id FROM access_subject_binding").fetchall()
+        if objections := bootstrap_objections(settings, [row[0] for row in stored]):
+            refuse(*objections)
     return settings
 
 

@@ -1,196 +1,194 @@
-"""`baton up`: the whole service in one process tree, brought up in order and taken down in reverse."""
+"""`baton up`: the whole service in one process tree, brought up side by side, kept alive, and taken down in order."""
 
-import os
 import signal
-import sys
-import threading
+import socket
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from application.settings import Settings, boot_objections
-from cli.embedded.process import Child, Escalation, Premises, StartError, available_ports, rotated, wait_until
+from application.settings import Settings
+from cli.embedded.process import Premises, StartError, available_ports, wait_until
+from cli.keeping import Keeper, Part, Piece
+from cli.listening import listener, url_of
 from cli.places import remove_note, write_note
-from cli.refusing import refuse
+from cli.refusing import chosen_settings, refuse
 
-STOPPING: Escalation = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 5.0))
-PATIENCE = 60.0
+if TYPE_CHECKING:
+    from cli.embedded.postgres import EmbeddedPostgres
+    from cli.embedded.temporal import EmbeddedTemporal
+
+LOOPBACK = "127.0.0.1"
+PATIENCE = 120.0
+"""Seconds until the API must be ready; building projections anew is part of them."""
+LOOK_INTERVAL = 0.1
 SEARCH_ATTRIBUTES = dict.fromkeys(
     ("BatonFacility", "BatonAsset", "BatonRun", "BatonCommand", "BatonPrincipal", "BatonState"), "Keyword"
 )
-RESTART_PAUSE = 0.5
-
-A = TypeVar("A")
-B = TypeVar("B")
-
-
-class Piece:
-    """One process of the service, started again when it dies."""
-
-    def __init__(self, name: str, command: list[str], directory: Path, environment: Mapping[str, str]) -> None:
-        self.name = name
-        self._command = command
-        self._environment = environment
-        self._premises = Premises(directory / name, name)
-        self._log = directory / name / f"{name}.log"
-        self._stopping = False
-        self._child: Child | None = None
-
-    @property
-    def pid(self) -> int | None:
-        return self._child.pid if self._child else None
-
-    def start(self) -> None:
-        self._premises.take(STOPPING)
-        rotated(self._log)
-        self._launch()
-        threading.Thread(target=self._keep_alive, name=f"keeper of {self.name}", daemon=True).start()
-
-    def stop(self) -> None:
-        self._stopping = True
-        if self._child is not None:
-            self._child.stop(STOPPING)
-        self._premises.leave()
-
-    def failed_early(self) -> bool:
-        return self._child is not None and self._child.ended.is_set()
-
-    def objection(self) -> StartError:
-        return StartError(f"The {self.name} ended while starting; its log says why.", log=self._log)
-
-    def _launch(self) -> None:
-        self._child = Child(
-            self._command,
-            premises=self._premises,
-            directory=Path.cwd(),
-            log=self._log,
-            death_signal=signal.SIGTERM,
-            environment={**os.environ, **self._environment},
-        )
-
-    def _keep_alive(self) -> None:
-        while not self._stopping:
-            assert self._child is not None, "a piece is kept alive only once it was started"
-            self._child.ended.wait()
-            if self._stopping:
-                return
-            print(f"the {self.name} ended unexpectedly; starting it again", file=sys.stderr, flush=True)
-            time.sleep(RESTART_PAUSE)
-            if not self._stopping:
-                self._launch()
+PIECES = {"api": ["cli", "api"], "worker": ["cli.worker"], "projector": ["cli", "projector"]}
+"""The modules and arguments of our own processes, in the order they are started in."""
 
 
 class Stack:
-    """PostgreSQL and Temporal where none are named, then the service on them."""
+    """PostgreSQL and Temporal where none are named, and the service on them."""
 
     def __init__(self, data_dir: Path, host: str, port: int, temporal_port: int, temporal_ui_port: int) -> None:
         self._data_dir = data_dir.absolute()
         self._host = host
         self._port = port
-        self._temporal_port = temporal_port
-        self._temporal_ui_port = temporal_ui_port
-        self._told = threading.Event()
+        self._temporal_ports = {"Temporal": temporal_port, "the Temporal UI": temporal_ui_port}
+        self._premises = Premises(self._data_dir, "Baton")
+        self._postgres: EmbeddedPostgres | None = None
+        self._temporal: EmbeddedTemporal | None = None
+        self._pieces: dict[str, Piece] = {}
+        self._told = False
 
     def run(self) -> None:
-        """Bring everything up, print where it is, and take it down when told to."""
-        settings = Settings()
-        if objections := boot_objections(settings):
-            refuse(*objections)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._told.set())
+        """Bring everything up, print where it is, keep it running, and take it down when told to."""
+        settings = chosen_settings()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._tell)
         try:
-            with ExitStack() as running:
-                self._bring_up(settings, running)
-                self._told.wait()
-                print("stopping", flush=True)
+            self._premises.take(())
+            with listener(self._host, self._port) as listening:
+                try:
+                    self._bring_up(settings, listening)
+                    self._keep_up()
+                finally:
+                    self._take_down(listening)
         except StartError as error:
             refuse(str(error))
 
-    def _bring_up(self, settings: Settings, running: ExitStack) -> None:
-        started = time.monotonic()
-        self._data_dir.mkdir(parents=True, exist_ok=True)
-        (port,) = available_ports(self._host, {"the API": self._port})
-        database_url, (temporal_address, ui_url) = concurrently(
-            lambda: self._postgres(settings, running), lambda: self._temporal(settings, running)
-        )
-        if self._told.is_set():
-            return
-        from infrastructure.postgres.migrate import migrate
+    def _tell(self, *_: object) -> None:
+        self._told = True
 
-        migrate(database_url)
-        environment = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": temporal_address}
-        python = [sys.executable]
-        pieces = [
-            Piece("projector", [*python, "-m", "cli", "projector"], self._data_dir, environment),
-            Piece("worker", [*python, "-m", "cli.worker"], self._data_dir, environment),
-            Piece(
-                "api", [*python, "-m", "cli", "api", "--host", self._host, "--port", str(port)], self._data_dir, environment
-            ),
-        ]
-        for piece in pieces:
-            running.callback(piece.stop)
-            piece.start()
-        url = f"http://{'127.0.0.1' if self._host == '0.0.0.0' else self._host}:{port}"
-        self._await_ready(url, pieces)
-        write_note(self._data_dir, database_url=database_url, temporal_address=temporal_address, url=url)
-        running.callback(remove_note, self._data_dir)
-        print(f"ready in {time.monotonic() - started:.1f} s", flush=True)
-        print(f"  API          {url}\n  API docs     {url}/docs\n  MCP          {url}/mcp", flush=True)
-        print(f"  Temporal     {temporal_address}\n  Temporal UI  {ui_url or 'see your Temporal'}", flush=True)
+    def _bring_up(self, settings: Settings, listening: socket.socket) -> None:
+        """Start everything as early as it can be: our own processes load while Temporal gets ready."""
+        begun = time.monotonic()
+        url = url_of(listening)
+        self._database_url = settings.database_url or ""
+        self._temporal_address, ui_url = settings.temporal_address or "", None
+        with ThreadPoolExecutor(2) as side_by_side:
+            starts: list[Future[None]] = []
+            if settings.temporal_address is None:
+                port, ui_port = available_ports(LOOPBACK, self._temporal_ports)
+                self._temporal_address, ui_url = f"{LOOPBACK}:{port}", f"http://{LOOPBACK}:{ui_port}"
+                starts.append(side_by_side.submit(self._start_temporal, port, ui_port))
+            if settings.database_url is None:
+                starts.append(side_by_side.submit(self._start_postgres))
+            self._await(starts, lambda: bool(self._database_url))
+            self._note(url)
+            self._start_pieces(listening)
+            self._await(starts, lambda: all(start.done() for start in starts))
+        self._await_ready(url)
+        if not self._told:
+            print(f"ready in {time.monotonic() - begun:.1f} s", flush=True)
+            print(f"  API          {url}\n  API docs     {url}/docs\n  MCP          {url}/mcp", flush=True)
+            print(f"  Temporal     {self._temporal_address}\n  Temporal UI  {ui_url or 'that of your server'}", flush=True)
+            print(f"  Data, logs   {self._data_dir}", flush=True)
 
-    def _postgres(self, settings: Settings, running: ExitStack) -> str:
-        if settings.database_url is not None:
-            return settings.database_url
+    def _await(self, starts: "list[Future[None]]", condition: Callable[[], bool]) -> None:
+        """Wait for a condition, and raise what went wrong with any start meanwhile."""
+
+        def settled() -> bool:
+            return condition() or any(start.done() and start.exception() for start in starts)
+
+        wait_until(settled, float("inf"))  # every start has a time limit of its own
+        for start in starts:
+            if start.done():
+                start.result()
+
+    def _start_postgres(self) -> None:
         from cli.embedded.postgres import EmbeddedPostgres
 
-        return running.enter_context(EmbeddedPostgres(self._data_dir / "postgres")).url
+        self._postgres = EmbeddedPostgres(self._data_dir / "postgres")
+        self._database_url = self._postgres.start().url
 
-    def _temporal(self, settings: Settings, running: ExitStack) -> tuple[str, str | None]:
-        if settings.temporal_address is not None:
-            return settings.temporal_address, None
+    def _start_temporal(self, port: int, ui_port: int) -> None:
         from cli.embedded.temporal import EmbeddedTemporal
 
-        server = EmbeddedTemporal(
-            self._data_dir / "temporal",
-            port=self._temporal_port,
-            ui_port=self._temporal_ui_port,
-            search_attributes=SEARCH_ATTRIBUTES,
-        )
-        running.enter_context(server)
-        return server.address, server.ui_url
+        directory = self._data_dir / "temporal"
+        self._temporal = EmbeddedTemporal(directory, port=port, ui_port=ui_port, search_attributes=SEARCH_ATTRIBUTES)
+        self._temporal.start()
 
-    def _await_ready(self, url: str, pieces: list[Piece]) -> None:
-        def settled() -> bool:
-            return self._told.is_set() or any(piece.failed_early() for piece in pieces) or is_ready(url)
+    def _start_pieces(self, listening: socket.socket) -> None:
+        for name, (module, *arguments) in PIECES.items():
+            if self._told:
+                return
+            inherited = [listening.fileno()] if name == "api" else []
+            arguments += [f"--descriptor={descriptor}" for descriptor in inherited]
+            piece = Piece(name, ["-m", module, *arguments], self._data_dir, self._environment, inherited)
+            self._pieces[name] = piece
+            piece.start()
 
-        in_time = wait_until(settled, PATIENCE)
-        for piece in pieces:
-            if piece.failed_early():
-                raise piece.objection()
+    def _environment(self) -> dict[str, str]:
+        return {"DATABASE_URL": self._database_url, "TEMPORAL_ADDRESS": self._temporal_address}
+
+    def _note(self, url: str) -> None:
+        places = {name.lower(): place for name, place in self._environment().items()}
+        write_note(self._data_dir, url=url, **places)
+
+    def _await_ready(self, url: str) -> None:
+        def ended() -> list[Piece]:
+            return [piece for piece in self._pieces.values() if not piece.running]
+
+        in_time = wait_until(lambda: self._told or bool(ended()) or is_ready(url), PATIENCE)
+        if self._told:
+            return
+        for piece in ended():
+            raise piece.objection()
         if not in_time:
-            raise StartError(f"The API did not become ready within {PATIENCE:.0f} s; see the logs in {self._data_dir}.")
+            raise StartError(f"The API was not ready after {PATIENCE:.0f} seconds; look into the logs in {self._data_dir}.")
+
+    def _keep_up(self) -> None:
+        """Start again whatever dies, until told to stop."""
+        servers: dict[str, Part | None] = {"PostgreSQL": self._postgres, "Temporal": self._temporal}
+        keepers = [Keeper(name, server) for name, server in servers.items() if server is not None]
+        keepers += [Keeper(f"the {name}", piece) for name, piece in self._pieces.items()]
+        while not self._told:
+            for keeper in keepers:
+                keeper.look()
+            self._follow_database()
+            time.sleep(LOOK_INTERVAL)
+
+    def _follow_database(self) -> None:
+        """Lead the pieces to the database where it came back on another port."""
+        if self._postgres is None or self._postgres.url == self._database_url:
+            return
+        self._database_url = self._postgres.url
+        for piece in self._pieces.values():
+            piece.stop()
+            piece.start()
+
+    def _take_down(self, listening: socket.socket) -> None:
+        """Whoever serves or works finishes that first; then those they rely on, one after the other."""
+        if self._told:
+            print("stopping", flush=True)
+        listening.close()
+        remove_note(self._data_dir)
+        pieces = dict(self._pieces)
+        projector = pieces.pop("projector", None)
+        with ThreadPoolExecutor() as side_by_side:
+            for stopped in [side_by_side.submit(piece.stop) for piece in pieces.values()]:
+                stopped.result()
+        for part in (projector, self._temporal, self._postgres):
+            if part is not None:
+                part.stop()
+        self._premises.leave()
 
 
 def is_ready(url: str) -> bool:
     """Whether the service answers and its projections are built."""
+    place = urlsplit(url)
+    connection = HTTPConnection(place.hostname or LOOPBACK, place.port, timeout=1)
     try:
-        with urllib.request.urlopen(f"{url}/readyz", timeout=2) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (HTTPException, OSError):
         return False
-
-
-def concurrently(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
-    """Both results; the first failure is raised once both have ended."""
-    with ThreadPoolExecutor(1) as other:
-        pending = other.submit(second)
-        try:
-            result = first()
-        finally:
-            wait([pending])
-        return result, pending.result()
+    finally:
+        connection.close()

@@ -3,36 +3,43 @@
 import asyncio
 import signal
 from contextlib import suppress
+from datetime import timedelta
 
 import structlog
 import uvloop
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
+from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from activities.mint_sweep import MintSweepActivities
-from application.ports import EngineUnavailableError
+from application.ports import EngineUnavailableError, StoreUnavailableError
 from application.settings import Settings
-from application.telemetry import configure_logging
-from cli.refusing import refuse_objections
+from cli.processes import configured
+from cli.refusing import refuse
 from infrastructure.runtime import Runtime
 from infrastructure.temporal.engine import TASK_QUEUE, connect
 from workflows.mint_sweep import MintSweepWorkflow
 
 log = structlog.get_logger()
 
-RECONCILE_INTERVAL = 30.0
+RECONCILE_INTERVAL = 5.0
+"""Seconds between two comparisons of the record with the engine; the first one comes with the connection."""
+RETRY_INTERVAL = 1.0
+GRACE = timedelta(seconds=5)
+"""What activities in progress have to end when the worker is told to stop; what is cut off is repeated elsewhere."""
 
 
 def main() -> None:
     """Run until told to stop."""
-    settings = Settings()
-    configure_logging(settings.log_level)
-    refuse_objections(settings)
+    settings = configured()
+    if settings.temporal_address is None:
+        refuse("TEMPORAL_ADDRESS is not set; point it at a Temporal server, or use `baton up`, which brings its own.")
     uvloop.run(run(settings))
 
 
 async def run(settings: Settings) -> None:
-    """The worker until SIGTERM or SIGINT; work in progress is handed back to the engine."""
+    """The worker until SIGTERM or SIGINT; work in progress is finished or handed back to the engine."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -57,31 +64,38 @@ def worker(client: Client, runtime: Runtime) -> Worker:
         task_queue=TASK_QUEUE,
         workflows=[MintSweepWorkflow],
         activities=[sweeps.candidates, sweeps.mint, sweeps.finish],
+        graceful_shutdown_timeout=GRACE,
     )
 
 
 async def connected(settings: Settings, stopping: asyncio.Event) -> Client | None:
-    """A client, as soon as the server answers."""
+    """A client, as soon as the server answers and has our namespace."""
+    said = ""
     while not stopping.is_set():
         try:
-            return await connect(settings)
-        except (EngineUnavailableError, RuntimeError) as error:
-            log.warning("engine_unavailable", error=type(error).__name__)
+            client = await connect(settings)
+            await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+            return client
+        except (EngineUnavailableError, RuntimeError, RPCError) as error:
+            if (sentence := str(error)) != said:
+                log.warning("engine_unavailable", address=settings.temporal_address, error=(said := sentence))
             with suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), 1)
+                await asyncio.wait_for(stopping.wait(), RETRY_INTERVAL)
     return None
 
 
 async def reconcile(runtime: Runtime) -> None:
     """Start what the record says is running and the engine may not know of."""
     while True:
+        interval = RECONCILE_INTERVAL
         try:
             for work_id in await runtime.mint_sweeps.unfinished():
                 workflow = runtime.mint_sweeps.workflow
                 await runtime.engine.start(workflow, f"{workflow}:{work_id}", str(work_id))
-        except EngineUnavailableError:
-            log.warning("reconcile_postponed")
-        await asyncio.sleep(RECONCILE_INTERVAL)
+        except (EngineUnavailableError, StoreUnavailableError) as error:
+            log.warning("reconcile_postponed", error=type(error).__name__)
+            interval = RETRY_INTERVAL
+        await asyncio.sleep(interval)
 
 
 if __name__ == "__main__":

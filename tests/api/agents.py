@@ -19,9 +19,11 @@ FRAME = {"Content-Type": "application/json", "Accept": "application/json, text/e
 @asynccontextmanager
 async def agent(api: Api, mode: str = "auto", **headers: str) -> AsyncIterator[Client]:
     """A client connected to `/mcp` as the principal of `api`."""
-    async with httpx2.AsyncClient(headers={**api.headers, **headers}, timeout=30) as http:
-        async with Client(streamable_http_client(f"{api.base_url}/mcp", http_client=http), mode=mode) as client:
-            yield client
+    async with (
+        httpx2.AsyncClient(headers={**api.headers, **headers}, timeout=30) as http,
+        Client(streamable_http_client(f"{api.base_url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client
 
 
 async def done(client: Client, tool: str, **arguments: Any) -> Any:

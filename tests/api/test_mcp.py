@@ -75,45 +75,44 @@ async def test_refusals_have_the_body_that_rest_gives_them(api: Api) -> None:
             assert said == expected
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "loc", "kind"),
-    [
-        ("define_zone", {"name": "Hall", "colour": "red"}, ["arguments", "colour"], "extra_forbidden"),
-        ("define_zone", {}, ["arguments", "name"], "missing"),
-        ("define_zone", {"name": 5}, ["arguments", "name"], "string_type"),
-        ("define_zone", {"name": "x" * 201}, ["arguments", "name"], "string_too_long"),
-        ("define_zone", {"name": "a\0b"}, ["arguments"], "string_nul"),
-        ("define_zone", {"name": "Hall", "idempotency_key": ""}, ["arguments", "idempotency_key"], "key_length"),
-        ("define_zone", {"name": "Hall", "idempotency_key": None}, ["arguments", "idempotency_key"], "key_length"),
-        ("define_zone", {"name": "Hall", "idempotency_key": "a\nb"}, ["arguments", "idempotency_key"], "key_length"),
-        ("get_zone", {}, ["arguments", "zone_id"], "missing"),
-        ("get_zone", {"zone_id": "here"}, ["arguments", "zone_id"], "uuid_parsing"),
-        ("get_zone", {"zone_id": 5}, ["arguments", "zone_id"], "uuid_parsing"),
-        ("get_zone", {"zone_id": str(uuid4()), "idempotency_key": "k"}, ["arguments", "idempotency_key"], "extra_forbidden"),
-        ("list_zones", {"limit": "5"}, ["arguments", "limit"], "int_type"),
-        ("list_zones", {"limit": 101}, ["arguments", "limit"], "less_than_equal"),
-        ("list_actors", {"kind": "human"}, ["arguments", "kind"], "tuple_type"),
-        ("search_operations", {}, ["arguments", "words"], "missing"),
-        ("call_operation", {"name": "define_zone", "arguments": {"nam": "x"}}, ["arguments", "name"], "missing"),
-    ],
-)
-async def test_arguments_of_the_wrong_form_are_refused(
-    api: Api, tool: str, arguments: dict[str, Any], loc: list[str], kind: str
-) -> None:
+WRONG_FORMS: list[tuple[str, dict[str, Any], list[str], str]] = [
+    ("define_zone", {"name": "Hall", "colour": "red"}, ["colour"], "extra_forbidden"),
+    ("define_zone", {}, ["name"], "missing"),
+    ("define_zone", {"name": 5}, ["name"], "string_type"),
+    ("define_zone", {"name": "x" * 201}, ["name"], "string_too_long"),
+    ("define_zone", {"name": "a\0b"}, [], "string_nul"),
+    ("define_zone", {"name": "Hall", "idempotency_key": ""}, ["idempotency_key"], "key_length"),
+    ("define_zone", {"name": "Hall", "idempotency_key": None}, ["idempotency_key"], "key_length"),
+    ("define_zone", {"name": "Hall", "idempotency_key": "a\nb"}, ["idempotency_key"], "key_length"),
+    ("get_zone", {}, ["zone_id"], "missing"),
+    ("get_zone", {"zone_id": "here"}, ["zone_id"], "uuid_parsing"),
+    ("get_zone", {"zone_id": 5}, ["zone_id"], "uuid_parsing"),
+    ("get_zone", {"zone_id": str(uuid4()), "idempotency_key": "k"}, ["idempotency_key"], "extra_forbidden"),
+    ("list_zones", {"limit": "5"}, ["limit"], "int_type"),
+    ("list_zones", {"limit": 101}, ["limit"], "less_than_equal"),
+    ("list_actors", {"kind": "human"}, ["kind"], "tuple_type"),
+    ("search_operations", {}, ["words"], "missing"),
+    ("call_operation", {"name": "define_zone", "arguments": {"nam": "x"}}, ["name"], "missing"),
+]
+
+
+async def test_arguments_of_the_wrong_form_are_refused(api: Api) -> None:
     async with agent(api) as client:
-        body = await refusal(client, tool, **arguments)
-    assert body["code"] == "RequestValidationError"
-    assert (body["detail"][0]["loc"], body["detail"][0]["type"]) == (loc, kind)
+        for tool, arguments, loc, kind in WRONG_FORMS:
+            body = await refusal(client, tool, **arguments)
+            assert body["code"] == "RequestValidationError"
+            assert (tool, body["detail"][0]["loc"], body["detail"][0]["type"]) == (tool, ["arguments", *loc], kind)
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
-async def test_numbers_that_no_store_holds_are_refused(api: Api, number: str) -> None:
-    params = '{"name": "list_zones", "arguments": {"limit": %s}}' % number
-    frame = '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": %s}' % params
-    answer = await api.request("POST", "/mcp", content=frame, headers=FRAME)
-    result = answer.json()["result"]
-    assert result["isError"]
-    assert json.loads(result["content"][0]["text"])["code"] == "RequestValidationError"
+async def test_numbers_that_no_store_holds_are_refused(api: Api) -> None:
+    frame = (
+        '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_zones", "arguments": {"limit": 7}}}'
+    )
+    for number in ("NaN", "-Infinity", "1e999", "9" * 40):
+        answer = await api.request("POST", "/mcp", content=frame.replace("7", number), headers=FRAME)
+        result = answer.json()["result"]
+        assert result["isError"], number
+        assert json.loads(result["content"][0]["text"])["code"] == "RequestValidationError"
 
 
 async def test_a_repeated_idempotency_key_is_answered_from_the_first_call(api: Api) -> None:
@@ -209,11 +208,12 @@ async def test_a_principal_is_shown_the_tools_its_policies_permit_and_no_verdict
             assert on_rest["reason"] == "principal_not_permitted"
 
             async def verdicts() -> list[dict[str, Any]]:
-                page = await done(client, "list_conduit_verdicts", conduit_id=SYSTEM_CONDUIT, surface_id=MCP)
+                page = await done(client, "list_conduit_verdicts", conduit_id=SYSTEM_CONDUIT, actor_id=helper)
                 return list(page["items"])
 
             last = await eventually(lambda: latest(verdicts))
-            names = [verdict["command_name"] for verdict in last if verdict["command_name"] != "ListConduitVerdicts"]
+            judged = [verdict["command_name"] for verdict in last if verdict["surface_id"] == MCP]
+            names = [name for name in judged if name != "ListConduitVerdicts"]
             assert names == ["DefineZone", "DefineZone", "DefineSurface", "ListZones"]
             await boss.done(f"/policies/{policy}/revoke-grant", {"permitted_principal_id": helper, "reason": "over"})
             assert {tool.name for tool in (await client.list_tools()).tools} == {"get_my_access"} | FINDERS
@@ -222,7 +222,7 @@ async def test_a_principal_is_shown_the_tools_its_policies_permit_and_no_verdict
 async def latest(verdicts: Any) -> list[dict[str, Any]] | None:
     """The verdicts, as soon as that of the last call is written."""
     found: list[dict[str, Any]] = await verdicts()
-    return found if any(verdict["command_name"] == "ListZones" for verdict in found) else None
+    return found if [verdict["command_name"] for verdict in found].count("ListZones") == 2 else None
 
 
 async def test_any_replica_answers_any_frame(api: Api) -> None:
@@ -271,10 +271,10 @@ async def test_a_frame_larger_than_allowed_is_refused(database_url: str) -> None
             assert refused.json()["correlation_id"] == refused.headers["X-Correlation-Id"]
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example:8000"])
-async def test_pages_of_other_sites_are_refused(api: Api, origin: str) -> None:
-    refused = await framed(api, "tools/list", origin=origin)
-    assert (refused.status_code, refused.json()["code"]) == (403, "ForeignOriginError")
+async def test_pages_of_other_sites_are_refused(api: Api) -> None:
+    for origin in ("https://evil.example", "null", "http://localhost.evil.example:8000", "http://[evil"):
+        refused = await framed(api, "tools/list", origin=origin)
+        assert (refused.status_code, refused.json()["code"]) == (403, "ForeignOriginError")
 
 
 async def test_pages_of_this_service_are_welcome(database_url: str) -> None:

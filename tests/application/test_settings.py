@@ -148,6 +148,25 @@ def test_a_provider_of_the_wrong_shape_is_refused_without_showing_its_secret(
     assert "s3cret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"introspection_cache_ttl_seconds": 0.5},
+        {"introspection_cache_ttl_seconds": float("nan")},
+        {"introspection_cache_ttl_seconds": float("inf")},
+        {"audiences": {"http": "https://baton.example.org"}},
+        {"audiences": {str(SYSTEM_HTTP): ""}},
+        {"principal_kind": "robot"},
+        {"subject_bindings": [{"subject": "", "actor_id": str(MIRA)}]},
+        {"issuer": "i" * 501},
+    ],
+    ids=str,
+)
+def test_a_provider_with_a_value_out_of_bounds_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(changes))):
+        provider(**changes)
+
+
 @pytest.mark.parametrize("tier", ["prod", "production", "staging"])
 def test_a_production_tier_starts_when_all_is_sound(tier: str) -> None:
     assert objections(**{**SOUND, "app_env": tier}) == []

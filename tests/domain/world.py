@@ -53,7 +53,7 @@ class World:
         self.now += timedelta(seconds=1)
         call = Call(self.principal_id, self.surface_id, self.now, new_id(), new_id())
         state = self._target(operation, on)
-        outcome = self._fulfil(operation.decision(command, state, call))
+        outcome = self.fulfil(operation.decision(command, state, call))
         return self._apply(outcome, on or call.new_id, call)
 
     def create(self, command: Command) -> UUID:
@@ -63,7 +63,7 @@ class World:
     def ask(self, query: Query, on: UUID | None = None) -> Any:
         call = Call(self.principal_id, self.surface_id, self.now, new_id(), new_id())
         state = self._target(query.operation, on)
-        return self._fulfil(query.answer(*((state, call) if state is not None else (call,))))
+        return self.fulfil(query.answer(*((state, call) if state is not None else (call,))))
 
     def _target(self, operation: Any, on: UUID | None) -> State | None:
         if operation.target is None:
@@ -74,7 +74,8 @@ class World:
             raise operation.aggregate.NotFound("absent")
         return state
 
-    def _fulfil(self, reads: Reads[Any]) -> Any:
+    def fulfil(self, reads: Reads[Any]) -> Any:
+        """Run a generator of reads to its result."""
         try:
             request = next(reads)
             while True:

@@ -62,12 +62,17 @@ class McpEndpoint:
 
     def _check_origin(self, origin: str | None) -> None:
         """A browser says whose page is asking: only ours and those of the same machine may (DNS rebinding)."""
-        if origin is None or origin == self._origin or urlsplit(origin).hostname in LOOPBACK:
+        if origin is None or origin == self._origin or host_of(origin) in LOOPBACK:
             return
-        raise ForeignOriginError(
-            "Pages of other sites may not use MCP here; set PUBLIC_BASE_URL if this is the service's own address.",
-            reason="foreign_origin",
-        )
+        raise ForeignOriginError("Pages of other sites may not use MCP here; if this one is ours, set PUBLIC_BASE_URL.")
+
+
+def host_of(origin: str) -> str | None:
+    """The host in an origin, if it can be read."""
+    try:
+        return urlsplit(origin).hostname
+    except ValueError:
+        return None
 
 
 def caller_of(context: Context) -> Caller:

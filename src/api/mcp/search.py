@@ -51,14 +51,14 @@ class Index:
         return cls({operation.name: words_of(operation) for operation in operations})
 
     def ranked(self, text: str, among: Iterable[Operation]) -> list[Operation]:
-        """The operations that have any of these words, those with most of them first."""
+        """The operations that have any of these words: those with most of them first, questions before commands."""
         wanted = stems(text)
         found = []
         for operation in among:
             hits = [hit for word in wanted if (hit := self._hit(operation.name, word))]
             if hits:
-                found.append((-len(hits), -sum(hits), operation.name, operation))
-        return [operation for *_, operation in sorted(found, key=lambda entry: entry[:3])]
+                found.append(((-len(hits), -sum(hits), operation.kind == "command", operation.name), operation))
+        return [operation for _, operation in sorted(found, key=lambda entry: entry[0])]
 
     def _hit(self, name: str, word: str) -> int:
         weights = self.weights[name]

@@ -22,7 +22,7 @@ from api.edge import as_refusal
 from api.errors import error_body
 from api.mcp.arguments import checked, refuse, requested
 from api.mcp.search import FoundOperation, FoundOperations, Index, SearchOperations
-from api.mcp.tools import KEY, Key, answer_form, described_tool, form_of, operation_tool
+from api.mcp.tools import KEY, Key, answer_form, described_tool, form_of, tool_of
 from api.metrics import observe
 from api.rest import answer_json
 from application.ports import Caller
@@ -70,7 +70,7 @@ class Toolbox:
     def __init__(self, operations: Iterable[Operation], service: Service, toolset: McpToolset) -> None:
         self._service = service
         self._operations = {operation.name: operation for operation in operations if operation.mcp}
-        self._tools = {name: wire_form(operation_tool(operation)) for name, operation in self._operations.items()}
+        self._tools = {name: wire_form(tool_of(operation.input)) for name, operation in self._operations.items()}
         self._index = Index.of(self._operations.values())
         self._toolset = toolset
 

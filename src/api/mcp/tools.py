@@ -1,5 +1,6 @@
 """Operations as MCP tools: their schemas, titles and hints, all derived from the registry."""
 
+from functools import cache
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from api.openapi import UUID_SCHEMA, described
 from api.parsing import MAX_KEY_LENGTH
 from application.feed import EventView
-from domain.kernel import History, Operation
+from domain.kernel import Command, History, Operation, Query
 
 KEY = "idempotency_key"
 Key = Annotated[
@@ -32,8 +33,10 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def operation_tool(operation: Operation) -> Tool:
-    """The tool of an operation."""
+@cache
+def tool_of(input: type[Command] | type[Query]) -> Tool:
+    """The tool of the operation that this input belongs to, made once."""
+    operation = input.operation
     query = operation.kind == "query"
     return described_tool(
         operation.name,

@@ -74,7 +74,6 @@ class Asset(State):
     partition_rule: PartitionRule | None = None
     commissioned_at: datetime
     decommissioned_at: datetime | None = None
-    updated_at: datetime
 
     @property
     def virtual_axis(self) -> bool:
@@ -82,6 +81,9 @@ class Asset(State):
 
 
 asset = Aggregate(Asset, "/assets", axis="lifecycle")
+
+TREE_LOCK = "asset-tree"
+"""Held by whatever could leave a retired asset in use, or a child under a retired parent."""
 
 
 class AssetRegistered(Event, of=asset):
@@ -230,7 +232,6 @@ def begin(event: AssetRegistered) -> Asset:
         id=event.stream_id,
         created_at=event.occurred_at,
         commissioned_at=event.occurred_at,
-        updated_at=event.occurred_at,
         settings={},
         schema_revisions={},
         **dict(event),
@@ -239,11 +240,6 @@ def begin(event: AssetRegistered) -> Asset:
 
 @asset.evolve
 def evolve(asset: Asset, event: AssetEvent) -> Asset:
-    return changed(after(asset, event), updated_at=event.occurred_at)
-
-
-def after(asset: Asset, event: AssetEvent) -> Asset:
-    """The asset as this event left it, its time of change apart."""
     match event:
         case AssetRenamed():
             return changed(asset, name=event.name)

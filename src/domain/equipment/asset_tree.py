@@ -12,6 +12,7 @@ from domain.equipment.affordance import Affordance
 from domain.equipment.asset import (
     DECOMMISSIONED,
     IN_SERVICE,
+    TREE_LOCK,
     Asset,
     AssetCondition,
     AssetDecommissioned,
@@ -42,8 +43,6 @@ from domain.shared.reads import Reads, every, holder_of, members_of, required, r
 from domain.shared.refusals import Invalid, NotFound, Refusal
 from domain.shared.writes import Delist, Enlist
 
-TREE_LOCK = "asset-tree"
-"""Held by register, relocate and decommission: no two of them cross, and no child slips under a parent being retired."""
 CHILDREN = "asset-child"
 """Look-up kind: the assets right below one asset."""
 MAX_DEPTH = 50

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
 from pydantic import Field, model_validator
@@ -41,13 +41,13 @@ class AssetSummary(Summary):
     virtual_axis: Hidden[bool]
     commissioned_at: Hidden[datetime]
     decommissioned_at: Hidden[datetime | None]
-    updated_at: Hidden[datetime]
 
 
 @asset.listing(AssetSummary, essential=True)
 class ListAssets(ListQuery):
     """Assets in order of registration; a parent's id lists what is right below it."""
 
+    indexed: ClassVar[tuple[str, ...]] = ("alternate_identifiers",)
     tier: AssetTier | None = None
     lifecycle: AssetLifecycle | None = None
     condition: AssetCondition | None = None

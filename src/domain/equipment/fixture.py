@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from domain.equipment import asset as assets
 from domain.equipment.assembly import Assembly, AssemblyStatus, ContentHash, SlotName, leaf_slots, stale_pins
 from domain.equipment.asset import Asset, AssetLifecycle
 from domain.equipment.family import Family
@@ -110,6 +111,7 @@ class Materials:
         InvalidFixtureBindingsError,
         InvalidFixtureParameterOverridesError,
     ],
+    lock=assets.TREE_LOCK,
 )
 class RegisterFixture(Command):
     """Make an assembly real: bind installed assets to its slots and to those of the assemblies it includes."""

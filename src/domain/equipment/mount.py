@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from domain.equipment import asset as assets
 from domain.equipment.asset import Asset, AssetLifecycle
 from domain.equipment.frame import CONSUMERS, TREE_LOCK, Frame, FrameStatus
 from domain.equipment.placement import InvalidPlacementError, Placement, Survey, check_measured
@@ -29,8 +30,6 @@ INSTALLED = "asset-installed"
 """Claim kind: the assets that are in a mount, each held by that mount."""
 CHILDREN = "mount-child"
 """Look-up kind: the mounts under one mount."""
-ASSET_LOCK = "asset-tree"
-"""Held by decommission_asset too, so that no asset is retired while it is being installed."""
 
 
 class MountStatus(StrEnum):
@@ -176,7 +175,7 @@ class UpdateMountPlacement(Command):
     allowed=[MountStatus.ACTIVE],
     reasons=["occupied", "asset_not_active", "asset_installed_elsewhere"],
     refuses=[Asset.aggregate.NotFound],
-    lock=ASSET_LOCK,
+    lock=assets.TREE_LOCK,
 )
 class InstallAsset(Command):
     """Put an Active asset into an empty slot; an asset is in one slot at most."""

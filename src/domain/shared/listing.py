@@ -135,6 +135,9 @@ class ListQuery(Query):
 
     summary: ClassVar[type[Summary]]
     filters: ClassVar[dict[str, str]] = {}
+    """Filters whose column has another name."""
+    indexed: ClassVar[tuple[str, ...]] = ()
+    """Columns that an own `where` asks about, besides those that filters name."""
 
     limit: Annotated[int, Field(ge=1, le=100)] = 50
     cursor: Annotated[str, Field(min_length=1, max_length=500)] | None = None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Self, assert_never
+from typing import Annotated, Any, ClassVar, Self, assert_never
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field, model_validator
@@ -469,6 +469,7 @@ class VisitSummary(Summary):
 class ListVisits(ListQuery):
     """Visits in order of registration."""
 
+    indexed: ClassVar[tuple[str, ...]] = ("external_refs", "planned_end_at")
     status: VisitStatus | None = None
     type: tuple[VisitType, ...] = ()
     surface_id: UUID | None = None

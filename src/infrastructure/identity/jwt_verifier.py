@@ -132,8 +132,8 @@ def key_table(document: dict[str, Any], algorithms: Iterable[str]) -> KeyTable:
         raise ProviderUnreachableError("answer is no key set")
     table: KeyTable = {}
     for algorithm in algorithms:
-        fitting = [key for key in map(_key, published, [algorithm] * len(published)) if key is not None]
-        table |= {(key.key_id, algorithm): key for key in reversed(fitting) if isinstance(key.key_id, str)}
+        fitting = [key for entry in published if (key := _key(entry, algorithm)) is not None]
+        table |= {(key.key_id, algorithm): key for key in fitting if isinstance(key.key_id, str)}
         if len(fitting) == 1:
             table[None, algorithm] = fitting[0]
     return table
@@ -147,10 +147,10 @@ def _key(published: Any, algorithm: str) -> jwt.PyJWK | None:
         return None
     try:
         key = jwt.PyJWK(published, algorithm)
-        weakness = key.Algorithm.check_key_length(key.Algorithm.prepare_key(key.key))
+        key.Algorithm.prepare_key(key.key)
     except jwt.PyJWTError:
         return None
-    return None if weakness else key
+    return key
 
 
 def _fault_of(error: jwt.PyJWTError) -> TokenFault:

@@ -40,10 +40,10 @@ SCALARS = {UUID: "uuid", str: "text", datetime: "timestamptz", bool: "boolean", 
 
 def column_type(annotation: Any) -> str:
     """The SQL type of a column."""
+    if hasattr(annotation, "__metadata__"):
+        return column_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        annotation = next(part for part in get_args(annotation) if part is not type(None))
-    while hasattr(annotation, "__metadata__"):
-        annotation = get_args(annotation)[0]
+        return column_type(next(part for part in get_args(annotation) if part is not type(None)))
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return "text"
     if get_origin(annotation) in (frozenset, tuple) and (element := column_type(get_args(annotation)[0])) != "jsonb":
@@ -76,7 +76,7 @@ def filtered_columns(summary: type[Summary]) -> list[str]:
         for operation in REGISTRY
         if issubclass(operation.input, ListQuery) and operation.input.summary is summary
     ]
-    wanted = {query.filters.get(name, name) for query in queries for name in query.model_fields}
+    wanted = {query.filters.get(name, name) for query in queries for name in (*query.model_fields, *query.indexed)}
     id_column = next(iter(summary.model_fields))
     return [
         column

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 from uuid import UUID
 
-from domain.equipment import asset_external_id, asset_parts, asset_settings, asset_views
 from domain.equipment.asset import Asset
 from domain.equipment.asset_tree import RegisterAsset
 from domain.equipment.family import DefineFamily
@@ -22,7 +21,6 @@ LUMEN = "lumen"
 DEGREE = {"system": "udunits", "code": "degree"}
 RADIAN = {"system": "udunits", "code": "rad"}
 ORIGIN = dict.fromkeys(f"{part}{axis}" for part in ("", "r", "tol_", "tol_r") for axis in "xyz")
-DECLARED = (asset_external_id, asset_parts, asset_settings, asset_views)
 
 
 def facility_world() -> World:
@@ -60,7 +58,7 @@ def asset_of(world: World, id: UUID) -> Asset:
 
 def known(world: World, reads: Reads[T]) -> T:
     """What a generator of reads comes to in this world."""
-    answer: T = world._fulfil(reads)
+    answer: T = world.fulfil(reads)
     return answer
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.contexts import REGISTRY
 from domain.equipment.asset import (
     ActivateAsset,
     Asset,
@@ -37,7 +38,7 @@ from domain.equipment.asset_parts import (
 )
 from domain.equipment.asset_settings import UpdateAssetSettings
 from domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
-from domain.kernel import REGISTRY, Command
+from domain.kernel import Command
 from domain.shared.refusals import Refusal
 from tests.domain.equipment.assets import asset_of, facility_world, family, fixture, part, root
 from tests.domain.world import World, new_id, refused
@@ -79,7 +80,7 @@ def verb_of(verb: type[Command]) -> Command:
 def test_an_asset_begins_commissioned_and_nominal(world: World) -> None:
     asset = asset_of(world, root(world))
     assert (asset.lifecycle, asset.condition) == (AssetLifecycle.COMMISSIONED, AssetCondition.NOMINAL)
-    assert asset.commissioned_at == asset.created_at == asset.updated_at == world.now
+    assert asset.commissioned_at == asset.created_at == world.now
 
 
 @pytest.mark.parametrize("lifecycle", AssetLifecycle)
@@ -136,7 +137,7 @@ def test_renaming_changes_the_name_alone_and_the_same_name_nothing(world: World)
     before = asset_of(world, asset_id)
     assert world.when(RenameAsset(name=" Hexapod "), on=asset_id) == [AssetRenamed(name="Hexapod")]
     after = asset_of(world, asset_id)
-    assert {**after.__dict__, "name": before.name, "updated_at": before.updated_at} == before.__dict__
+    assert {**after.__dict__, "name": before.name} == before.__dict__
     assert world.when(RenameAsset(name="Hexapod"), on=asset_id) == []
     with refused("InvalidAssetNameError"):
         world.when(RenameAsset(name=" "), on=asset_id)
@@ -234,7 +235,6 @@ def test_every_prefix_of_a_life_folds_and_survives_storage(life: list[Command], 
     for length in range(1, len(events) + 1):
         state = asset.fold(stored[:length])
         assert state is not None
-        assert state.updated_at == events[length - 1].occurred_at
         assert list(state.ports) == sorted(state.ports, key=lambda port: port.name)
         assert len({port.name for port in state.ports}) == len(state.ports)
         assert len({owner.name for owner in state.owners}) == len(state.owners)

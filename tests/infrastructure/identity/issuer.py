@@ -97,7 +97,12 @@ class Issuer:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))
         self.port = listener.getsockname()[1]
-        routes = [Route("/keys", self._keys), Route("/introspect", self._introspect, methods=["POST"])]
+        routes = [
+            Route("/keys", self._keys),
+            Route("/introspect", self._introspect, methods=["POST"]),
+            Route("/moved/keys", self._key_set),
+            Route("/moved/introspect", self._answer, methods=["POST"]),
+        ]
         config = uvicorn.Config(
             Starlette(routes=routes), log_config=None, lifespan="off", timeout_graceful_shutdown=1, ws="none"
         )
@@ -170,16 +175,21 @@ class Issuer:
 
     async def _keys(self, request: Request) -> Response:
         self.key_set_requests += 1
-        return await self._in_its_manner(JSONResponse({"keys": [key.published() for key in self.published]}))
+        return await self._in_its_manner(await self._key_set(request))
+
+    async def _key_set(self, request: Request) -> Response:
+        return JSONResponse({"keys": [key.published() for key in self.published]})
 
     async def _introspect(self, request: Request) -> Response:
-        form = {name: str(value) for name, value in (await request.form()).items()}
-        self.introspections.append(form)
+        self.introspections.append({name: str(value) for name, value in (await request.form()).items()})
         scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
         pair = tuple(unquote_plus(half) for half in base64.b64decode(credentials).decode().split(":", 1))
         if scheme != "Basic" or pair != (CLIENT_ID, CLIENT_SECRET):
             return Response(status_code=401)
-        return await self._in_its_manner(JSONResponse(self.answers.get(form["token"], {"active": False})))
+        return await self._in_its_manner(await self._answer(request))
+
+    async def _answer(self, request: Request) -> Response:
+        return JSONResponse(self.answers.get(str((await request.form())["token"]), {"active": False}))
 
     async def _in_its_manner(self, right: Response) -> Response:
         await asyncio.to_thread(self._speaking.wait, 30)

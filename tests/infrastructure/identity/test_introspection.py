@@ -1,7 +1,6 @@
 """Tokens that only their issuer can judge: what it is asked, what its answers lead to, and how long they are kept."""
 
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -138,14 +137,14 @@ async def test_an_answer_kept_for_one_surface_says_nothing_about_another(asking:
         await asking.authenticate(token, SYSTEM_MCP_STREAMABLE_HTTP)
 
 
-UNUSABLE: dict[str, Callable[[], Response]] = {
-    "an error": lambda: PlainTextResponse("sorry", 500),
-    "bad credentials": lambda: PlainTextResponse("who are you", 401),
-    "no content": lambda: Response(status_code=204),
-    "created": lambda: JSONResponse({"active": True, "sub": "mira-77"}, 201),
-    "a redirect": lambda: RedirectResponse("https://elsewhere.example.org/introspect"),
-    "a web page": lambda: PlainTextResponse("<html></html>"),
-    "a list": lambda: JSONResponse([True]),
+UNUSABLE: dict[str, Response] = {
+    "an error": PlainTextResponse("sorry", 500),
+    "bad credentials": PlainTextResponse("who are you", 401),
+    "no content": Response(status_code=204),
+    "created": JSONResponse({"active": True, "sub": "mira-77"}, 201),
+    "a redirect": RedirectResponse("/moved/introspect"),
+    "a web page": PlainTextResponse("<html></html>"),
+    "a list": JSONResponse([True]),
 }
 
 
@@ -153,7 +152,7 @@ UNUSABLE: dict[str, Callable[[], Response]] = {
 async def test_introspection_is_unavailable_when_the_issuer_answers_with(
     case: str, asking: ProviderRegistry, issuer: Issuer
 ) -> None:
-    issuer.instead = UNUSABLE[case]()
+    issuer.instead = UNUSABLE[case]
     with refused("IntrospectionUnavailableError") as caught:
         await asking.authenticate(issuer.opaque_token(), SYSTEM_HTTP)
     assert (caught.value.status, caught.value.retry_after) == (503, 5)

@@ -8,15 +8,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from domain.access.actor import ActorKind
 from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
-from infrastructure.identity.jwt_verifier import key_table
+from infrastructure.identity.jwt_verifier import FETCH_PAUSE, key_table
 from infrastructure.identity.provider_client import TIMEOUTS, ProviderUnreachableError
 from infrastructure.identity.registry import ProviderRegistry
 from tests.domain.world import refused
@@ -279,6 +281,15 @@ async def test_made_up_key_ids_do_not_turn_the_service_against_its_issuer(
     assert issuer.key_set_requests == 1
 
 
+async def test_an_issuer_is_asked_for_its_keys_only_so_often(registry: ProviderRegistry, issuer: Issuer) -> None:
+    began = time.monotonic()
+    for _ in range(3):
+        with refused("InvalidTokenError", "bad_signature"):
+            await registry.authenticate(issuer.token(key=SigningKey.elliptic()), SYSTEM_HTTP)
+    assert time.monotonic() - began >= 2 * FETCH_PAUSE
+    assert issuer.key_set_requests == 3
+
+
 async def test_many_callers_share_one_fetch_and_a_silent_issuer_holds_up_nobody_else(
     registries: Registries, issuer: Issuer
 ) -> None:
@@ -327,15 +338,15 @@ async def test_while_the_issuer_is_down_known_keys_count_and_unknown_ones_are_un
         assert (await registry.authenticate(fleeting.token(), SYSTEM_HTTP)).principal_id == MIRA
 
 
-WRONG_ANSWERS: dict[str, Callable[[], Response]] = {
-    "an error": lambda: PlainTextResponse("sorry", 500),
-    "a page not found": lambda: PlainTextResponse("sorry", 404),
-    "a redirect": lambda: RedirectResponse("https://elsewhere.example.org/keys"),
-    "a web page": lambda: PlainTextResponse("<html></html>"),
-    "a list": lambda: JSONResponse([]),
-    "an object without keys": lambda: JSONResponse({"keys": "none"}),
-    "JSON nested beyond reason": lambda: PlainTextResponse("[" * 100_000),
-    "an answer beyond reason": lambda: PlainTextResponse(" " * 2_000_000),
+WRONG_ANSWERS: dict[str, Response] = {
+    "an error": PlainTextResponse("sorry", 500),
+    "a page not found": PlainTextResponse("sorry", 404),
+    "a redirect to its keys": RedirectResponse("/moved/keys"),
+    "a web page": PlainTextResponse("<html></html>"),
+    "a list": JSONResponse([]),
+    "an object without keys": JSONResponse({"keys": "none"}),
+    "JSON nested beyond reason": PlainTextResponse("[" * 100_000),
+    "an answer beyond reason": JSONResponse({"keys": [], "padding": " " * 2_000_000}),
 }
 
 
@@ -343,7 +354,7 @@ WRONG_ANSWERS: dict[str, Callable[[], Response]] = {
 async def test_a_key_set_is_unavailable_when_its_issuer_answers_with(
     case: str, registry: ProviderRegistry, issuer: Issuer
 ) -> None:
-    issuer.instead = WRONG_ANSWERS[case]()
+    issuer.instead = WRONG_ANSWERS[case]
     with refused("KeySetUnavailableError"):
         await registry.authenticate(issuer.token(), SYSTEM_HTTP)
     issuer.instead = None
@@ -371,7 +382,7 @@ def test_providers_get_the_promised_time_limits() -> None:
 
 
 def test_keys_for_encryption_private_keys_and_unusable_ones_are_passed_over() -> None:
-    good, other = SigningKey.elliptic().published(), SigningKey.elliptic().published()
+    good, other, leaked = SigningKey.elliptic().published(), SigningKey.elliptic().published(), SigningKey.elliptic()
     document = {
         "keys": [
             "no object",
@@ -379,7 +390,8 @@ def test_keys_for_encryption_private_keys_and_unusable_ones_are_passed_over() ->
             {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "kid": "short"},
             {**other, "use": "enc", "kid": "encryption"},
             {**other, "alg": "ES384", "kid": "another algorithm"},
-            {**other, "d": other["x"], "kid": "private"},
+            {**jwt.get_algorithm_by_name("ES256").to_jwk(leaked.private, as_dict=True), "kid": "private"},
+            SigningKey("another curve", ec.generate_private_key(ec.SECP384R1()), "ES384").published(),
             good,
         ]
     }

@@ -1,0 +1,434 @@
+"""`baton doctor`: looks at everything the service rests on, and says of each what is wrong and how to mend it."""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+from rich.console import Console
+from rich.markup import escape
+
+from application.settings import Settings, boot_objections, bootstrap_objections, shown_settings
+from cli.places import noted_place
+from cli.processes import one_line
+from cli.refusing import refuse, unreadable
+from infrastructure.postgres.pool import OWNER_OPTIONS, RUNTIME_ROLE, Connection
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
+
+PATIENCE = 5
+"""Seconds any server has to answer."""
+INSERT_ONLY = ("events", "entries_conduit_verdicts")
+LATE, STUCK = 2.0, 30.0
+"""Seconds an event may wait for the projections: noticeable, and no longer a matter of load."""
+LOST = 75.0
+"""Seconds without a poll after which a worker is gone: it asks for work at least once a minute."""
+COUNTED = 100_000
+STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found, in a sentence that says how to mend it."""
+
+    verdict: Verdict
+    sentence: str
+
+
+def ok(sentence: str) -> Finding:
+    return Finding(Verdict.OK, sentence)
+
+
+def warning(sentence: str) -> Finding:
+    return Finding(Verdict.WARNING, sentence)
+
+
+def wrong(sentence: str) -> Finding:
+    return Finding(Verdict.WRONG, sentence)
+
+
+class UnreachableError(Exception):
+    """A server that a check needs does not answer; the message says which and why."""
+
+    def __init__(self, server: str, sentence: str) -> None:
+        self.server = server
+        super().__init__(sentence)
+
+
+def examine(only: str | None, data_dir: Path) -> int:
+    """Print the finding of every check, or of one; answers the exit code."""
+    if only is not None and only not in CHECKS:
+        refuse(f"There is no check {only}; there are {', '.join(CHECKS)}.")
+    return asyncio.run(_examine([only] if only else list(CHECKS), data_dir))
+
+
+async def _examine(names: list[str], data_dir: Path) -> int:
+    console = Console(highlight=False, soft_wrap=True)
+    verdicts = []
+    async with Doctor(data_dir) as doctor:
+        for name in names:
+            finding = await doctor.finding(name)
+            verdicts.append(finding.verdict)
+            style = STYLES[finding.verdict]
+            console.print(f"[{style}]{finding.verdict:<8}[/] {name:<12} {escape(finding.sentence)}")
+            if name == "settings" and doctor.settings is not None:
+                for variable, value in shown_settings(doctor.settings).items():
+                    console.print(f"[dim]{'':21} {variable} {escape('unset' if value is None else str(value))}[/]")
+    return 1 if Verdict.WRONG in verdicts else 0
+
+
+class Doctor:
+    """Asks the servers that the environment names, or those of the stack that runs on a data directory."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.settings: Settings | None = None
+        self._unreadable: list[str] = []
+        try:
+            self.settings = Settings()
+        except (SettingsError, ValidationError) as error:
+            self._unreadable = unreadable(error)
+        self._data_dir = data_dir
+        self._open = AsyncExitStack()
+        self._connection: Connection | None = None
+        self._client: Client | None = None
+
+    async def __aenter__(self) -> "Doctor":
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._open.aclose()
+
+    async def finding(self, name: str) -> Finding:
+        """The finding of one check; what another check answers for is not repeated."""
+        try:
+            return await CHECKS[name](self)
+        except UnreachableError as unreachable:
+            if unreachable.server == name:
+                return wrong(str(unreachable))
+            return warning(f"Not looked at, because {unreachable.server} does not answer; mend that first.")
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject):
+            return warning("Not looked at, because migrations are missing; mend that first.")
+
+    async def check_settings(self) -> Finding:
+        if self.settings is None:
+            return wrong(" ".join(self._unreadable))
+        objections = boot_objections(self.settings) or await self._bootstrap_objections(self.settings)
+        if objections:
+            return wrong(" ".join(objections))
+        return ok(f"No process objects to these settings (APP_ENV={self.settings.app_env}).")
+
+    async def _bootstrap_objections(self, settings: Settings) -> list[str]:
+        try:
+            connection = await self._database()
+            rows = await (await connection.execute("SELECT actor_id FROM access_subject_binding")).fetchall()
+        except (UnreachableError, psycopg.errors.UndefinedTable):
+            return []
+        return bootstrap_objections(settings, [row[0] for row in rows])
+
+    async def check_database(self) -> Finding:
+        connection = await self._database()
+        begun = time.perf_counter()
+        version, fsync, commit = await _row(
+            connection,
+            "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit')",
+        )
+        answered = f"PostgreSQL {version.split()[0]} answers in {1000 * (time.perf_counter() - begun):.1f} ms"
+        if "off" in (fsync, commit):
+            return warning(
+                f"{answered}, but with fsync={fsync} and synchronous_commit={commit} a power cut loses acknowledged "
+                "commands; set both to on."
+            )
+        return ok(f"{answered}.")
+
+    async def check_migrations(self) -> Finding:
+        from infrastructure.postgres.form import NewerDatabaseError, has_current_form, known_revisions
+
+        await self._database()
+        try:
+            if has_current_form(self._database_url()):
+                return ok(f"The database is migrated to {known_revisions()[-1]} and every projection is declared as here.")
+        except NewerDatabaseError as error:
+            return wrong(str(error))
+        from infrastructure.postgres.migrate import pending_migrations
+
+        if pending := pending_migrations(self._database_url()):
+            missing = f"Migrations {', '.join(sorted(pending))} are not applied"
+        else:
+            missing = "Projections are declared otherwise than by this build"
+        return wrong(f"{missing}; start any process of the service (`baton up`, `baton projector`), it sees to that.")
+
+    async def check_rights(self) -> Finding:
+        """Whether the role the service runs as can add to the log, and do nothing else to it."""
+        connection = await self._database()
+        known, member, superuser = await _row(
+            connection,
+            "SELECT count(*) > 0, bool_or(pg_has_role(current_user, oid, 'MEMBER')), bool_or(rolsuper) "
+            "FROM pg_roles WHERE rolname = %s",
+            RUNTIME_ROLE,
+        )
+        if not known:
+            return wrong(f"There is no role {RUNTIME_ROLE}; run CREATE ROLE {RUNTIME_ROLE} NOLOGIN and grant its rights.")
+        if not member:
+            return wrong(f"The user of DATABASE_URL cannot become {RUNTIME_ROLE}; run GRANT {RUNTIME_ROLE} TO that user.")
+        if superuser:
+            return wrong(f"{RUNTIME_ROLE} is a superuser, so it can rewrite the log; ALTER ROLE {RUNTIME_ROLE} NOSUPERUSER.")
+        held = await connection.execute(
+            "SELECT name, privilege FROM unnest(%s::text[]) name, "
+            "unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE}'::text[]) privilege "
+            "WHERE has_table_privilege(%s, name, privilege)",
+            (list(INSERT_ONLY), RUNTIME_ROLE),
+        )
+        rights = set(await held.fetchall())
+        wanted = {(name, privilege) for name in INSERT_ONLY for privilege in ("SELECT", "INSERT")}
+        if excess := sorted(rights - wanted):
+            revoke = "; ".join(f"REVOKE {privilege} ON {name} FROM {RUNTIME_ROLE}" for name, privilege in excess)
+            return wrong(f"{RUNTIME_ROLE} can do more to the log than add to it; run {revoke}.")
+        if lacking := sorted(wanted - rights):
+            grant = "; ".join(f"GRANT {privilege} ON {name} TO {RUNTIME_ROLE}" for name, privilege in lacking)
+            return wrong(f"{RUNTIME_ROLE} lacks rights it needs; run {grant}.")
+        return ok(f"{RUNTIME_ROLE} can read the log and add to it, and nothing else.")
+
+    async def check_projections(self) -> Finding:
+        """Whether every projection is built, somebody follows the log, and how far behind the projections are."""
+        from application.queries import PROJECTIONS
+        from infrastructure.postgres.projections import LEADER_LOCK, bookmark_of, unbuilt
+
+        connection = await self._database()
+        missing = await unbuilt(connection)
+        (led,) = await _row(
+            connection,
+            "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+            "AND (classid::bigint << 32) + objid::bigint = %s",
+            LEADER_LOCK,
+        )
+        bookmark = await bookmark_of(connection, PROJECTIONS)
+        behind, age = await _row(
+            connection,
+            "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(recorded_at)), 0)::float FROM (SELECT "
+            "recorded_at FROM events WHERE (transaction_id, position) > (%s::text::xid8, %s) LIMIT %s) late",
+            *(str(bookmark.transaction_id), bookmark.position, COUNTED),
+        )
+        lag = f"{behind}{' or more' if behind == COUNTED else ''} events behind by {age:.1f} s"
+        if not led:
+            return wrong(f"Nobody keeps the projections ({lag}); start `baton projector`, or `baton up`.")
+        if missing:
+            return wrong(
+                f"Not built yet: {', '.join(missing)}; the projector fills them when it starts, or run "
+                f"`baton projections rebuild {' '.join(missing)}`."
+            )
+        if age > STUCK:
+            return wrong(f"The projections are {lag}; {await self._holding_back(connection)}.")
+        if age > LATE:
+            return warning(f"The projections are {lag}; look again in a moment, the projector may be catching up.")
+        return ok(f"Every projection is built and at position {bookmark.position}, {lag}.")
+
+    async def _holding_back(self, connection: Connection) -> str:
+        """What keeps the followers of the log from going on: an open transaction, or the projector itself."""
+        found = await connection.execute(
+            "SELECT pid, extract(epoch FROM clock_timestamp() - xact_start)::int FROM pg_stat_activity "
+            "WHERE backend_xid IS NOT NULL AND datname = current_database() AND xact_start < clock_timestamp() - "
+            "make_interval(secs => %s) ORDER BY xact_start LIMIT 1",
+            (LATE,),
+        )
+        if row := await found.fetchone():
+            return f"a transaction open for {row[1]} s holds them back, end it with SELECT pg_terminate_backend({row[0]})"
+        return "read the projector's log, and start it again if it hangs"
+
+    async def check_temporal(self) -> Finding:
+        from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
+
+        client = await self._temporal()
+        info = await _asked(client.workflow_service.get_system_info, GetSystemInfoRequest())
+        return ok(f"Temporal {info.server_version} answers at {self._temporal_address()}.")
+
+    async def check_namespace(self) -> Finding:
+        from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+        from temporalio.service import RPCError, RPCStatusCode
+
+        client = await self._temporal()
+        try:
+            described = await _asked(
+                client.workflow_service.describe_namespace, DescribeNamespaceRequest(namespace=client.namespace)
+            )
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            return wrong(
+                f"There is no namespace {client.namespace}; run `temporal operator namespace create --namespace "
+                f"{client.namespace}`, or correct TEMPORAL_NAMESPACE."
+            )
+        days = described.config.workflow_execution_retention_ttl.ToTimedelta() / timedelta(days=1)
+        return ok(f"The namespace {client.namespace} is there and keeps finished workflows for {days:g} days.")
+
+    async def check_attributes(self) -> Finding:
+        from temporalio.api.enums.v1 import IndexedValueType
+        from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+
+        from cli.up import SEARCH_ATTRIBUTES
+
+        client = await self._temporal()
+        listed = await _asked(
+            client.operator_service.list_search_attributes, ListSearchAttributesRequest(namespace=client.namespace)
+        )
+        keyword = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
+        missing = [name for name in SEARCH_ATTRIBUTES if listed.custom_attributes.get(name) != keyword]
+        if missing:
+            names = " ".join(f"--name {name} --type Keyword" for name in missing)
+            return wrong(
+                f"The search attributes {', '.join(missing)} are missing; run `temporal operator search-attribute create "
+                f"--namespace {client.namespace} {names}`."
+            )
+        return ok(f"All {len(SEARCH_ATTRIBUTES)} search attributes are there.")
+
+    async def check_workers(self) -> Finding:
+        from temporalio.api.enums.v1 import TaskQueueType
+        from temporalio.api.taskqueue.v1 import TaskQueue
+        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+
+        from infrastructure.temporal.engine import TASK_QUEUE
+
+        client = await self._temporal()
+        polled: dict[str, datetime] = {}
+        for kind in (TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY):
+            described = await _asked(
+                client.workflow_service.describe_task_queue,
+                DescribeTaskQueueRequest(
+                    namespace=client.namespace, task_queue=TaskQueue(name=TASK_QUEUE), task_queue_type=kind
+                ),
+            )
+            for poller in described.pollers:
+                at = poller.last_access_time.ToDatetime(tzinfo=UTC)
+                polled[poller.identity] = max(at, polled.get(poller.identity, at))
+        start = "start `python worker.py`, or `baton up`"
+        if not polled:
+            return wrong(f"No worker asks for work on the task queue {TASK_QUEUE}; {start}.")
+        ages = {identity: max(0.0, (datetime.now(UTC) - at).total_seconds()) for identity, at in polled.items()}
+        told = ", ".join(f"{identity} {age:.0f} s ago" for identity, age in sorted(ages.items(), key=lambda item: item[1]))
+        if min(ages.values()) > LOST:
+            return wrong(f"Every worker of the task queue {TASK_QUEUE} is lost (last polls: {told}); {start}.")
+        return ok(f"Workers poll the task queue {TASK_QUEUE} (last polls: {told}).")
+
+    async def check_sweeps(self) -> Finding:
+        """Whether each mint sweep that the record calls running is carried by a workflow."""
+        from temporalio.client import WorkflowExecutionStatus
+        from temporalio.service import RPCError, RPCStatusCode
+
+        connection = await self._database()
+        client = await self._temporal()
+        found = await connection.execute("SELECT sweep_id FROM equipment_mint_sweep WHERE status = 'Running'")
+        running = [row[0] for row in await found.fetchall()]
+        stranded = []
+        for sweep_id in running:
+            try:
+                handle = client.get_workflow_handle(f"mint-sweep:{sweep_id}")
+                described = await handle.describe(rpc_timeout=timedelta(seconds=PATIENCE))
+            except RPCError as error:
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise UnreachableError("temporal", str(error)) from error
+                stranded.append(str(sweep_id))
+            else:
+                if described.status is not WorkflowExecutionStatus.RUNNING:
+                    stranded.append(str(sweep_id))
+        if stranded:
+            return wrong(
+                f"No workflow carries the unfinished mint sweeps {', '.join(stranded)}; a running worker starts them within "
+                "seconds, so see that one runs."
+            )
+        return ok(f"{len(running)} unfinished, each carried by a workflow." if running else "No mint sweep is unfinished.")
+
+    def _database_url(self) -> str:
+        configured = self.settings.database_url if self.settings else os.environ.get("DATABASE_URL")
+        url = configured or noted_place(self._data_dir, "database_url")
+        if not url:
+            raise UnreachableError(
+                "database",
+                f"DATABASE_URL is not set and no stack runs on {self._data_dir}; set it, or start one with `baton up`.",
+            )
+        return url
+
+    async def _database(self) -> Connection:
+        if self._connection is None:
+            url = self._database_url()
+            try:
+                self._connection = await psycopg.AsyncConnection.connect(
+                    url, autocommit=True, options=OWNER_OPTIONS, connect_timeout=PATIENCE
+                )
+            except psycopg.Error as error:
+                raise UnreachableError(
+                    "database", f"The database does not answer: {one_line(error)}. Start it, or correct DATABASE_URL."
+                ) from error
+            await self._open.enter_async_context(self._connection)
+        return self._connection
+
+    def _temporal_address(self) -> str:
+        configured = self.settings.temporal_address if self.settings else os.environ.get("TEMPORAL_ADDRESS")
+        address = configured or noted_place(self._data_dir, "temporal_address")
+        if not address:
+            raise UnreachableError(
+                "temporal",
+                f"TEMPORAL_ADDRESS is not set and no stack runs on {self._data_dir}; set it, or start one with `baton up`.",
+            )
+        return address
+
+    async def _temporal(self) -> "Client":
+        from temporalio.client import Client
+
+        if self._client is None:
+            address = self._temporal_address()
+            namespace = self.settings.temporal_namespace if self.settings else "default"
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    self._client = await Client.connect(address, namespace=namespace)
+            except (RuntimeError, TimeoutError) as error:
+                raise UnreachableError(
+                    "temporal", f"Temporal does not answer at {address}; start it, or correct TEMPORAL_ADDRESS."
+                ) from error
+        return self._client
+
+
+async def _row(connection: Connection, query: str, *values: Any) -> tuple[Any, ...]:
+    row = await (await connection.execute(query, values or None)).fetchone()
+    assert row is not None, "these queries answer with one row"
+    return row
+
+
+async def _asked(ask: Callable[..., Awaitable[Any]], request: object) -> Any:
+    from temporalio.service import RPCError, RPCStatusCode
+
+    try:
+        return await ask(request, timeout=timedelta(seconds=PATIENCE))
+    except RPCError as error:
+        if error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED):
+            raise UnreachableError("temporal", f"Temporal stopped answering ({error}); look again.") from error
+        raise
+
+
+CHECKS: dict[str, Callable[[Doctor], Awaitable[Finding]]] = {
+    "settings": Doctor.check_settings,
+    "database": Doctor.check_database,
+    "migrations": Doctor.check_migrations,
+    "rights": Doctor.check_rights,
+    "projections": Doctor.check_projections,
+    "temporal": Doctor.check_temporal,
+    "namespace": Doctor.check_namespace,
+    "attributes": Doctor.check_attributes,
+    "workers": Doctor.check_workers,
+    "sweeps": Doctor.check_sweeps,
+}
