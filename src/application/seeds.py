@@ -70,6 +70,24 @@ class Seeds:
         for name, commands in MONITORS.items():
             await self._policy(f"{name}, in process", monitor_id(name), NIL, commands)
 
+    async def objections(self, *, bootstrap_principal_id: UUID | None) -> list[str]:
+        """What enforced authorization cannot start without; nothing, unless the log was tampered with."""
+        wanted = {
+            **{("Surface", id): f"the surface {defined.name}" for id, defined in SYSTEM_SURFACES.items()},
+            ("Conduit", SYSTEM_CONDUIT): "the System conduit",
+        }
+        for name in MONITORS:
+            wanted["Actor", monitor_id(name)] = f"the actor {name}"
+            wanted["Policy", await self._policy_id(monitor_id(name))] = f"the policy of {name}"
+        if bootstrap_principal_id is not None:
+            wanted["Policy", await self._policy_id(bootstrap_principal_id)] = "the policy of the bootstrap principal"
+        found = []
+        async with self._store.session() as session:
+            for (stream_type, id), what in wanted.items():
+                if not await session.load(stream_type, [id]):
+                    found.append(f"The log lacks {what}, which policies rest on; restore the database from a backup.")
+        return found
+
     async def _facility(self, code: str) -> None:
         async with self._store.session() as session:
             if await session.holders(FACILITY_CODE, [code]):
@@ -100,9 +118,6 @@ class Seeds:
 
     async def _policy(self, name: str, principal_id: UUID, surface_id: UUID, commands: frozenset[str]) -> None:
         """A policy whose id derives from its principal, so that it is written once and never comes back."""
-        async with self._store.session() as session:
-            registered = (await session.load(ActorRegistered.aggregate.name, [principal_id]))[0]
-        id = derived_uuid7(int(registered.occurred_at.timestamp() * 1000), "policy", str(principal_id))
         defined = PolicyDefined(
             name=name,
             conduit_id=SYSTEM_CONDUIT,
@@ -110,7 +125,15 @@ class Seeds:
             permitted_principal_ids=frozenset({principal_id}),
             permitted_commands=commands,
         )
-        await self._begin(Policy, id, [defined], [Enlist(LISTENERS, look_up_key(SYSTEM_CONDUIT, surface_id))])
+        enlisted = Enlist(LISTENERS, look_up_key(SYSTEM_CONDUIT, surface_id))
+        await self._begin(Policy, await self._policy_id(principal_id), [defined], [enlisted])
+
+    async def _policy_id(self, principal_id: UUID) -> UUID:
+        """The id of a principal's seeded policy: derived from its registration, so that every boot finds the same."""
+        async with self._store.session() as session:
+            registered = await session.load(ActorRegistered.aggregate.name, [principal_id])
+        at = registered[0].occurred_at if registered else self._clock()
+        return derived_uuid7(int(at.timestamp() * 1000), "policy", str(principal_id))
 
     async def _begin(
         self, state: type, id: UUID, events: Sequence[Event], writes: Sequence[Claim | Enlist | Put] = ()

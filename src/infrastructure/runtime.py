@@ -60,6 +60,14 @@ class ProviderFacts:
     bound: bool
 
 
+class BootRefused(Exception):
+    """The service must not start; the sentences say why."""
+
+    def __init__(self, sentences: list[str]) -> None:
+        super().__init__(" ".join(sentences))
+        self.sentences = sentences
+
+
 class Runtime:
     """Opens what a process needs and closes it in order."""
 
@@ -110,12 +118,12 @@ class Runtime:
         await self._stack.aclose()
 
     async def plant_seeds(self) -> None:
-        """Write what every deployment starts with."""
+        """Write what every deployment starts with; raises where enforced authorization would have nothing to rest on."""
         seeds = Seeds(self.store, clock, new_id)
-        await seeds.plant(
-            facility_code=self.settings.self_facility_code,
-            bootstrap_principal_id=self.settings.bootstrap_principal_id,
-        )
+        bootstrap = self.settings.bootstrap_principal_id
+        await seeds.plant(facility_code=self.settings.self_facility_code, bootstrap_principal_id=bootstrap)
+        if self.settings.enforced and (objections := await seeds.objections(bootstrap_principal_id=bootstrap)):
+            raise BootRefused(objections)
 
     async def _identity_provider(self, caller: Caller, issuer: str, subject: str) -> ProviderFacts:
         return ProviderFacts(self.identity.knows(issuer), self.identity.binds(issuer, subject))

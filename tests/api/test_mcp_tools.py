@@ -77,7 +77,7 @@ def test_long_work_may_answer_with_its_result_or_its_ids() -> None:
         ("Visits", "get_visit"),
         ("check in presence", "check_in_visit"),
         ("VisitCannotHoldError", "hold_visit"),
-        ("erase personal data", "forget_actor"),
+        ("erase everything personal", "forget_actor"),
         ("who am I", "get_my_access"),
     ],
 )

@@ -1,0 +1,361 @@
+"""The authorization seam: the pure judgement as a table, and the adapter that folds policies to the very latest event."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from application.authorization import PermissiveAuthorizer, PolicyAuthorizer
+from application.ports import Caller, StoreUnavailableError
+from application.seeds import Seeds
+from domain.access.actor import Actor, ActorKind, DeactivateActor, ReactivateActor, RegisterActor
+from domain.contexts import REGISTRY
+from domain.kernel import NIL, SYSTEM_CONDUIT
+from domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
+from domain.trust.conduit import Decision, ListConduitVerdicts, Verdict
+from domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
+from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, DefineSurface
+from domain.trust.visit import RecordVisitArrival, TakeControlOfSurface
+from domain.trust.zone import DefineZone
+from infrastructure.memory.store import MemoryStore, MemoryVerdictLog
+from infrastructure.postgres.pool import runtime_pool
+from infrastructure.postgres.store import PostgresStore
+from infrastructure.postgres.verdicts import PostgresVerdictLog
+from tests.application.calling import Calling, planned_visit
+from tests.domain.world import OPERATOR, START, new_id, refused
+
+ALLOW, DENY = Decision.ALLOW, Decision.DENY
+CONDUIT, SURFACE, PRINCIPAL = new_id(), new_id(), new_id()
+P1, P2, P3 = sorted(new_id() for _ in range(3))
+
+
+def policy(id: UUID = P1, **changes: Any) -> Policy:
+    """A policy that allows the principal GetVisit on the conduit and surface of the table."""
+    matching = {
+        "conduit_id": CONDUIT,
+        "surface_id": SURFACE,
+        "permitted_principal_ids": frozenset({PRINCIPAL}),
+        "permitted_commands": frozenset({"GetVisit"}),
+    }
+    return Policy(id=id, created_at=START, name="Crew", **{**matching, **changes})
+
+
+def actor(*, active: bool = True, kind: ActorKind = ActorKind.HUMAN) -> Actor:
+    return Actor(id=PRINCIPAL, created_at=START, kind=kind, active=active)
+
+
+NOBODY = Standing(None)
+ELSEWHERE = {"surface_id": new_id()}
+OTHER_CONDUIT = {"conduit_id": new_id()}
+STRANGERS = {"permitted_principal_ids": frozenset({new_id()})}
+EMPTY = {"permitted_principal_ids": frozenset()}
+READERS = {"permitted_commands": frozenset({"ListVisits"})}
+COMMANDLESS = {"permitted_commands": frozenset()}
+
+JUDGEMENTS = [
+    (Standing(actor()), [policy()], ALLOW, None, (P1,)),
+    (NOBODY, [policy()], ALLOW, None, (P1,)),
+    (Standing(actor(kind=ActorKind.AGENT)), [policy()], ALLOW, None, (P1,)),
+    (Standing(actor(active=False)), [policy()], DENY, "principal_deactivated", ()),
+    (Standing(actor(active=False)), [], DENY, "principal_deactivated", ()),
+    (Standing(actor(kind=ActorKind.AGENT), agent_versioned=False), [policy()], DENY, "agent_not_versioned", ()),
+    (
+        Standing(actor(kind=ActorKind.AGENT, active=False), agent_versioned=False),
+        [policy()],
+        DENY,
+        "principal_deactivated",
+        (),
+    ),
+    (NOBODY, [], DENY, "no_applicable_policy", ()),
+    (NOBODY, [policy(**ELSEWHERE)], DENY, "no_applicable_policy", ()),
+    (NOBODY, [policy(**OTHER_CONDUIT)], DENY, "no_applicable_policy", ()),
+    (NOBODY, [policy(surface_id=NIL)], DENY, "no_applicable_policy", ()),
+    (NOBODY, [policy(conduit_id=NIL)], DENY, "no_applicable_policy", ()),
+    (NOBODY, [policy(**STRANGERS)], DENY, "principal_not_permitted", ()),
+    (NOBODY, [policy(**EMPTY)], DENY, "principal_not_permitted", ()),
+    (NOBODY, [policy(**STRANGERS, **READERS)], DENY, "principal_not_permitted", ()),
+    (NOBODY, [policy(**READERS)], DENY, "command_not_permitted", ()),
+    (NOBODY, [policy(**COMMANDLESS)], DENY, "command_not_permitted", ()),
+    (NOBODY, [policy(P1, **STRANGERS), policy(P2, **READERS)], DENY, "command_not_permitted", ()),
+    (NOBODY, [policy(P3), policy(P1), policy(P2, **READERS)], ALLOW, None, (P1, P3)),
+    (NOBODY, [policy(P1, **ELSEWHERE), policy(P2, **STRANGERS), policy(P3)], ALLOW, None, (P3,)),
+]
+
+
+class TestJudgement:
+    @pytest.mark.parametrize(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
+    def test_the_table(
+        self, standing: Standing, policies: list[Policy], decision: Decision, reason: str | None, determining: Any
+    ) -> None:
+        verdict = judge(standing, policies, PRINCIPAL, "GetVisit", CONDUIT, SURFACE)
+        assert verdict == AuthzResult(decision, reason, determining)
+        assert verdict.allowed is (decision is ALLOW)
+
+    @pytest.mark.parametrize(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
+    def test_what_is_permitted_is_what_would_be_allowed(
+        self, standing: Standing, policies: list[Policy], decision: Decision, reason: str | None, determining: Any
+    ) -> None:
+        permitted = permitted_commands(standing, policies, PRINCIPAL, CONDUIT, SURFACE)
+        for name in ("GetVisit", "ListVisits", "DefinePolicy"):
+            allowed = judge(standing, policies, PRINCIPAL, name, CONDUIT, SURFACE).allowed
+            assert allowed is (name in permitted), name
+
+    def test_a_nil_surface_policy_serves_nil_surface_callers_only(self) -> None:
+        in_process = policy(surface_id=NIL)
+        assert judge(NOBODY, [in_process], PRINCIPAL, "GetVisit", CONDUIT, NIL).allowed
+        assert not judge(NOBODY, [policy()], PRINCIPAL, "GetVisit", CONDUIT, NIL).allowed
+
+
+@dataclass
+class Seam:
+    """A facility in policy mode: an administrator, and the verdicts recorded so far."""
+
+    admin: Calling
+    store: MemoryStore
+
+    async def grant(self, principal: UUID, *commands: str, surface_id: UUID = SYSTEM_HTTP, **changes: Any) -> UUID:
+        values = {"name": "Crew", "conduit_id": SYSTEM_CONDUIT, "surface_id": surface_id}
+        return await self.admin.create(
+            DefinePolicy(**{**values, **changes}, permitted_principal_ids=[principal], permitted_commands=commands)
+        )
+
+    async def verdict(self, principal: UUID, command: str = "DefineZone", surface: UUID = SYSTEM_HTTP) -> AuthzResult:
+        return await self.admin.authorizer.authorize(Caller(principal, surface, new_id()), command)
+
+    @property
+    def verdicts(self) -> list[Any]:
+        return self.store.entries[Verdict.relation]
+
+
+@pytest.fixture
+async def seam() -> Seam:
+    store = MemoryStore()
+    admin = Calling(store, authorizer=PolicyAuthorizer(store, MemoryVerdictLog(store))).acting_as(NIL, NIL)
+    await Seeds(store, admin.clock, new_id).plant(facility_code="site", bootstrap_principal_id=OPERATOR)
+    return Seam(admin, store)
+
+
+class TestPolicies:
+    async def test_default_is_deny(self, seam: Seam) -> None:
+        assert await seam.verdict(new_id()) == AuthzResult(DENY, "principal_not_permitted")
+        assert await seam.verdict(new_id(), surface=SYSTEM_MCP_STREAMABLE_HTTP) == AuthzResult(DENY, "no_applicable_policy")
+
+    async def test_a_new_policy_counts_from_the_next_call(self, seam: Seam) -> None:
+        person = new_id()
+        assert (await seam.verdict(person)).reason == "principal_not_permitted"
+        first = await seam.grant(person, "GetVisit")
+        assert (await seam.verdict(person)).reason == "command_not_permitted"
+        second = await seam.grant(person, "DefineZone", "GetVisit")
+        assert await seam.verdict(person) == AuthzResult(ALLOW, None, (second,))
+        assert await seam.verdict(person, "GetVisit") == AuthzResult(ALLOW, None, tuple(sorted((first, second))))
+
+    async def test_a_revocation_counts_from_the_next_call(self, seam: Seam) -> None:
+        person, other = new_id(), new_id()
+        grant = await seam.grant(person, "DefineZone")
+        await seam.grant(other, "DefineZone")
+        assert (await seam.verdict(person)).allowed
+        await seam.admin.do(RevokePolicyGrant(permitted_principal_id=person, reason="over"), on=grant)
+        assert await seam.verdict(person) == AuthzResult(DENY, "principal_not_permitted")
+        assert (await seam.verdict(other)).allowed
+
+    async def test_what_another_process_wrote_counts_as_soon(self, seam: Seam) -> None:
+        person = new_id()
+        elsewhere = PolicyAuthorizer(seam.store, MemoryVerdictLog(seam.store))
+        caller = Caller(person, SYSTEM_HTTP, new_id())
+        assert not (await elsewhere.authorize(caller, "DefineZone")).allowed
+        grant = await seam.grant(person, "DefineZone")
+        assert (await elsewhere.authorize(caller, "DefineZone")).allowed
+        await seam.admin.do(RevokePolicyGrant(permitted_principal_id=person, reason="over"), on=grant)
+        assert not (await elsewhere.authorize(caller, "DefineZone")).allowed
+
+    async def test_a_deactivated_actor_is_denied_whatever_its_policies_say(self, seam: Seam) -> None:
+        person = await seam.admin.create(RegisterActor(name="Mira"))
+        await seam.grant(person, "DefineZone")
+        assert (await seam.verdict(person)).allowed
+        await seam.admin.do(DeactivateActor(), on=person)
+        assert await seam.verdict(person) == AuthzResult(DENY, "principal_deactivated")
+        await seam.admin.do(ReactivateActor(), on=person)
+        assert (await seam.verdict(person)).allowed
+
+    async def test_a_policy_serves_its_own_surface_and_conduit_only(self, seam: Seam) -> None:
+        person = new_id()
+        await seam.grant(person, "DefineZone", surface_id=SYSTEM_MCP_STDIO)
+        assert (await seam.verdict(person, surface=SYSTEM_MCP_STDIO)).allowed
+        assert (await seam.verdict(person, surface=SYSTEM_HTTP)).reason == "principal_not_permitted"
+        assert (await seam.verdict(person, surface=NIL)).reason == "principal_not_permitted"
+        detour = Caller(person, SYSTEM_MCP_STDIO, new_id(), conduit_id=new_id())
+        assert (await seam.admin.authorizer.authorize(detour, "DefineZone")).reason == "no_applicable_policy"
+
+    async def test_the_command_path_asks_the_seam(self, seam: Seam) -> None:
+        person = seam.admin.acting_as(new_id())
+        with refused("UnauthorizedError", "principal_not_permitted"):
+            await person.do(DefineZone(name="Hutch"))
+        await seam.grant(person.caller.principal_id, "DefineZone")
+        await person.do(DefineZone(name="Hutch"))
+
+    async def test_driving_a_surface_is_asked_for_on_that_surface_too(self, seam: Seam) -> None:
+        console = await seam.admin.create(DefineSurface(name="Endstation A", kind="HTTP"))
+        visit = await seam.admin.create(planned_visit(console))
+        await seam.admin.do(RecordVisitArrival(), on=visit)
+        person = seam.admin.acting_as(new_id())
+        await seam.grant(person.caller.principal_id, "TakeControlOfSurface")
+        with refused("UnauthorizedError", "surface_not_permitted"):
+            await person.do(TakeControlOfSurface(surface_id=console), on=visit)
+        await seam.grant(person.caller.principal_id, "TakeControlOfSurface", surface_id=console)
+        await person.do(TakeControlOfSurface(surface_id=console), on=visit)
+        asked = [(row.surface_id, row.decision) for row in seam.verdicts if row.actor_id == person.caller.principal_id]
+        assert asked == [(SYSTEM_HTTP, ALLOW), (console, DENY), (SYSTEM_HTTP, ALLOW), (console, ALLOW)]
+
+    async def test_permitted_commands_are_the_union_over_policies(self, seam: Seam) -> None:
+        person = await seam.admin.create(RegisterActor(name="Mira"))
+        await seam.grant(person, "DefineZone", "GetZone")
+        await seam.grant(person, "GetZone", "ListZones")
+        await seam.grant(person, "GetVisit", surface_id=SYSTEM_MCP_STDIO)
+        caller = Caller(person, SYSTEM_HTTP, new_id())
+        assert await seam.admin.authorizer.permitted(caller) == {"DefineZone", "GetZone", "ListZones"}
+        assert not seam.verdicts
+        await seam.admin.do(DeactivateActor(), on=person)
+        assert await seam.admin.authorizer.permitted(caller) == frozenset()
+
+
+class TestTheServiceItself:
+    async def test_it_may_do_everything_and_leaves_no_verdict(self, seam: Seam) -> None:
+        system = Caller.system(new_id())
+        for name in ("DefinePolicy", "RecordAgentDecision", "NoSuchCommand"):
+            assert await seam.admin.authorizer.authorize(system, name) == AuthzResult(ALLOW)
+        assert await seam.admin.authorizer.permitted(system) == REGISTRY.command_names()
+        assert not seam.verdicts
+
+    @pytest.mark.parametrize(
+        "caller",
+        [
+            Caller(NIL, SYSTEM_HTTP, new_id()),
+            Caller(NIL, SYSTEM_MCP_STREAMABLE_HTTP, new_id()),
+            Caller(NIL, NIL, new_id(), conduit_id=new_id()),
+            Caller(OPERATOR, NIL, new_id()),
+        ],
+    )
+    async def test_nothing_less_than_the_whole_combination_is_the_service(self, seam: Seam, caller: Caller) -> None:
+        assert not (await seam.admin.authorizer.authorize(caller, "DefineZone")).allowed
+        assert "DefineZone" not in await seam.admin.authorizer.permitted(caller)
+
+    async def test_it_is_not_itself_on_another_surface(self, seam: Seam) -> None:
+        verdict = await seam.admin.authorizer.authorize(Caller.system(new_id()), "DefineZone", surface_id=SYSTEM_HTTP)
+        assert verdict.reason == "principal_not_permitted"
+
+
+class TestPermissiveMode:
+    async def test_everybody_may_do_everything_and_nothing_is_recorded(self, seam: Seam) -> None:
+        anybody = replace(seam.admin, authorizer=PermissiveAuthorizer()).acting_as(new_id())
+        await anybody.do(DefineZone(name="Hutch"))
+        assert await anybody.authorizer.authorize(anybody.caller, "DefinePolicy") == AuthzResult(ALLOW)
+        assert await anybody.authorizer.permitted(anybody.caller) == REGISTRY.command_names()
+        assert not seam.verdicts
+
+
+class TestVerdicts:
+    async def test_each_answer_is_one_row_that_says_why(self, seam: Seam) -> None:
+        person, cause = new_id(), new_id()
+        caller = Caller(person, SYSTEM_HTTP, new_id(), causation_id=cause)
+        await seam.admin.authorizer.authorize(caller, "DefineZone")
+        grant = await seam.grant(person, "DefineZone")
+        await seam.admin.authorizer.authorize(caller, "DefineZone")
+        page = await seam.admin.ask(ListConduitVerdicts(actor_id=person), on=SYSTEM_CONDUIT)
+        denied, allowed = page.items
+        assert (denied.decision, denied.reason, set(denied.determining_policies)) == (DENY, "principal_not_permitted", set())
+        assert (allowed.decision, allowed.reason, set(allowed.determining_policies)) == (ALLOW, None, {grant})
+        for row in page.items:
+            assert (row.actor_id, row.command_name, row.surface_id) == (person, "DefineZone", SYSTEM_HTTP)
+            assert (row.correlation_id, row.causation_id) == (caller.correlation_id, cause)
+
+
+class TestOnPostgres:
+    @pytest.fixture
+    async def admin(self, database_url: str) -> AsyncIterator[Calling]:
+        async with runtime_pool(database_url, 4) as pool:
+            store = PostgresStore(pool)
+            self.verdicts = PostgresVerdictLog(pool)
+            admin = Calling(store, authorizer=PolicyAuthorizer(store, self.verdicts)).acting_as(NIL, NIL)
+            await Seeds(store, admin.clock, new_id).plant(facility_code="site", bootstrap_principal_id=OPERATOR)
+            yield admin
+
+    async def rows(self, database_url: str) -> list[Any]:
+        async with await psycopg.AsyncConnection.connect(database_url) as connection:
+            rows = await connection.execute(
+                "SELECT conduit_id, logbook_id, actor_id, command_name, decision, reason, surface_id, determining_policies, "
+                "correlation_id, causation_id FROM entries_conduit_verdicts ORDER BY event_id"
+            )
+            return await rows.fetchall()
+
+    async def test_verdicts_have_every_column(self, admin: Calling, database_url: str) -> None:
+        person, cause = new_id(), new_id()
+        caller = Caller(person, SYSTEM_HTTP, new_id(), causation_id=cause)
+        await admin.authorizer.authorize(caller, "DefineZone")
+        grants = [
+            await admin.create(
+                DefinePolicy(
+                    name=name,
+                    conduit_id=SYSTEM_CONDUIT,
+                    surface_id=SYSTEM_HTTP,
+                    permitted_principal_ids=[person],
+                    permitted_commands=["DefineZone"],
+                )
+            )
+            for name in ("Day", "Night")
+        ]
+        await admin.authorizer.authorize(caller, "DefineZone")
+        await self.verdicts.flush()
+        async with admin.store.session() as session:
+            opened = (await session.load("Conduit", [SYSTEM_CONDUIT]))[1]
+        logbook = UUID(opened.payload.split('"logbook_id":"')[1][:36])
+        asked = (SYSTEM_CONDUIT, logbook, person, "DefineZone")
+        sent = (caller.correlation_id, cause)
+        assert await self.rows(database_url) == [
+            (*asked, "Deny", "principal_not_permitted", SYSTEM_HTTP, [], *sent),
+            (*asked, "Allow", None, SYSTEM_HTTP, sorted(grants), *sent),
+        ]
+
+    async def test_verdicts_are_listed_by_their_conduit(self, admin: Calling, database_url: str) -> None:
+        caller = Caller(new_id(), SYSTEM_HTTP, new_id())
+        before = datetime.now(UTC)
+        for name in ("DefineZone", "DefineSurface", "DefineZone"):
+            await admin.authorizer.authorize(caller, name)
+        await self.verdicts.flush()
+        page = await admin.ask(ListConduitVerdicts(command_name="DefineZone", decision="Deny"), on=SYSTEM_CONDUIT)
+        assert [row.command_name for row in page.items] == ["DefineZone", "DefineZone"]
+        assert all(before - timedelta(seconds=1) < row.occurred_at <= row.recorded_at for row in page.items)
+        with refused("ConduitNotFoundError"):
+            await admin.ask(ListConduitVerdicts(), on=new_id())
+
+    async def test_the_service_itself_and_questions_about_oneself_leave_none(
+        self, admin: Calling, database_url: str
+    ) -> None:
+        await admin.do(DefineZone(name="Hutch"))
+        await admin.authorizer.permitted(Caller(OPERATOR, SYSTEM_HTTP, new_id()))
+        await self.verdicts.flush()
+        assert await self.rows(database_url) == []
+
+    async def test_a_verdict_log_that_cannot_write_changes_no_decision(self, admin: Calling, database_url: str) -> None:
+        closed = runtime_pool(database_url, 1)
+        await closed.open()
+        await closed.close()
+        verdicts = PostgresVerdictLog(closed)
+        authorizer = PolicyAuthorizer(admin.store, verdicts)
+        verdict = await authorizer.authorize(Caller(OPERATOR, SYSTEM_HTTP, new_id()), "DefinePolicy")
+        await verdicts.flush()
+        assert verdict.allowed
+
+    async def test_an_unreadable_store_fails_the_call_and_never_allows(self, admin: Calling) -> None:
+        unreachable = runtime_pool("postgresql://127.0.0.1:1/nowhere", 1)
+        unreachable.timeout = 0.1
+        await unreachable.open()
+        try:
+            authorizer = PolicyAuthorizer(PostgresStore(unreachable), self.verdicts)
+            with pytest.raises(StoreUnavailableError):
+                await authorizer.authorize(Caller(OPERATOR, SYSTEM_HTTP, new_id()), "DefinePolicy")
+        finally:
+            await unreachable.close()
