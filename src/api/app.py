@@ -26,6 +26,7 @@ from application.identity import METADATA_PATH
 from application.ports import Caller
 from application.settings import Settings
 from domain.contexts import REGISTRY
+from domain.shared.refusals import Refusal
 from infrastructure.runtime import Runtime
 
 HEALTHY = b'{"status":"ok"}'
@@ -76,6 +77,11 @@ def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
     @app.get("/metrics")
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+    @app.exception_handler(Refusal)
+    async def refuse(request: BehindRequest, refusal: Refusal) -> BehindResponse:
+        answer = refused(refusal, "edge", request.scope["correlation_id"], request.scope)
+        return BehindResponse(answer.body, answer.status, media_type="application/json")
 
     @app.exception_handler(HTTPException)
     async def unrouted(request: BehindRequest, error: HTTPException) -> BehindResponse:

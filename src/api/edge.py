@@ -72,15 +72,24 @@ class Edge:
         """Hand a request to the application behind, with its caller attached and its body still bounded."""
         if not self._authentication.is_open(scope["path"]):
             scope["caller"] = await self._authentication.caller(scope, correlation_id)
+        scope["correlation_id"] = correlation_id
         correlation = (b"x-correlation-id", str(correlation_id).encode())
 
+        begun = False
+
         async def send_correlated(message: Any) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 message["headers"] = [*message.get("headers", ()), correlation]
             await send(message)
 
-        scope["correlation_id"] = correlation_id
-        await self._behind(scope, bounded(receive, self._max_body), send_correlated)
+        try:
+            await self._behind(scope, bounded(receive, self._max_body), send_correlated)
+        except Exception as error:
+            if not begun:
+                raise
+            log.error("request_failed", correlation_id=str(correlation_id), **traced(error))
 
     def _check_size(self, scope: Scope) -> None:
         length = header(scope, b"content-length")

@@ -79,6 +79,6 @@ def last_event_id(request: Request) -> int | None:
     text = request.header(b"last-event-id")
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and int(text) < 2**63):
+    if not (text.isascii() and text.isdigit() and len(text) <= 19 and int(text) < 2**63):
         raise RequestValidationError.at("header", "Last-Event-ID", msg="Give the id of an event frame", type="int_parsing")
     return int(text)

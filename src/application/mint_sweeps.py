@@ -7,7 +7,7 @@ from uuid import UUID
 from application.commands import Commands
 from application.ports import Batch, Caller, Clock, IdGenerator, Store
 from application.unit import folded
-from domain.equipment.asset import Asset
+from domain.equipment.asset import Asset, AssetExternalIdAssigned
 from domain.equipment.asset_external_id import (
     AssignAssetExternalId,
     MintSweep,
@@ -25,6 +25,8 @@ from domain.shared.refusals import Refusal, Unavailable
 from domain.shared.writes import Put
 
 PAGE = 100
+HISTORY = 10_000
+"""Events of an asset that are looked through for an assignment."""
 
 
 class MintSweeps:
@@ -51,6 +53,8 @@ class MintSweeps:
     async def candidates(self, sweep_id: UUID) -> list[UUID]:
         """The next assets to mint for, oldest first; none when the sweep has come to its end."""
         sweep = await self._sweep(sweep_id)
+        if sweep.status is MintSweepStatus.FINISHED:
+            return []
         seen = _seen(sweep)
         found: list[UUID] = []
         cursor: str | None = None
@@ -75,12 +79,23 @@ class MintSweeps:
         except Unavailable:
             raise
         except Refusal as refusal:
-            outcome = refusal
+            outcome = await self._minted_before(sweep, asset_id) or refusal
         await self._put(noted(sweep, asset_id, outcome))
 
     async def finish(self, sweep_id: UUID) -> None:
-        """Close the sweep."""
-        await self._put(finished(await self._sweep(sweep_id), self._clock()))
+        """Close the sweep, once."""
+        sweep = await self._sweep(sweep_id)
+        if sweep.status is not MintSweepStatus.FINISHED:
+            await self._put(finished(sweep, self._clock()))
+
+    async def _minted_before(self, sweep: MintSweep, asset_id: UUID) -> AssignedExternalId | None:
+        """What this sweep assigned itself when the worker died before it could note so."""
+        async with self._store.session() as session:
+            rows = await session.history(Asset.__name__, asset_id, 0, HISTORY)
+        for row in rows:
+            if row.event_type == AssetExternalIdAssigned.__name__ and row.causation_id == sweep.sweep_id:
+                return AssignedExternalId.model_validate_json(row.payload, extra="ignore")
+        return None
 
     async def _sweep(self, sweep_id: UUID) -> MintSweep:
         async with self._store.session() as session:

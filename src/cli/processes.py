@@ -18,6 +18,7 @@ from cli.listening import listener, url_of
 from cli.places import noted_place
 from cli.refusing import chosen_settings, refuse, required_database
 from infrastructure.postgres.form import NewerDatabaseError, has_current_form
+from infrastructure.runtime import BootRefused
 
 GRACE = 5
 """Seconds that requests in progress have to end when the API is told to stop."""
@@ -71,7 +72,7 @@ def serve_api(host: str, port: int, descriptor: int | None = None) -> None:
 
     from api.app import create_app
 
-    app = create_app(settings)
+    app = Startup(create_app(settings))
     config = uvicorn.Config(
         app,
         loop="uvloop",
@@ -88,8 +89,39 @@ def serve_api(host: str, port: int, descriptor: int | None = None) -> None:
     if descriptor is None:
         print(f"serving on {url_of(listening)}", flush=True)
     server.run(sockets=[listening])
+    if app.objections:
+        refuse(*app.objections)
     if not server.started:
         raise SystemExit(3)
+
+
+class Startup:
+    """An application whose refusal to start is kept as sentences, where the server would log a traceback."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.objections: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+        failed: dict[str, Any] = {}
+
+        async def send_all_but_failure(message: dict[str, Any]) -> None:
+            if message["type"] == "lifespan.startup.failed":
+                failed.update(message)
+            else:
+                await send(message)
+
+        try:
+            await self._app(scope, receive, send_all_but_failure)
+        except BootRefused as refused:
+            self.objections = refused.sentences
+            await send({**failed, "message": ""})
+        except BaseException:
+            await send(failed)
+            raise
 
 
 def run_projector() -> None:
@@ -109,7 +141,10 @@ def run_mcp() -> None:
 
     from api.mcp import serve_stdio
 
-    uvloop.run(serve_stdio(settings))
+    try:
+        uvloop.run(serve_stdio(settings))
+    except BootRefused as refused:
+        refuse(*refused.sentences)
 
 
 async def until_told(work: Coroutine[Any, Any, None]) -> None:

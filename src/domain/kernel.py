@@ -23,7 +23,6 @@ from typing import (
 from uuid import UUID
 
 from pydantic import (
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -36,6 +35,7 @@ from domain.shared.canonical import derived_uuid7
 from domain.shared.reads import Reads
 from domain.shared.refusals import Conflict, NotFound, Refusal, named
 from domain.shared.text import MayContainPersonalData, Text, refuse_blank_text
+from domain.shared.times import Instant
 from domain.shared.writes import Write
 
 NIL = UUID(int=0)
@@ -185,7 +185,7 @@ def _without_default(schema: dict[str, Any]) -> None:
 class TimeTravel(Query):
     """A query that can look at the past of its stream."""
 
-    as_of: AwareDatetime | None = None
+    as_of: Instant | None = None
     as_of_version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
 
     @model_validator(mode="after")
@@ -240,6 +240,8 @@ class Operation:
     def __post_init__(self) -> None:
         names = tuple(re.findall(r"{(\w+)}", self.path))
         own = tuple(name for name in names if name in self.input.model_fields)
+        object.__setattr__(self, "reasons", tuple(self.reasons))
+        object.__setattr__(self, "refuses", tuple(self.refuses))
         object.__setattr__(self, "path_fields", own)
         object.__setattr__(self, "target", next((name for name in names if name not in own), None))
 

@@ -135,6 +135,18 @@ async def test_a_key_used_over_rest_is_another_key(api: Api) -> None:
         assert await done(client, "define_zone", name="Hall", idempotency_key="hall") != hall
 
 
+async def test_long_work_answers_its_ids_at_once_when_asked_to(api: Api) -> None:
+    async with agent(api) as client:
+        sweep = await client.call_tool("mint_missing_asset_external_ids", {"wait": 0, "idempotency_key": "sweep"})
+        again = await client.call_tool("mint_missing_asset_external_ids", {"wait": 0, "idempotency_key": "sweep"})
+    assert sweep.structured_content is not None
+    assert sweep.structured_content.keys() == {"sweep_id", "work_id"}
+    assert again.structured_content == sweep.structured_content
+    assert sweep.meta is not None
+    assert again.meta is not None
+    assert (sweep.meta["baton/status"], again.meta["baton/replayed"]) == (202, True)
+
+
 async def test_an_unknown_tool_is_a_fault_of_the_protocol(api: Api) -> None:
     async with agent(api) as client:
         with pytest.raises(MCPError, match="search_operations"):

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from api.mcp import serve_stdio
-from application.settings import Settings
+from application.settings import AuthorizationMode, Settings
 from domain.kernel import NIL
 from tests.api.agents import done, refusal
 from tests.running import Api, running_api
@@ -63,7 +63,7 @@ async def test_the_configured_principal_acts_under_the_policies_of_stdio(databas
 
 
 async def test_policies_without_a_principal_to_judge_refuse_to_start(database_url: str) -> None:
-    settings = Settings(database_url=database_url, app_env="test", authorization_mode="policy")
+    settings = Settings(database_url=database_url, app_env="test", authorization_mode=AuthorizationMode.POLICY)
     with pytest.raises(ValueError, match="MCP_STDIO_PRINCIPAL_ID"):
         await serve_stdio(settings)
 

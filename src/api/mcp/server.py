@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from inspect import getdoc
 from typing import Annotated, Any
 
 import orjson
@@ -55,13 +56,13 @@ class CallOperation(Value):
 
 SEARCH = described_tool(
     "search_operations",
-    SearchOperations.__doc__ or "",
+    getdoc(SearchOperations) or "",
     form_of(SearchOperations),
     answer_form(FoundOperations),
     read_only=True,
     idempotent=True,
 )
-CALL = described_tool("call_operation", CallOperation.__doc__ or "", form_of(CallOperation), None, destructive=True)
+CALL = described_tool("call_operation", getdoc(CallOperation) or "", form_of(CallOperation), None, destructive=True)
 
 
 class Toolbox:

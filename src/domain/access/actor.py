@@ -401,4 +401,4 @@ class ListActors(ListQuery):
 
 def _named(rows: tuple[ActorSummary, ...], names: dict[UUID, str]) -> Iterator[ActorRow]:
     for row in rows:
-        yield ActorRow(name=names.get(row.actor_id, DELETED_USER), **row.model_dump())
+        yield ActorRow(name=names.get(row.actor_id, DELETED_USER), **dict(row))

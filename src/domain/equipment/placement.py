@@ -5,11 +5,12 @@ from enum import StrEnum
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import AwareDatetime, ConfigDict, Field, Strict
+from pydantic import ConfigDict, Field, Strict
 
 from domain.kernel import Value
 from domain.shared.refusals import Invalid
 from domain.shared.text import Text
+from domain.shared.times import Instant
 
 
 class ReferenceSurface(StrEnum):
@@ -54,7 +55,7 @@ class Survey(Value):
 
     model_config = ConfigDict(allow_inf_nan=True)
     instrument: Annotated[str, Text(200, InvalidPlacementError, "instrument")] | None = None
-    surveyed_at: AwareDatetime | None = None
+    surveyed_at: Instant | None = None
     residual: Length | None = None
 
 

@@ -7,13 +7,14 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Self, assert_never
 from uuid import UUID
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import Field, model_validator
 
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value, changed
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.reads import Reads, permitted, record_of, required
 from domain.shared.refusals import Conflict, Invalid, NotFound, UnauthorizedError
 from domain.shared.text import FreeText, Text
+from domain.shared.times import Instant
 from domain.shared.writes import Drop, Put
 from domain.trust.surface import SurfaceControl
 
@@ -240,8 +241,8 @@ class RegisterVisit(Command):
     policy_id: UUID
     surface_id: UUID
     type: VisitType
-    planned_start_at: AwareDatetime
-    planned_end_at: AwareDatetime
+    planned_start_at: Instant
+    planned_end_at: Instant
     parent_id: UUID | None = None
     external_refs: Annotated[dict[str, str], Field(max_length=100)] = {}
 
@@ -477,8 +478,8 @@ class ListVisits(ListQuery):
     parent_id: UUID | None = None
     external_ref_scheme: Annotated[str, Field(min_length=1, max_length=50)] | None = None
     external_ref_value: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    planned_from: AwareDatetime | None = None
-    planned_to: AwareDatetime | None = None
+    planned_from: Instant | None = None
+    planned_to: Instant | None = None
 
     @model_validator(mode="after")
     def _reference_is_whole(self) -> Self:

@@ -1,0 +1,222 @@
+"""What every deployment starts with: written once, by whoever boots first, and never again."""
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from application.authorization import PolicyAuthorizer
+from application.ports import Bookmark, EventRow, Store
+from application.seeds import Seeds, monitor_id
+from domain.access.actor import ActorProfile, ForgetActor, RegisterActor
+from domain.equipment.catalog import SEEDED_ROLES
+from domain.kernel import NIL, SYSTEM_CONDUIT
+from domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from domain.trust.surface import SYSTEM_HTTP
+from domain.trust.zone import DefineZone
+from infrastructure.memory.store import MemoryStore, MemoryVerdictLog
+from infrastructure.postgres.pool import runtime_pool
+from infrastructure.postgres.store import PostgresStore
+from tests.application.calling import SECOND, Calling, HandSetClock
+from tests.domain.world import OPERATOR, new_id, refused
+
+BOOTSTRAP = {"DefinePolicy", "RegisterActor", "RevokePolicyGrant"}
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def clock() -> HandSetClock:
+    return HandSetClock()
+
+
+async def boot(store: Store, clock: HandSetClock, principal: UUID | None = None) -> None:
+    clock.now += SECOND
+    await Seeds(store, clock, new_id).plant(facility_code="site-7", bootstrap_principal_id=principal)
+
+
+def states(store: MemoryStore, stream_type: str) -> dict[UUID, Any]:
+    return {id: store.state((name, id)) for name, id in store.streams if name == stream_type}
+
+
+def policies_of(store: MemoryStore, principal: UUID) -> list[Any]:
+    return [policy for policy in states(store, "Policy").values() if principal in policy.permitted_principal_ids]
+
+
+def contents(store: MemoryStore) -> Any:
+    streams = {key: tuple(rows) for key, rows in store.streams.items()}
+    return streams, dict(store.claims), set(store.look_ups), dict(store.rows)
+
+
+class TestWhatIsSeeded:
+    async def test_the_system_surfaces_zone_and_conduit(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock)
+        surfaces = {id.int: (surface.name, surface.kind) for id, surface in states(store, "Surface").items()}
+        assert surfaces == {
+            0x20: ("System HTTP", "HTTP"),
+            0x21: ("System MCP stdio", "MCP_STDIO"),
+            0x22: ("System MCP streamable HTTP", "MCP_STREAMABLE_HTTP"),
+        }
+        assert {id.int: zone.name for id, zone in states(store, "Zone").items()} == {0x30: "System zone"}
+        ((id, conduit),) = states(store, "Conduit").items()
+        assert (id, conduit.name) == (UUID(int=0x10), "System conduit")
+        assert conduit.source_zone_id == conduit.target_zone_id == UUID(int=0x30)
+        assert conduit.verdict_logbook_id is not None
+
+    async def test_the_own_facility_and_the_roles(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock)
+        assert [(facility.code, facility.kind) for facility in states(store, "Facility").values()] == [("site-7", "Site")]
+        assert {role.name for role in states(store, "Role").values()} == {role.name for role in SEEDED_ROLES}
+
+    @pytest.mark.parametrize(
+        ("monitor", "commands"),
+        [
+            ("SupplyMonitor", {"ObserveSupplyStatus", "RegisterSupply", "GetSupply", "ListSupplies"}),
+            ("EnclosureMonitor", {"ObserveEnclosureStatus", "RegisterEnclosure", "GetEnclosure", "ListEnclosures"}),
+        ],
+    )
+    async def test_each_monitor_and_its_policy(
+        self, store: MemoryStore, clock: HandSetClock, monitor: str, commands: set[str]
+    ) -> None:
+        await boot(store, clock)
+        actor = states(store, "Actor")[monitor_id(monitor)]
+        assert (actor.kind, actor.active) == ("service_account", True)
+        (policy,) = policies_of(store, actor.id)
+        assert (policy.conduit_id, policy.surface_id) == (SYSTEM_CONDUIT, NIL)
+        assert (policy.permitted_principal_ids, policy.permitted_commands) == ({actor.id}, commands)
+
+    async def test_the_envelope_names_the_service_itself(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock, OPERATOR)
+        rows = await store.follow(Bookmark(0, 0), 1000)
+        assert {(row.principal_id, row.command_name) for row in rows} == {(NIL, "SystemBootstrap")}
+
+    async def test_facility_before_actors_before_policies(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock, OPERATOR)
+        rows = await store.follow(Bookmark(0, 0), 1000)
+        order = [row.stream_type for row in rows if row.stream_type in ("Facility", "Actor", "Policy")]
+        assert order == sorted(order, key=["Facility", "Actor", "Policy"].index)
+
+    async def test_nobody_administers_unless_a_bootstrap_principal_is_named(
+        self, store: MemoryStore, clock: HandSetClock
+    ) -> None:
+        await boot(store, clock)
+        assert {actor.kind for actor in states(store, "Actor").values()} == {"service_account"}
+        assert all(policy.surface_id == NIL for policy in states(store, "Policy").values())
+
+
+class TestEachOnce:
+    async def test_a_second_boot_writes_nothing(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock, OPERATOR)
+        before = contents(store)
+        await boot(store, clock, OPERATOR)
+        assert contents(store) == before
+
+    @pytest.mark.parametrize("appends", range(1, 12))
+    async def test_a_boot_that_was_interrupted_is_completed_by_the_next(self, clock: HandSetClock, appends: int) -> None:
+        written: list[None] = []
+
+        def interrupted() -> None:
+            written.append(None)
+            if len(written) == appends:
+                raise InterruptedError
+
+        store, whole = MemoryStore(interrupted), MemoryStore()
+        with pytest.raises(InterruptedError):
+            await boot(store, clock, OPERATOR)
+        await boot(store, clock, OPERATOR)
+        await boot(whole, clock, OPERATOR)
+        assert kinds(await store.follow(Bookmark(0, 0), 1000)) == kinds(await whole.follow(Bookmark(0, 0), 1000))
+        assert store.claims.keys() == whole.claims.keys()
+
+    async def test_a_forgotten_profile_is_not_seeded_again(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock, OPERATOR)
+        await Calling(store, clock=clock).do(ForgetActor(), on=OPERATOR)
+        await boot(store, clock, OPERATOR)
+        async with store.session() as session:
+            assert await session.records(ActorProfile, {"actor_id": OPERATOR}) == ()
+
+    async def test_many_processes_may_boot_at_once(self, database_url: str, clock: HandSetClock) -> None:
+        alone = MemoryStore()
+        await boot(alone, clock, OPERATOR)
+        async with runtime_pool(database_url, 8) as pool:
+            store = PostgresStore(pool)
+            await asyncio.gather(*(boot(store, HandSetClock(), OPERATOR) for _ in range(6)))
+            rows = await store.follow(Bookmark(0, 0), 1000)
+            await boot(store, clock, OPERATOR)
+            assert await store.follow(Bookmark(0, 0), 1000) == rows
+        assert kinds(rows) == kinds(await alone.follow(Bookmark(0, 0), 1000))
+
+
+class TestBootstrap:
+    async def test_the_named_principal_may_define_policies_register_actors_and_revoke(
+        self, store: MemoryStore, clock: HandSetClock
+    ) -> None:
+        await boot(store, clock, OPERATOR)
+        actor = states(store, "Actor")[OPERATOR]
+        assert (actor.kind, actor.active) == ("human", True)
+        (policy,) = policies_of(store, OPERATOR)
+        assert (policy.conduit_id, policy.surface_id) == (SYSTEM_CONDUIT, SYSTEM_HTTP)
+        assert (policy.permitted_principal_ids, policy.permitted_commands) == ({OPERATOR}, BOOTSTRAP)
+        async with store.session() as session:
+            (profile,) = await session.records(ActorProfile, {"actor_id": OPERATOR})
+        assert profile.name == "Bootstrap administrator"  # type: ignore[attr-defined]
+
+    async def test_it_opens_a_deployment_in_policy_mode(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock, OPERATOR)
+        admin = Calling(store, authorizer=PolicyAuthorizer(store, MemoryVerdictLog(store)), clock=clock)
+        with refused("UnauthorizedError", "command_not_permitted"):
+            await admin.do(DefineZone(name="Hutch"))
+        person = await admin.create(RegisterActor(name="Mira"))
+        grant = DefinePolicy(
+            name="Everything",
+            conduit_id=SYSTEM_CONDUIT,
+            surface_id=SYSTEM_HTTP,
+            permitted_principal_ids=[person],
+            permitted_commands=[],
+            permitted_command_sets=["all"],
+        )
+        await admin.do(grant)
+        await admin.acting_as(person).do(DefineZone(name="Hutch"))
+
+    async def test_a_withdrawn_grant_does_not_come_back(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock, OPERATOR)
+        (policy,) = policies_of(store, OPERATOR)
+        withdraw = RevokePolicyGrant(permitted_principal_id=OPERATOR, reason="handed over")
+        await Calling(store, clock=clock).do(withdraw, on=policy.id)
+        before = contents(store)
+        await boot(store, clock, OPERATOR)
+        assert contents(store) == before
+        assert policies_of(store, OPERATOR) == []
+
+    async def test_each_principal_ever_named_has_its_own_policy(self, store: MemoryStore, clock: HandSetClock) -> None:
+        first, second = new_id(), new_id()
+        for principal in (None, first, None, second, first):
+            await boot(store, clock, principal)
+        own = [policies_of(store, principal) for principal in (first, second)]
+        assert [len(policies) for policies in own] == [1, 1]
+        assert own[0][0].id != own[1][0].id
+
+    async def test_an_actor_that_exists_already_keeps_its_name_and_gets_the_policy(
+        self, store: MemoryStore, clock: HandSetClock
+    ) -> None:
+        person = await Calling(store, clock=clock).create(RegisterActor(name="Mira"))
+        for _ in range(2):
+            await boot(store, clock, person)
+        assert len(store.streams["Actor", person]) == 1
+        assert len(policies_of(store, person)) == 1
+        async with store.session() as session:
+            (profile,) = await session.records(ActorProfile, {"actor_id": person})
+        assert profile.name == "Mira"  # type: ignore[attr-defined]
+
+
+def kinds(rows: Any) -> list[tuple[str, str]]:
+    """How many of what was written, whatever the ids."""
+    return sorted(map(_kind, rows))
+
+
+def _kind(row: EventRow) -> tuple[str, str]:
+    return row.event_type, "" if row.stream_type in ("Facility", "Role", "Policy") else str(row.stream_id)

@@ -1,0 +1,28 @@
+"""One stack for all tests that leave it whole."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.stack import PIECES, Stack, eventually, running_stack
+
+
+@pytest.fixture(scope="session")
+def shared_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with running_stack(tmp_path_factory.mktemp("stack")) as stack:
+        yield stack
+
+
+@pytest.fixture
+def stack(shared_stack: Stack) -> Iterator[Stack]:
+    """The running stack, whole before and after the test."""
+    yield whole(shared_stack)
+    whole(shared_stack)
+
+
+def whole(stack: Stack) -> Stack:
+    """The stack once every piece of it runs and it is ready."""
+    for name in (*PIECES, "postgres"):
+        stack.piece(name)
+    eventually(lambda: stack.client.get("/readyz").status_code == 200, what=stack.said)
+    return stack

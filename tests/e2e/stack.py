@@ -1,0 +1,156 @@
+"""A real `baton up` for tests: free ports, a data directory of its own, and every process it started in sight."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import psutil
+
+from application.settings import Settings
+
+DEADLINE = 60.0
+PIECES = {"api": "cli api", "worker": "cli.worker", "projector": "cli projector", "temporal": "temporal server"}
+T = TypeVar("T")
+
+
+def clean_environment(**chosen: str) -> dict[str, str]:
+    """Our environment with none of the service's settings but these."""
+    settings = {name.upper() for name in Settings.model_fields} | {"BATON_TOKEN"}
+    return {name: value for name, value in os.environ.items() if name not in settings} | chosen
+
+
+def baton(*arguments: str, timeout: float = DEADLINE, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """The command line, run to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "cli", *arguments],
+        env=clean_environment(**environment),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def eventually(condition: Callable[[], T], within: float = DEADLINE, what: object = "") -> T:
+    """The first true answer of a condition."""
+    deadline = time.monotonic() + within
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"not within {within:.0f} s: {what() if callable(what) else what}"
+        time.sleep(0.05)
+    return answer
+
+
+class Stack:
+    """One `baton up`, from its start to its end."""
+
+    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        self._said = directory / "said.txt"
+        ports = ["--port=0", "--temporal-port=0", "--temporal-ui-port=0"]
+        with self._said.open("w") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "cli", "up", f"--data-dir={directory}", *ports],
+                env=clean_environment(**environment),
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.client = httpx.Client(timeout=30)
+
+    def ready(self) -> "Stack":
+        """Wait until it says that it is ready."""
+        eventually(lambda: self.process.poll() is not None or "ready in" in self.said(), 2 * DEADLINE, self.said)
+        assert self.process.poll() is None, self.said()
+        self.client.base_url = httpx.URL(self.place("url"))
+        return self
+
+    def said(self) -> str:
+        """Everything it printed."""
+        return self._said.read_text()
+
+    def place(self, name: str) -> str:
+        """An address from the note it leaves."""
+        return str(json.loads((self.directory / "stack.json").read_text())[name])
+
+    @property
+    def ports(self) -> list[int]:
+        """Every port that it or its children listen on."""
+        everybody = [psutil.Process(self.process.pid), *self.children()]
+        return [at.laddr.port for one in everybody for at in one.net_connections("inet") if at.status == psutil.CONN_LISTEN]
+
+    def children(self) -> list[psutil.Process]:
+        """Every process it started."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def find(self, piece: str) -> psutil.Process | None:
+        """The process of one piece, if it lives."""
+        for child in psutil.Process(self.process.pid).children():
+            try:
+                line = " ".join(child.cmdline())
+            except psutil.NoSuchProcess:
+                continue
+            if (PIECES[piece] in line) if piece in PIECES else f"/{piece} -D" in line:
+                return child
+        return None
+
+    def piece(self, name: str) -> psutil.Process:
+        """The process of one piece, as soon as it lives."""
+        return eventually(lambda: self.find(name), what=f"no {name}: {self.said()}")  # type: ignore[return-value]
+
+    def kill(self, name: str) -> psutil.Process:
+        """End a piece at once, and answer the one that took its place."""
+        killed = self.piece(name)
+        killed.kill()
+        return eventually(  # type: ignore[return-value]
+            lambda: (found := self.find(name)) and found.pid != killed.pid and found, what=f"{name} stayed away"
+        )
+
+    def create(self, path: str, body: Any) -> str:
+        """The id of something just created."""
+        answer = self.client.post(path, json=body)
+        assert answer.status_code == 201, answer.text
+        return str(next(value for name, value in answer.json().items() if name.endswith("_id")))
+
+    def end(self, number: signal.Signals = signal.SIGTERM, *, group: bool = False) -> list[psutil.Process]:
+        """Send a signal (to its whole group, as Ctrl-C does), wait until it is gone, and answer whom it left behind."""
+        children = self.children()
+        (os.killpg if group else os.kill)(self.process.pid, number)
+        try:
+            self.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end: {self.said()}") from None
+        return [child for child in children if alive(child)]
+
+    def remove(self) -> None:
+        """End it whatever happened before."""
+        self.client.close()
+        if self.process.poll() is None:
+            left = self.end()
+            assert not left, left
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether a process still runs."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+@contextmanager
+def running_stack(directory: Path, **environment: str) -> Iterator[Stack]:
+    """A stack that is ready, until the end of the block."""
+    stack = Stack(directory, environment)
+    try:
+        yield stack.ready()
+    finally:
+        stack.remove()

@@ -1,0 +1,85 @@
+"""The life of `baton up`: it comes up whole, goes down in order, leaves nobody behind and finds everything again."""
+
+import signal
+import socket
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.e2e.stack import Stack, alive, eventually, running_stack
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def newest_position(stack: Stack) -> int:
+    answer = stack.client.post("/actors", json={"name": "Probe"})
+    return int(answer.headers["X-Baton-Position"])
+
+
+def test_up_serves_and_says_where(stack: Stack) -> None:
+    url = stack.place("url")
+    assert stack.client.get("/health").json() == {"status": "ok"}
+    assert stack.client.get("/readyz").json() == {"status": "ready"}
+    for line in (f"API          {url}", f"API docs     {url}/docs", f"MCP          {url}/mcp", "Temporal UI  http://"):
+        assert line in stack.said()
+    assert (stack.directory / "stack.json").stat().st_mode & 0o077 == 0
+
+
+def test_what_was_done_is_there_after_a_stop_and_numbers_go_on(tmp_path: Path) -> None:
+    with running_stack(tmp_path) as stack:
+        mira = stack.create("/actors", {"name": "Mira Okafor"})
+        before = newest_position(stack)
+        ports = stack.ports
+        assert len(ports) >= 3
+        assert stack.end(signal.SIGTERM) == []
+        assert stack.process.returncode == 0
+        assert stack.said().splitlines()[-1] == "stopping"
+        assert [port for port in ports if not is_free(port)] == []
+        assert not (tmp_path / "stack.json").exists()
+    with running_stack(tmp_path) as stack:
+        assert stack.client.get(f"/actors/{mira}").json()["name"] == "Mira Okafor"
+        assert newest_position(stack) > before
+        listed = stack.client.get("/actors", params={"min_position": before}).json()["items"]
+        assert mira in [actor["actor_id"] for actor in listed]
+        assert stack.end(signal.SIGINT, group=True) == []
+        assert stack.process.returncode == 0
+
+
+def test_a_killed_parent_takes_everybody_with_it_and_the_next_one_finds_everything(tmp_path: Path) -> None:
+    with running_stack(tmp_path) as stack:
+        mira = stack.create("/actors", {"name": "Mira Okafor"})
+        children = stack.children()
+        stack.process.kill()
+        stack.process.wait()
+        eventually(lambda: not any(alive(child) for child in children), what=lambda: [c for c in children if alive(c)])
+    with running_stack(tmp_path) as stack:
+        assert stack.client.get(f"/actors/{mira}").json()["name"] == "Mira Okafor"
+
+
+@pytest.mark.parametrize("name", ["api", "worker", "projector", "temporal", "postgres"])
+def test_a_killed_piece_is_started_again_and_the_service_goes_on(stack: Stack, name: str) -> None:
+    stack.kill(name)
+
+    def acknowledged() -> str | None:
+        answer = stack.client.post("/actors", json={"name": f"Registered after the {name} was killed"})
+        return answer.headers.get("X-Baton-Position") if answer.status_code == 201 else None
+
+    position = eventually(acknowledged, what=stack.said)
+
+    def listed() -> bool:
+        answer = stack.client.get("/actors", params={"min_position": position, "order": "desc", "limit": 1})
+        return answer.status_code == 200 and answer.json()["items"][0]["name"].endswith(f"the {name} was killed")
+
+    eventually(listed, what=stack.said)
+    assert stack.process.poll() is None
+
+
+def test_requests_that_come_while_the_api_is_away_wait_for_it(stack: Stack) -> None:
+    api: psutil.Process = stack.piece("api")
+    api.kill()
+    assert stack.client.get("/health").status_code == 200

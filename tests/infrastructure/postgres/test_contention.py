@@ -1,0 +1,212 @@
+"""Many writers at once: one winner a version, serial work under a named lock, and no deadlock that looks like an outage."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from application.ports import Batch, Caller, Executed, StoreUnavailableError, StreamAppend
+from application.unit import folded
+from domain.access.actor import ActorDeactivated, BindActorSubject, RegisterActor
+from domain.kernel import Call
+from domain.shared.refusals import ConcurrencyError, Refusal
+from domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
+from domain.trust.visit import (
+    CONTROL_LOCK,
+    CheckInVisit,
+    CompleteVisit,
+    RecordVisitArrival,
+    StartVisit,
+    TakeControlOfSurface,
+    Visit,
+)
+from infrastructure.postgres.pool import runtime_pool
+from infrastructure.postgres.store import PostgresStore
+from infrastructure.runtime import ProviderFacts
+from tests.application.calling import OPERATOR, START, Calling, planned_visit
+from tests.domain.world import new_id, refused
+from tests.infrastructure.postgres.observing import Connection, project, rows, until_waiting
+
+WRITERS = 64
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+
+
+def subject(number: int) -> BindActorSubject:
+    return BindActorSubject(issuer="https://login.example.org", subject=f"person-{number}")
+
+
+class TestOneStream:
+    async def test_of_sixty_four_writers_who_saw_the_same_version_one_wins(
+        self, database_url: str, owner: Connection
+    ) -> None:
+        everybody_has_read = asyncio.Barrier(WRITERS)
+
+        async def provider(caller: Caller, **arguments: Any) -> ProviderFacts:
+            await everybody_has_read.wait()
+            return ProviderFacts(known=True, bound=False)
+
+        async with runtime_pool(database_url, WRITERS) as pool:
+            calling = Calling(PostgresStore(pool), ports={"identity_provider": provider})
+            actor = await calling.create(RegisterActor(name="Mira"))
+            binds = [calling.do(subject(number), on=actor) for number in range(WRITERS)]
+            outcomes = await asyncio.gather(*binds, return_exceptions=True)
+            winners = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, Executed)]
+            losers = [outcome for outcome in outcomes if isinstance(outcome, ConcurrencyError)]
+            assert (len(winners), len(losers)) == (1, WRITERS - 1)
+            assert await calling.versions("Actor", actor) == [1, 2]
+        bound = await rows(owner, "SELECT subject FROM access_subject_binding")
+        assert bound == [(f"person-{winners[0]}",)]
+
+    async def test_sixty_four_writers_who_repeat_until_they_win_all_get_in(
+        self, database_url: str, owner: Connection
+    ) -> None:
+        lost = 0
+
+        async def until_won(calling: Calling, visit: UUID) -> int:
+            nonlocal lost
+            person = calling.acting_as(new_id())
+            while True:
+                try:
+                    return (await person.do(CheckInVisit(mode="remote"), on=visit)).position
+                except ConcurrencyError:
+                    lost += 1
+
+        async with runtime_pool(database_url, 16) as pool:
+            calling = Calling(PostgresStore(pool))
+            visit = await calling.create(planned_visit())
+            await calling.do(RecordVisitArrival(), on=visit)
+            positions = await asyncio.gather(*(until_won(calling, visit) for _ in range(WRITERS)))
+            async with calling.store.session() as session:
+                stored = await session.load("Visit", [visit])
+        assert [row.version for row in stored] == list(range(1, WRITERS + 3))
+        assert sorted(positions) == [row.position for row in stored[2:]]
+        assert lost > 0
+        await project(database_url, owner)
+        state: Any = folded(Visit.aggregate, list(stored))
+        shown = await rows(owner, "SELECT visit_id, status, version, arrived_at FROM proj_trust_visit_summary")
+        assert shown == [(visit, state.status, WRITERS + 2, state.arrived_at)]
+        assert len({entry.actor_id for entry in state.presence_entries}) == WRITERS
+
+
+class TestDeadlocks:
+    async def test_appends_that_cross_lose_a_race_and_nothing_else(
+        self, store: PostgresStore, calling: Calling, beside: Connection, owner: Connection
+    ) -> None:
+        """One writes a, x, b and the other b, a, while somebody else is about to write x."""
+        a, x, b = [await calling.create(RegisterActor(name=name)) for name in "axb"]
+
+        def deactivating(*ids: UUID) -> Batch:
+            call = Call(OPERATOR, SYSTEM_HTTP, START, new_id(), new_id())
+            events = [(id, ActorDeactivated().stamped(id, START)) for id in ids]
+            return Batch(call, "Cross", [StreamAppend("Actor", id, 1, [(new_id(), event)]) for id, event in events])
+
+        async def append(batch: Batch) -> int | None:
+            async with store.session() as session:
+                return await session.append(batch)
+
+        await beside.execute(
+            "INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id, "
+            "command_name, correlation_id, occurred_at) SELECT gen_random_uuid(), stream_type, stream_id, 2, event_type, "
+            "payload, principal_id, command_name, correlation_id, occurred_at FROM events WHERE stream_id = %s",
+            (x,),
+        )
+        first = asyncio.create_task(append(deactivating(a, x, b)))
+        await until_waiting(owner, 1)
+        second = asyncio.create_task(append(deactivating(b, a)))
+        await until_waiting(owner, 2)
+        await beside.rollback()
+        outcomes = await asyncio.gather(first, second, return_exceptions=True)
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ConcurrencyError", "int"]
+        versions = [await calling.versions("Actor", id) for id in (a, b)]
+        assert versions == [[1, 2], [1, 2]]
+
+
+class TestNamedLocks:
+    async def rivals(self, calling: Calling, count: int = 2) -> tuple[UUID, list[UUID]]:
+        """Visits that have arrived at one surface."""
+        surface = await calling.create(DefineSurface(name="Endstation A", kind="HTTP"))
+        visits = [await calling.create(planned_visit(surface)) for _ in range(count)]
+        for visit in visits:
+            await calling.do(RecordVisitArrival(), on=visit)
+        return surface, visits
+
+    async def driver(self, calling: Calling, surface: UUID) -> UUID | None:
+        async with calling.store.session() as session:
+            found: Any = await session.records(SurfaceControl, {"surface_id": surface})
+        return found[0].visit_id if found else None
+
+    async def test_commands_under_one_lock_are_serial(self, calling: Calling, beside: Connection, owner: Connection) -> None:
+        """Both wait for the lock before they look, so the second sees what the first wrote."""
+        surface, visits = await self.rivals(calling)
+        await beside.execute(LOCK, (CONTROL_LOCK,))
+        takes = []
+        for number, visit in enumerate(visits, 1):
+            takes.append(asyncio.create_task(calling.do(TakeControlOfSurface(surface_id=surface), on=visit)))
+            await until_waiting(owner, number)
+        assert await self.driver(calling, surface) is None
+        await beside.rollback()
+        outcomes = await asyncio.gather(*takes, return_exceptions=True)
+        won = [visit for visit, outcome in zip(visits, outcomes, strict=True) if isinstance(outcome, Executed)]
+        lost = [outcome.reason for outcome in outcomes if isinstance(outcome, Refusal)]
+        assert (won, lost) == ([await self.driver(calling, surface)], ["not_descendant"])
+
+    async def test_a_command_under_a_lock_holds_it_until_its_append_is_committed(
+        self, calling: Calling, store: PostgresStore, owner: Connection
+    ) -> None:
+        surface, (visit, _) = await self.rivals(calling)
+        async with store.session(CONTROL_LOCK):
+            take = asyncio.create_task(calling.do(TakeControlOfSurface(surface_id=surface), on=visit))
+            await until_waiting(owner)
+            assert not take.done()
+        await take
+        assert await self.driver(calling, surface) == visit
+
+    async def test_other_commands_do_not_wait_for_it(self, calling: Calling, beside: Connection) -> None:
+        _, (visit, _) = await self.rivals(calling)
+        await beside.execute(LOCK, (CONTROL_LOCK,))
+        async with asyncio.timeout(10):
+            await calling.do(StartVisit(), on=visit)
+
+    async def test_a_refusal_gives_the_lock_back(self, calling: Calling) -> None:
+        surface, (visit, other) = await self.rivals(calling)
+        with refused("VisitCannotCompleteError", "arrived"):
+            await calling.do(CompleteVisit(), on=visit)
+        async with asyncio.timeout(10):
+            await calling.do(TakeControlOfSurface(surface_id=surface), on=other)
+
+    async def test_a_broken_connection_gives_the_lock_back_and_writes_nothing(
+        self, calling: Calling, owner: Connection
+    ) -> None:
+        """The connection breaks after the decision, when the event's id is drawn."""
+        surface, (visit, other) = await self.rivals(calling)
+        ids = iter(breaking_after(1, lambda: terminate_lock_holders(owner)))
+        broken = replace(calling, new_id=lambda: next(ids))
+        with pytest.raises(StoreUnavailableError):
+            await broken.do(TakeControlOfSurface(surface_id=surface), on=visit, key="retry-1")
+        assert await calling.versions("Visit", visit) == [1, 2]
+        async with asyncio.timeout(10):
+            await calling.do(TakeControlOfSurface(surface_id=surface), on=other)
+        assert await self.driver(calling, surface) == other
+
+
+def breaking_after(count: int, event: Callable[[], None]) -> Any:
+    """Ids, and something that happens when the one after `count` is drawn."""
+    for _ in range(count):
+        yield new_id()
+    event()
+    while True:
+        yield new_id()
+
+
+def terminate_lock_holders(owner: Connection) -> None:
+    """End every backend that holds an advisory lock, as a crash of its process would, and wait until it is gone."""
+    with psycopg.connect(owner.info.dsn, password=owner.info.password, autocommit=True) as connection:
+        found = connection.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory' AND granted "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        assert found.fetchall() == [(True,)]

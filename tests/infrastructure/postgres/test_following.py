@@ -1,0 +1,147 @@
+"""Followers of the log skip nothing that is in flight and repeat nothing, however transactions interleave."""
+
+from dataclasses import dataclass, field
+
+import psycopg
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from application.ports import Bookmark, EventRow
+from infrastructure.postgres.pool import RUNTIME_OPTIONS
+from infrastructure.postgres.store import PostgresStore
+from tests.application.calling import Calling
+from tests.infrastructure.postgres.observing import Connection, insert_event
+
+BEGINNING = Bookmark(0, 0)
+
+
+@dataclass
+class Follower:
+    """Reads on from its bookmark, a few rows at a time."""
+
+    store: PostgresStore
+    bookmark: Bookmark = BEGINNING
+    seen: list[EventRow] = field(default_factory=list)
+
+    async def look(self, limit: int = 1000) -> list[int]:
+        """The positions that are new."""
+        rows = await self.store.follow(self.bookmark, limit)
+        if rows:
+            self.bookmark = Bookmark(rows[-1].transaction_id, rows[-1].position)
+            self.seen += rows
+        return [row.position for row in rows]
+
+
+async def test_a_later_position_waits_for_an_earlier_one_in_flight(
+    store: PostgresStore, beside: Connection, owner: Connection
+) -> None:
+    follower = Follower(store)
+    held = await insert_event(beside)
+    committed = await insert_event(owner)
+    assert held < committed
+    assert await follower.look() == []
+    await beside.commit()
+    assert await follower.look() == [held, committed]
+    assert await follower.look() == []
+
+
+async def test_a_rolled_back_insert_leaves_a_gap_and_holds_nobody_back(
+    store: PostgresStore, beside: Connection, owner: Connection
+) -> None:
+    follower = Follower(store)
+    held = await insert_event(beside)
+    committed = await insert_event(owner)
+    await beside.rollback()
+    assert await follower.look() == [committed]
+    assert held not in {row.position for row in follower.seen}
+
+
+async def test_a_broken_connection_counts_as_rolled_back(
+    store: PostgresStore, beside: Connection, owner: Connection
+) -> None:
+    follower = Follower(store)
+    await insert_event(beside)
+    committed = await insert_event(owner)
+    await beside.close()
+    position = None
+    while position is None:
+        position = next(iter(await follower.look()), None)
+    assert position == committed
+
+
+async def test_order_is_by_transaction_where_positions_cross(
+    store: PostgresStore, beside: Connection, database_url: str
+) -> None:
+    """The older transaction also holds the newest position: both its rows come first."""
+    async with await psycopg.AsyncConnection.connect(database_url, options=RUNTIME_OPTIONS) as other:
+        first = await insert_event(beside)
+        second = await insert_event(other)
+        third = await insert_event(beside)
+        follower = Follower(store)
+        await other.commit()
+        assert await follower.look() == []
+        await beside.commit()
+        assert await follower.look(limit=2) == [first, third]
+        assert await follower.look(limit=2) == [second]
+
+
+async def test_a_reader_in_a_long_transaction_holds_nobody_back(
+    store: PostgresStore, calling: Calling, beside: Connection
+) -> None:
+    """Only writers have a transaction id; a report that reads for an hour must not stop the projections."""
+    await beside.execute("SELECT count(*) FROM events")
+    committed = await insert_event(beside)
+    await beside.commit()
+    await beside.execute("SELECT count(*) FROM events")
+    assert await Follower(store).look() == [committed]
+
+
+WRITERS = 4
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("insert"), st.integers(0, WRITERS - 1)),
+        st.tuples(st.just("commit"), st.integers(0, WRITERS - 1)),
+        st.tuples(st.just("rollback"), st.integers(0, WRITERS - 1)),
+        st.tuples(st.just("look"), st.integers(1, 3)),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(steps=steps)
+async def test_no_interleaving_makes_a_follower_skip_or_repeat(
+    store: PostgresStore, database_url: str, steps: list[tuple[str, int]]
+) -> None:
+    follower = Follower(store)
+    while await follower.look():
+        pass
+    follower.seen.clear()
+    committed: set[int] = set()
+    writers = [await psycopg.AsyncConnection.connect(database_url, options=RUNTIME_OPTIONS) for _ in range(WRITERS)]
+    pending: list[set[int]] = [set() for _ in writers]
+    try:
+        for step, number in steps:
+            match step:
+                case "insert":
+                    pending[number].add(await insert_event(writers[number]))
+                case "commit":
+                    await writers[number].commit()
+                    committed |= pending[number]
+                    pending[number] = set()
+                case "rollback":
+                    await writers[number].rollback()
+                    pending[number] = set()
+                case "look":
+                    assert set(await follower.look(limit=number)) <= committed
+        for writer, positions in zip(writers, pending, strict=True):
+            await writer.commit()
+            committed |= positions
+        while await follower.look(limit=3):
+            pass
+    finally:
+        for writer in writers:
+            await writer.close()
+    seen = [row.position for row in follower.seen]
+    assert sorted(seen) == sorted(committed)
+    assert follower.seen == sorted(follower.seen, key=lambda row: (row.transaction_id, row.position))

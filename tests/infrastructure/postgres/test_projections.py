@@ -1,0 +1,375 @@
+"""Projections: one leader keeps them, applying twice changes nothing, and they are rebuilt while they serve."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from application.queries import PROJECTIONS
+from application.unit import folded
+from domain.access.actor import DeactivateActor, RegisterActor
+from domain.contexts import REGISTRY
+from domain.kernel import UnknownEventError
+from domain.trust.surface import DefineSurface
+from domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, StartVisit, Visit, VisitSummary
+from domain.trust.zone import DefineZone, ListZones, ZoneSummary
+from infrastructure.postgres.migrate import migrate
+from infrastructure.postgres.projections import LEADER_LOCK, SWAP_LOCK, Projector, rebuild, unbuilt
+from infrastructure.postgres.store import PostgresStore
+from tests.application.calling import Calling, planned_visit
+from tests.conftest import until
+from tests.domain.world import new_id
+from tests.infrastructure.postgres.observing import (
+    Connection,
+    insert_event,
+    lock_holders,
+    lock_waiters,
+    project,
+    rows,
+    until_waiting,
+    value,
+)
+
+VISITS, ZONES = VisitSummary.relation, ZoneSummary.relation
+
+
+@asynccontextmanager
+async def projecting(url: str) -> AsyncIterator["asyncio.Task[None]"]:
+    """A projector at work."""
+    task = asyncio.create_task(Projector(url, poll=0.02).run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def lives(calling: Calling) -> list[UUID]:
+    """Some history over several aggregates; the visits' ids come back."""
+    await calling.create(DefineSurface(name="Endstation A", kind="HTTP"))
+    person = await calling.create(RegisterActor(name="Mira"))
+    await calling.do(DeactivateActor(), on=person)
+    await calling.create(DefineZone(name="Hutch"))
+    visits = [await calling.create(planned_visit(external_refs={"proposal": str(number)})) for number in range(6)]
+    for visit in visits[1:]:
+        await calling.do(RecordVisitArrival(), on=visit)
+    for visit in visits[2:]:
+        await calling.do(StartVisit(), on=visit)
+    await calling.do(HoldVisit(reason="beam dump"), on=visits[3])
+    return visits
+
+
+async def everything_shown(connection: Connection) -> dict[str, list[Any]]:
+    """Every row of every projection, with the version it shows."""
+    return {name: await rows(connection, f"SELECT * FROM {name} ORDER BY 1") for name in REGISTRY.projections}
+
+
+async def bookmark(connection: Connection) -> tuple[Any, ...]:
+    found = await rows(connection, "SELECT transaction_id::text, position FROM bookmarks WHERE follower = %s", PROJECTIONS)
+    return found[0]
+
+
+async def shown_zones(connection: Connection) -> set[str]:
+    return {row[0] for row in await rows(connection, f"SELECT name FROM {ZONES}")}
+
+
+class TestRows:
+    async def test_each_row_shows_the_fold_of_its_stream(
+        self, calling: Calling, owner: Connection, database_url: str
+    ) -> None:
+        visits = await lives(calling)
+        await project(database_url, owner)
+        columns = ", ".join(name for name in VisitSummary.model_fields)
+        for visit in visits:
+            async with calling.store.session() as session:
+                stream = list(await session.load("Visit", [visit]))
+            state: Any = folded(Visit.aggregate, stream)
+            (row,) = await rows(owner, f"SELECT {columns}, version FROM {VISITS} WHERE visit_id = %s", visit)
+            assert VisitSummary(**dict(zip(VisitSummary.model_fields, row[:-1], strict=True))) == VisitSummary.of(state)
+            assert row[-1] == len(stream)
+
+    async def test_replaying_the_log_from_the_beginning_changes_nothing(
+        self, calling: Calling, owner: Connection, database_url: str
+    ) -> None:
+        await lives(calling)
+        await project(database_url, owner)
+        before, place = await everything_shown(owner), await bookmark(owner)
+        await owner.execute("UPDATE bookmarks SET transaction_id = '0', position = 0")
+        await project(database_url, owner)
+        assert await everything_shown(owner) == before
+        assert await bookmark(owner) == place
+
+    async def test_a_projector_that_starts_in_the_middle_shows_the_same(
+        self, calling: Calling, owner: Connection, database_url: str
+    ) -> None:
+        """Another leader remembers nothing: it must read the streams it continues."""
+        visits = await lives(calling)
+        await project(database_url, owner)
+        await calling.do(StartVisit(), on=visits[1])
+        await project(database_url, owner)
+        statuses = dict(await rows(owner, f"SELECT visit_id, status FROM {VISITS}"))
+        assert [statuses[visit] for visit in visits] == ["Planned", *["InProgress"] * 2, "OnHold", *["InProgress"] * 2]
+
+    async def test_an_older_apply_never_overwrites_a_newer_row(
+        self, calling: Calling, owner: Connection, database_url: str
+    ) -> None:
+        visit = await calling.create(planned_visit())
+        behind = await project(database_url, owner)
+        place = await bookmark(owner)
+        await calling.do(RecordVisitArrival(), on=visit)
+        await project(database_url, owner)
+        await owner.execute(f"UPDATE {VISITS} SET version = 99")
+        await owner.execute("UPDATE bookmarks SET transaction_id = %s::text::xid8, position = %s", place)
+        await calling.do(StartVisit(), on=visit)
+        while await behind.advance(owner):
+            pass
+        assert await rows(owner, f"SELECT status, version FROM {VISITS}") == [("Arrived", 99)]
+
+
+class TestOneTransaction:
+    async def test_rows_and_bookmark_move_together_or_not_at_all(
+        self, calling: Calling, owner: Connection, database_url: str
+    ) -> None:
+        """The projector dies while it waits to write its rows."""
+        await calling.create(DefineZone(name="Seen"))
+        await project(database_url, owner)
+        place = await bookmark(owner)
+        await calling.create(DefineZone(name="Hutch"))
+        await calling.create(planned_visit())
+        async with owner.transaction():
+            await owner.execute(f"LOCK TABLE {VISITS} IN ACCESS EXCLUSIVE MODE")
+            async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+                applying = asyncio.create_task(Projector(database_url).advance(connection))
+                await until_waiting(owner)
+                await owner.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+                with pytest.raises(psycopg.OperationalError):
+                    await applying
+        assert await bookmark(owner) == place
+        assert await shown_zones(owner) == {"Seen"}
+        await project(database_url, owner)
+        assert await shown_zones(owner) == {"Seen", "Hutch"}
+        assert len(await rows(owner, f"SELECT FROM {VISITS}")) == 1
+
+
+class TestUnknownEvents:
+    async def test_an_unknown_event_stops_the_projector_loudly(
+        self, calling: Calling, owner: Connection, database_url: str
+    ) -> None:
+        zone = await calling.create(DefineZone(name="Hutch"))
+        await project(database_url, owner)
+        place = await bookmark(owner)
+        await calling.create(DefineZone(name="In the same batch"))
+        await insert_event(owner, "Zone", zone, 2, "ZoneRenamed")
+        await calling.create(DefineZone(name="Behind it"))
+        async with projecting(database_url) as projector, asyncio.timeout(30):
+            with pytest.raises(UnknownEventError, match=f"Zone {zone} holds unknown event ZoneRenamed"):
+                await projector
+        assert await bookmark(owner) == place
+        assert await shown_zones(owner) == {"Hutch"}
+
+    async def test_a_rebuild_does_not_skip_it_either(self, calling: Calling, owner: Connection, database_url: str) -> None:
+        zone = await calling.create(DefineZone(name="Hutch"))
+        await project(database_url, owner)
+        await insert_event(owner, "Zone", zone, 2, "ZoneRenamed")
+        with pytest.raises(UnknownEventError):
+            await rebuild(database_url, [ZONES])
+        assert await shown_zones(owner) == {"Hutch"}
+
+
+class TestLeadership:
+    async def test_of_two_projectors_one_leads_and_the_other_takes_over(
+        self, calling: Calling, owner: Connection, database_url: str
+    ) -> None:
+        async with projecting(database_url), projecting(database_url):
+
+            async def one_leads() -> list[int]:
+                leading, waiting = await lock_holders(owner, LEADER_LOCK), await lock_waiters(owner, LEADER_LOCK)
+                return leading if len(leading) == len(waiting) == 1 else []
+
+            (leader,) = await until(one_leads)  # type: ignore[misc]
+            await calling.create(DefineZone(name="First"))
+            await until(lambda: is_shown(owner, "First"))
+            await owner.execute("SELECT pg_terminate_backend(%s)", (leader,))
+
+            async def another_leads() -> bool:
+                found = await lock_holders(owner, LEADER_LOCK)
+                return bool(found) and found != [leader]
+
+            await until(another_leads)
+            await calling.create(DefineZone(name="Second"))
+            await until(lambda: is_shown(owner, "Second"))
+            await until(one_leads)
+
+    async def test_a_leader_that_is_told_to_stop_leaves_its_place(self, owner: Connection, database_url: str) -> None:
+        async with projecting(database_url):
+            await until(lambda: lock_holders(owner, LEADER_LOCK))
+        await until(lambda: nobody_leads(owner))
+
+    async def test_it_works_without_any_wake_up(self, calling: Calling, owner: Connection, database_url: str) -> None:
+        async with projecting(database_url):
+            await until(lambda: lock_holders(owner, LEADER_LOCK))
+            for name in ("First", "Second"):
+                await calling.create(DefineZone(name=name))
+                await until(lambda name=name: is_shown(owner, name))
+
+
+class TestRebuilding:
+    async def test_it_gives_the_same_rows(self, calling: Calling, owner: Connection, database_url: str) -> None:
+        await lives(calling)
+        await project(database_url, owner)
+        before = await everything_shown(owner)
+        for name in REGISTRY.projections:
+            await owner.execute(f"UPDATE {name} SET version = 0")
+        read = await rebuild(database_url, REGISTRY.projections)
+        assert await everything_shown(owner) == before
+        kept = sorted({projection.aggregate.name for projection in REGISTRY.projections.values()})
+        assert read == await value(owner, "SELECT count(*) FROM events WHERE stream_type = ANY(%s)", kept)
+
+    async def test_tables_indexes_and_grants_are_as_they_were_made(self, owner: Connection, database_url: str) -> None:
+        """Twice, so that what the first rebuild left is a start for the second."""
+        before = await form(owner)
+        for _ in range(2):
+            await rebuild(database_url, REGISTRY.projections)
+            assert await form(owner) == before
+
+    async def test_lists_answer_and_never_shrink_while_writers_write(
+        self, calling: Calling, store: PostgresStore, database_url: str, owner: Connection
+    ) -> None:
+        await lives(calling)
+        await project(database_url, owner)
+        stop = asyncio.Event()
+        counts: list[int] = []
+        written: list[UUID] = []
+
+        async def list_on() -> None:
+            while not stop.is_set():
+                page = await calling.ask(ListVisits(limit=100))
+                counts.append(len(page.items))
+
+        async def write_on() -> None:
+            while not stop.is_set() and len(written) < 90:
+                written.append(await calling.create(planned_visit()))
+
+        async with projecting(database_url):
+            tasks = [asyncio.create_task(work()) for work in (list_on, list_on, write_on)]
+            for _ in range(3):
+                seen = len(counts)
+                await rebuild(database_url, REGISTRY.projections)
+                await until(lambda seen=seen: len(counts) > seen)
+            stop.set()
+            await asyncio.gather(*tasks)
+            await until(lambda: all_visits_shown(owner))
+        assert counts == sorted(counts)
+        assert len(written) > 0
+        assert counts[-1] > 6
+
+    async def test_what_is_committed_during_a_rebuild_is_there_afterwards(
+        self, calling: Calling, beside: Connection, owner: Connection, database_url: str
+    ) -> None:
+        """One event is in flight when the rebuild begins, one is written after it has read; no projector helps."""
+        zone = await calling.create(DefineZone(name="Before"))
+        held = new_id()
+        await insert_event(beside, "Zone", held)
+        async with owner.transaction():
+            await owner.execute("SELECT pg_advisory_xact_lock_shared(%s)", (SWAP_LOCK,))
+            rebuilding = asyncio.create_task(rebuild(database_url, [ZONES]))
+            await until(lambda: lock_waiters(owner, SWAP_LOCK))
+            await beside.commit()
+            late = await calling.create(DefineZone(name="Late"))
+        await rebuilding
+        assert {row[0] for row in await rows(owner, f"SELECT zone_id FROM {ZONES}")} == {zone, held, late}
+
+    async def test_what_is_in_flight_at_its_end_is_applied_by_the_projector(
+        self, calling: Calling, beside: Connection, owner: Connection, database_url: str
+    ) -> None:
+        zone, held = await calling.create(DefineZone(name="Before")), new_id()
+        await insert_event(beside, "Zone", held)
+        await rebuild(database_url, [ZONES])
+        assert await shown_zones(owner) == {"Before"}
+        await beside.commit()
+        await project(database_url, owner)
+        assert {row[0] for row in await rows(owner, f"SELECT zone_id FROM {ZONES}")} == {zone, held}
+
+    async def test_a_rebuild_that_was_broken_off_leaves_the_old_table_serving(
+        self, calling: Calling, owner: Connection, database_url: str
+    ) -> None:
+        await calling.create(DefineZone(name="Hutch"))
+        await project(database_url, owner)
+        async with owner.transaction():
+            await owner.execute("SELECT pg_advisory_xact_lock_shared(%s)", (SWAP_LOCK,))
+            rebuilding = asyncio.create_task(rebuild(database_url, [ZONES]))
+            (pid,) = await until(lambda: lock_waiters(owner, SWAP_LOCK))  # type: ignore[misc]
+            await owner.execute("SELECT pg_terminate_backend(%s)", (pid,))
+            with pytest.raises(psycopg.OperationalError):
+                await rebuilding
+        assert [row.name for row in (await calling.ask(ListZones())).items] == ["Hutch"]
+        await rebuild(database_url, [ZONES])
+        assert await shown_zones(owner) == {"Hutch"}
+
+
+class TestChangedDeclarations:
+    async def test_a_table_that_was_declared_differently_is_made_anew_and_filled_at_the_start(
+        self, calling: Calling, owner: Connection, database_url: str
+    ) -> None:
+        await lives(calling)
+        await project(database_url, owner)
+        before, made = await everything_shown(owner), await form(owner)
+        await owner.execute(f"ALTER TABLE {VISITS} ADD COLUMN old_column text")
+        await owner.execute("UPDATE projections SET definition = 'of an older build' WHERE relation = %s", (VISITS,))
+        await asyncio.to_thread(migrate, database_url)
+        assert await form(owner) == made
+        assert await unbuilt(owner) == [VISITS]
+        async with projecting(database_url):
+            await until(lambda: everything_built(owner))
+        assert await everything_shown(owner) == before
+
+    async def test_what_is_declared_as_before_is_left_alone(
+        self, calling: Calling, owner: Connection, database_url: str
+    ) -> None:
+        await lives(calling)
+        await project(database_url, owner)
+        before = await everything_shown(owner)
+        await asyncio.to_thread(migrate, database_url)
+        assert await unbuilt(owner) == []
+        assert await everything_shown(owner) == before
+
+
+async def is_shown(connection: Connection, zone: str) -> bool:
+    return zone in await shown_zones(connection)
+
+
+async def nobody_leads(connection: Connection) -> bool:
+    return not await lock_holders(connection, LEADER_LOCK)
+
+
+async def everything_built(connection: Connection) -> bool:
+    return not await unbuilt(connection)
+
+
+async def all_visits_shown(connection: Connection) -> bool:
+    written = await value(connection, "SELECT count(DISTINCT stream_id) FROM events WHERE stream_type = 'Visit'")
+    return bool(written == await value(connection, f"SELECT count(*) FROM {VISITS}"))
+
+
+async def form(connection: Connection) -> Any:
+    """Columns, indexes and grants of every projection, and whatever else begins with its name."""
+    names = " = ANY(%s)"
+    relations = list(REGISTRY.projections)
+    return (
+        await rows(
+            connection,
+            "SELECT table_name, column_name, data_type, is_nullable, ordinal_position FROM information_schema.columns "
+            "WHERE table_name LIKE 'proj_%%' ORDER BY 1, 5",
+        ),
+        await rows(connection, "SELECT indexname, indexdef FROM pg_indexes WHERE tablename LIKE 'proj_%%' ORDER BY 1"),
+        await rows(
+            connection,
+            "SELECT table_name, grantee, privilege_type FROM information_schema.role_table_grants "
+            f"WHERE table_name{names} ORDER BY 1, 2, 3",
+            relations,
+        ),
+    )
