@@ -22,7 +22,6 @@ from application.identity import (
 from application.ports import StoreUnavailableError
 from application.settings import Settings
 from domain.kernel import History, Operation, Registry
-from domain.shared.listing import ListQuery
 from domain.shared.refusals import (
     ConcurrencyError,
     IdempotencyClaimLostError,
@@ -190,7 +189,7 @@ def standing_refusals(operation: Operation) -> tuple[type[Refusal], ...]:
     if operation.kind == "command":
         created = (operation.aggregate.AlreadyExists,) if operation.creates and operation.aggregate else ()
         return (*COMMANDS, *created)
-    return (InvalidCursorError,) if issubclass(operation.input, ListQuery | History) else ()
+    return (InvalidCursorError,) if "cursor" in operation.input.model_fields else ()
 
 
 def refusal_response(refusals: list[type[Refusal]]) -> dict[str, Any]:

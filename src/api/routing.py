@@ -35,14 +35,14 @@ class Routes(Generic[E]):
 
     def match(self, method: str, path: str) -> tuple[E, dict[str, str]] | frozenset[str]:
         """The endpoint and its path parameters, or the methods that this path has (none: it does not exist)."""
-        methods: set[str] = set()
         segments = path[1:].split("/")
         for node, values in self._reach(self._root, segments, 0):
             if method in node.methods:
                 endpoint, names = node.methods[method]
                 return endpoint, dict(zip(names, values, strict=True))
-            methods.update(node.methods)
-        return frozenset(methods)
+            if node.methods:
+                return frozenset(node.methods)
+        return frozenset()
 
     def _reach(self, node: _Node[E], segments: list[str], depth: int) -> Iterator[tuple[_Node[E], list[str]]]:
         if depth == len(segments):

@@ -87,15 +87,7 @@ class Commands:
         claim: KeyClaim | None,
     ) -> Executed:
         unit = Unit(session, caller, self._authorizer, self._ports)
-        call = Call(
-            principal_id=caller.principal_id,
-            surface_id=caller.surface_id,
-            conduit_id=caller.conduit_id,
-            correlation_id=caller.correlation_id,
-            causation_id=caller.causation_id,
-            now=self._clock(),
-            new_id=self._new_id(),
-        )
+        call = caller.call(self._clock(), self._new_id())
         state = None
         if operation.target is not None and operation.aggregate is not None and target_id is not None:
             state = await unit.target(operation.aggregate, target_id)

@@ -30,6 +30,18 @@ class Caller:
         """The service itself; only in-process code can form this caller."""
         return cls(principal_id=NIL, surface_id=NIL, correlation_id=correlation_id)
 
+    def call(self, now: datetime, new_id: UUID) -> Call:
+        """One call of this caller, as decisions and answers see it."""
+        return Call(
+            principal_id=self.principal_id,
+            surface_id=self.surface_id,
+            conduit_id=self.conduit_id,
+            correlation_id=self.correlation_id,
+            causation_id=self.causation_id,
+            now=now,
+            new_id=new_id,
+        )
+
 
 class StoreUnavailableError(Unavailable):
     """The database cannot be reached; nothing was changed, repeat the request."""

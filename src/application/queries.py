@@ -52,15 +52,7 @@ class Queries:
             await self._own_writes(query.min_position)
         if isinstance(query, History) and target_id is not None:
             return await self._history(query, caller, target_id)
-        call = Call(
-            principal_id=caller.principal_id,
-            surface_id=caller.surface_id,
-            conduit_id=caller.conduit_id,
-            correlation_id=caller.correlation_id,
-            causation_id=caller.causation_id,
-            now=self._clock(),
-            new_id=self._new_id(),
-        )
+        call = caller.call(self._clock(), self._new_id())
         async with self._store.session() as session:
             unit = Unit(session, caller, self._authorizer, self._ports)
             known: tuple[State | Call, ...] = (call,)

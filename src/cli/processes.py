@@ -1,10 +1,11 @@
 """The pieces of the service as processes of their own; each loads only what it needs, so that it is there quickly."""
 
 import asyncio
+import logging
 import signal
 import socket
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from cli.listening import listener, url_of
 from cli.places import noted_place
 from cli.refusing import chosen_settings, refuse, required_database
 from infrastructure.postgres.form import NewerDatabaseError, has_current_form
-from infrastructure.runtime import BootRefused
 
 GRACE = 5
 """Seconds that requests in progress have to end when the API is told to stop."""
@@ -86,39 +86,44 @@ def serve_api(host: str, port: int, descriptor: int | None = None) -> None:
     except StartError as error:
         refuse(str(error))
     server = uvicorn.Server(config)
-    if descriptor is None:
-        print(f"serving on {url_of(listening)}", flush=True)
-    server.run(sockets=[listening])
-    if app.objections:
-        refuse(*app.objections)
-    if not server.started:
-        raise SystemExit(3)
+    app.started = lambda: print(f"serving on {url_of(listening)}", flush=True)
+    try:
+        server.run(sockets=[listening])
+    finally:
+        if app.objections:
+            refuse(*app.objections)
 
 
 class Startup:
-    """An application whose refusal to start is kept as sentences, where the server would log a traceback."""
+    """An application whose start is announced, and whose refusal to start is kept as sentences, not as a traceback."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
+        self.started: Callable[[], None] = lambda: None
         self.objections: list[str] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "lifespan":
             await self._app(scope, receive, send)
             return
+        from infrastructure.runtime import BootRefused
+
         failed: dict[str, Any] = {}
 
         async def send_all_but_failure(message: dict[str, Any]) -> None:
             if message["type"] == "lifespan.startup.failed":
                 failed.update(message)
-            else:
-                await send(message)
+                return
+            await send(message)
+            if message["type"] == "lifespan.startup.complete":
+                self.started()
 
         try:
             await self._app(scope, receive, send_all_but_failure)
         except BootRefused as refused:
             self.objections = refused.sentences
-            await send({**failed, "message": ""})
+            logging.getLogger("uvicorn.error").disabled = True
+            await send(failed)
         except BaseException:
             await send(failed)
             raise
@@ -140,6 +145,7 @@ def run_mcp() -> None:
     import uvloop
 
     from api.mcp import serve_stdio
+    from infrastructure.runtime import BootRefused
 
     try:
         uvloop.run(serve_stdio(settings))

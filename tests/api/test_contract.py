@@ -4,6 +4,7 @@ Cases come from the document alone. Where they name objects at random, most are 
 verbs get past the door.
 """
 
+import itertools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -28,9 +29,11 @@ from tests.conftest import with_database
 load_all_checks()
 DOCUMENT = openapi_document(REGISTRY, Settings(database_url="postgresql://nowhere"))
 ENDLESS = "stream_events"
+PATIENT = {operation.name for operation in REGISTRY if "wait" in operation.input.model_fields}
+NUMBERS = itertools.count()
 schema = schemathesis.openapi.from_dict(DOCUMENT).exclude(operation_id=ENDLESS)
-schema.config.generation.update(max_examples=12)
-schema.config.generation.allow_x00 = False
+schema.config.generation.update(max_examples=8)
+schema.config.phases.coverage.unexpected_methods = {"OPTIONS", "TRACE"}
 PROMISES = CHECKS.get_by_names(
     [
         "not_a_server_error",
@@ -94,26 +97,49 @@ def test_the_service_keeps_what_its_document_promises(
 
 
 def valid_data_has_a_valid_form(context: Any, response: Any, case: Case) -> bool | None:
-    """Data that the document admits is never called malformed, except by rules that tie several fields together."""
-    mode = case.meta.generation.mode if case.meta else None
-    if response.status_code == 422 and mode is not None and mode.is_positive:
+    """Data that the document admits is never called malformed, except by rules that no schema can express."""
+    if response.status_code == 422 and is_positive(case):
         body = response.json()
         if body["code"] == "RequestValidationError":
-            assert all(len(fault["loc"]) == 1 and fault["type"] == "value_error" for fault in body["detail"]), body
+            assert all(is_beyond_a_schema(fault) for fault in body["detail"]), body
     return None
 
 
+def is_beyond_a_schema(fault: dict[str, Any]) -> bool:
+    """Whether a fault is about several fields together, or a character that JSON can spell and no database can hold."""
+    return fault["type"] == "string_nul" or (fault["type"] == "value_error" and len(fault["loc"]) == 1)
+
+
+def is_positive(case: Case) -> bool:
+    return case.meta is not None and case.meta.generation.mode.is_positive
+
+
 def grounded(case: Case, ids: dict[str, str]) -> None:
-    """Points most of a case's references at objects that exist, and its patience at nothing."""
+    """Points most references of a valid case at objects that exist, and takes away what would only stop it at the door."""
+    if not is_positive(case):
+        return
     kind = case.operation.path.split("/{")[0].rstrip("/").rsplit("/", 1)[-1]
     own = {"assets": "asset_id", "frames": "frame_id", "mounts": "mount_id", "visits": "visit_id"}
     known = {**ids, **{name: ids[target] for name, target in REFERENCES.items()}}
     known["parent_id"] = ids[own.get(kind, "facility_id")]
     for part in (case.path_parameters, case.query, case.body):
         pointed(part, known)
-    for part in (case.query, case.body):
-        if isinstance(part, dict):
-            unhurried(part)
+    unhindered(case.query or {})
+    if case.operation.definition.raw["operationId"] in PATIENT:
+        case.body = {**case.body, "wait": 0} if isinstance(case.body, dict) else {"wait": 0}
+    key = case.headers.get("Idempotency-Key") if case.headers else None
+    if key and len(key) < 200:
+        case.headers["Idempotency-Key"] = f"{key}-{next(NUMBERS)}"
+
+
+def unhindered(query: dict[str, Any]) -> None:
+    """Asks for no position that never comes, and keeps to one past and to pages that exist."""
+    if str(query.get("min_position", "")).isdigit():
+        query["min_position"] = int(query["min_position"]) % 10
+    if len(query.get("cursor") or "") < 5:
+        query.pop("cursor", None)
+    if {"as_of", "as_of_version"} <= query.keys():
+        del query["as_of"]
 
 
 def pointed(value: Any, known: dict[str, str]) -> None:
@@ -136,11 +162,3 @@ def existing(generated: Any, known: str) -> Any:
         return known if UUID(generated).int % 4 else generated
     except (AttributeError, TypeError, ValueError):
         return generated
-
-
-def unhurried(part: dict[str, Any]) -> None:
-    """Ask for no position that never comes, and wait for no work."""
-    if isinstance(part.get("min_position"), int):
-        part["min_position"] %= 10
-    if isinstance(part.get("wait"), int) and 0 <= part["wait"] <= 60:
-        part["wait"] = 0

@@ -33,6 +33,7 @@ log = structlog.get_logger()
 
 LEADER_LOCK = 0x6261746F6E02
 SWAP_LOCK = 0x6261746F6E03
+REBUILD_LOCK = 0x6261746F6E04
 BATCH = 2000
 REMEMBERED_STATES = 50_000
 SCALARS = {UUID: "uuid", str: "text", datetime: "timestamptz", bool: "boolean", int: "bigint", float: "double precision"}
@@ -234,6 +235,7 @@ async def rebuild(url: str, relations: Iterable[str]) -> int:
     total = 0
     for relation in relations:
         async with await dedicated(url, owner=True) as connection:
+            await connection.execute("SELECT pg_advisory_lock(%s)", (REBUILD_LOCK,))
             total += await _rebuild_one(connection, REGISTRY.projections[relation])
     return total
 

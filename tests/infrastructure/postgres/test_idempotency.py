@@ -1,0 +1,69 @@
+"""How long finished requests are remembered, and that an unfinished one is never forgotten."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from domain.trust.zone import DefineZone
+from infrastructure.postgres.idempotency import Pruner
+from infrastructure.postgres.pool import Pool, runtime_pool
+from infrastructure.postgres.store import PostgresStore
+from tests.application.calling import Calling, HandSetClock
+from tests.infrastructure.postgres.observing import Connection, rows
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+async def keys(pool: Pool) -> Calling:
+    """Requests of 25 hours and of one hour ago, and one of 25 hours ago that never finished."""
+    now = datetime.now(UTC)
+    calling = Calling(PostgresStore(pool), clock=HandSetClock(now - 25 * HOUR))
+    await calling.do(DefineZone(name="Old"), key="old")
+    unfinished = calling.commands._claim(DefineZone.operation, DefineZone(name="Lost"), calling.caller, None, "unfinished")
+    assert await calling.store.claim_key(unfinished, now - 26 * HOUR) is None
+    calling.clock.now = now - HOUR
+    await calling.do(DefineZone(name="Young"), key="young")
+    return calling
+
+
+async def remembered(owner: Connection) -> list[str]:
+    return [row[0] for row in await rows(owner, "SELECT key FROM idempotency ORDER BY created_at, key DESC")]
+
+
+async def test_finished_requests_are_forgotten_after_their_life_and_locked_ones_never(
+    keys: Calling, pool: Pool, owner: Connection
+) -> None:
+    assert await Pruner(pool, 24 * HOUR).prune() == 1
+    assert await remembered(owner) == ["unfinished", "young"]
+    assert await Pruner(pool, timedelta(minutes=1)).prune() == 1
+    assert await remembered(owner) == ["unfinished"]
+
+
+async def test_a_forgotten_key_may_be_used_anew(keys: Calling, pool: Pool) -> None:
+    assert (await keys.do(DefineZone(name="Old"), key="old")).replayed
+    await Pruner(pool, 24 * HOUR).prune()
+    assert not (await keys.do(DefineZone(name="Something else"), key="old")).replayed
+
+
+async def test_a_life_of_zero_keeps_everything(keys: Calling, pool: Pool, owner: Connection) -> None:
+    await Pruner(pool, timedelta(0)).run()
+    assert len(await remembered(owner)) == 3
+
+
+async def test_the_events_of_a_forgotten_request_stay(keys: Calling, pool: Pool, owner: Connection) -> None:
+    await Pruner(pool, timedelta(0)).prune()
+    assert len(await rows(owner, "SELECT FROM events")) == 2
+
+
+@pytest.mark.parametrize("row", ["now(), '{}'", "NULL, NULL"])
+async def test_a_key_is_either_in_flight_or_finished(database_url: str, row: str, owner: Connection) -> None:
+    import psycopg
+
+    insert = (
+        "INSERT INTO idempotency (principal_id, key, surface_id, command_name, command_hash, created_at, locked_at, result) "
+        f"VALUES (gen_random_uuid(), 'k', gen_random_uuid(), 'C', 'h', now(), {row})"
+    )
+    async with runtime_pool(database_url, 1) as pool, pool.connection() as connection:
+        with pytest.raises(psycopg.errors.CheckViolation):
+            await connection.execute(insert)

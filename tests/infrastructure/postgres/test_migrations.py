@@ -1,0 +1,116 @@
+"""Migrations: applied once, by whoever comes first, with any number of processes starting at the same moment."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from cli.embedded.postgres import EmbeddedPostgres
+from domain.contexts import REGISTRY
+from infrastructure.postgres.migrate import MIGRATION_LOCK, alchemy_url, migrate, pending_migrations
+from tests.conftest import with_database
+
+SOURCES = Path(__file__).parents[3] / "src"
+MIGRATE = """
+import sys
+import domain.contexts
+from infrastructure.postgres.migrate import migrate
+migrate(sys.argv[1])
+"""
+STATE = {
+    "tables": "SELECT oid, relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY oid",
+    "columns": "SELECT table_name, column_name, data_type, column_default FROM information_schema.columns "
+    "WHERE table_schema = 'public' ORDER BY 1, 2",
+    "grants": "SELECT table_name, grantee, privilege_type FROM information_schema.role_table_grants "
+    "WHERE table_schema = 'public' ORDER BY 1, 2, 3",
+    "versions": "SELECT version_num FROM alembic_version",
+    "projections": "SELECT relation, definition, built_at FROM projections ORDER BY 1",
+    "bookmarks": "SELECT * FROM bookmarks",
+}
+
+
+@pytest.fixture
+def empty_url(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """A database nobody has migrated."""
+    name = f"empty_{os.getpid()}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield with_database(postgres.url, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def state(url: str) -> dict[str, Any]:
+    with psycopg.connect(url) as connection:
+        return {name: connection.execute(query).fetchall() for name, query in STATE.items()}
+
+
+def migrating(url: str) -> "subprocess.Popen[str]":
+    """Another process that migrates."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    command = [sys.executable, "-c", MIGRATE, url]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def without_identity(found: dict[str, Any]) -> dict[str, Any]:
+    """What two databases that were migrated alike have in common."""
+    names = sorted(row[1] for row in found["tables"])
+    definitions = [row[:2] for row in found["projections"]]
+    return {**found, "tables": names, "projections": definitions, "bookmarks": len(found["bookmarks"])}
+
+
+def test_an_empty_database_needs_every_migration_and_then_none(empty_url: str) -> None:
+    assert pending_migrations(empty_url) != []
+    migrate(empty_url)
+    assert pending_migrations(empty_url) == []
+
+
+def test_migrating_makes_every_projection_and_marks_it_built(empty_url: str) -> None:
+    migrate(empty_url)
+    found = state(empty_url)["projections"]
+    assert {row[0] for row in found} == set(REGISTRY.projections)
+    assert all(row[2] is not None for row in found)
+
+
+def test_migrating_again_changes_nothing(empty_url: str) -> None:
+    migrate(empty_url)
+    before = state(empty_url)
+    migrate(empty_url)
+    assert state(empty_url) == before
+
+
+def test_several_processes_may_migrate_at_once(empty_url: str, database_url: str) -> None:
+    for process in [migrating(empty_url) for _ in range(3)]:
+        _, errors = process.communicate(timeout=100)
+        assert process.returncode == 0, errors
+    assert without_identity(state(empty_url)) == without_identity(state(database_url))
+
+
+def test_a_process_waits_for_one_that_is_migrating(empty_url: str) -> None:
+    """The lock is given back by a process that ends in the middle of it, too."""
+    migrate(empty_url)
+    with psycopg.connect(empty_url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
+        with psycopg.connect(empty_url, autocommit=True) as owner, migrating(empty_url) as process:
+            waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            while owner.execute(waiting).fetchone() == (0,):
+                assert process.poll() is None
+            owner.execute("SELECT pg_terminate_backend(%s, 10000)", (other.info.backend_pid,))
+            assert process.wait(timeout=100) == 0
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://baton@db.example.org/baton",
+        "postgres://baton@db.example.org/baton",
+        "postgresql+psycopg://baton@db.example.org/baton",
+        "postgresql+asyncpg://baton@db.example.org/baton",
+    ],
+)
+def test_every_usual_spelling_of_a_database_address_is_understood(url: str) -> None:
+    assert alchemy_url(url) == "postgresql+psycopg://baton@db.example.org/baton"

@@ -1,0 +1,247 @@
+"""A database that cannot be reached: said so, nothing half done, and well again as soon as it is back."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from application.ports import Bookmark, Executed, KeyClaim, StoreUnavailableError
+from cli.embedded.postgres import EmbeddedPostgres
+from domain.access.actor import ActorProfile, RegisterActor
+from domain.kernel import Command
+from domain.trust.surface import SYSTEM_HTTP
+from domain.trust.zone import DefineZone
+from infrastructure.postgres.pool import Pool, runtime_pool
+from infrastructure.postgres.store import PostgresStore
+from tests.application.calling import OPERATOR, START, Calling
+from tests.conftest import until
+from tests.domain.world import new_id, refused
+from tests.infrastructure.postgres.observing import Connection, rows, until_waiting
+
+
+@asynccontextmanager
+async def outage(postgres: EmbeddedPostgres, database: str) -> AsyncIterator[None]:
+    """Nobody gets into the database, and whoever was in is thrown out."""
+    async with await psycopg.AsyncConnection.connect(postgres.url, autocommit=True) as connection:
+        await connection.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s", (database,)
+        )
+        try:
+            yield
+        finally:
+            await connection.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS true")
+
+
+@pytest.fixture
+def database(database_url: str) -> str:
+    return database_url.partition("?")[0].rsplit("/", 1)[1]
+
+
+@pytest.fixture(autouse=True)
+def impatient(pool: Pool) -> None:
+    pool.timeout = 0.2
+
+
+def claim(key: str) -> KeyClaim:
+    return KeyClaim(OPERATOR, key, SYSTEM_HTTP, "DefineZone", "a" * 64, START)
+
+
+async def loaded(store: PostgresStore) -> Any:
+    async with store.session() as session:
+        return await session.load("Zone", [new_id()])
+
+
+async def locked(store: PostgresStore) -> Any:
+    async with store.session("gate") as session:
+        return await session.members("kind", "key")
+
+
+async def recorded(store: PostgresStore) -> Any:
+    async with store.session() as session:
+        return await session.records(ActorProfile, {"actor_id": new_id()})
+
+
+ASKED: list[Callable[[PostgresStore], Any]] = [
+    loaded,
+    locked,
+    recorded,
+    lambda store: store.newer("Zone", {}),
+    lambda store: store.follow(Bookmark(0, 0), 10),
+    lambda store: store.locate(1),
+    lambda store: store.passed("projections", 1),
+    lambda store: store.claim_key(claim("retry-1"), START),
+    lambda store: store.release_key(claim("retry-1")),
+]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+async def test_an_unreachable_store_says_so(
+    store: PostgresStore, postgres: EmbeddedPostgres, database: str, ask: Callable[[PostgresStore], Any]
+) -> None:
+    async with outage(postgres, database):
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError) as caught:
+                await ask(store)
+    assert caught.value.status == 503
+
+
+async def test_commands_and_queries_are_refused_and_work_again_afterwards(
+    calling: Calling, postgres: EmbeddedPostgres, database: str
+) -> None:
+    zone = await calling.create(DefineZone(name="Before"))
+    async with outage(postgres, database):
+        with refused(StoreUnavailableError):
+            await calling.do(DefineZone(name="During"), key="retry-1")
+        with refused(StoreUnavailableError):
+            await calling.versions("Zone", zone)
+    executed = await until_back(calling, DefineZone(name="During"), "retry-1")
+    assert not executed.replayed
+    assert len(await calling.store.follow(Bookmark(0, 0), 10)) == 2
+
+
+async def test_a_connection_that_breaks_before_the_append_leaves_nothing_behind(calling: Calling, owner: Connection) -> None:
+    """It breaks when the event's id is drawn: after the decision, before anything is written."""
+    drawn: list[UUID] = []
+
+    def breaking() -> UUID:
+        drawn.append(new_id())
+        if len(drawn) == 2:
+            end_all_but(owner)
+        return drawn[-1]
+
+    with refused(StoreUnavailableError):
+        await replace(calling, new_id=breaking).do(RegisterActor(name="Mira"), key="retry-1")
+    assert await rows(owner, "SELECT FROM events") == []
+    assert await rows(owner, "SELECT FROM access_actor_profile") == []
+    calling.clock.now += timedelta(seconds=60)
+    executed = await until_back(calling, RegisterActor(name="Mira"), "retry-1")
+    assert not executed.replayed
+    assert len(await rows(owner, "SELECT FROM events")) == 1
+
+
+class TestLostAnswers:
+    """What reached the server may have been done although nobody heard of it."""
+
+    @pytest.fixture
+    async def line(self, database_url: str) -> AsyncIterator["Line"]:
+        with TemporaryDirectory() as directory:
+            line = Line(Path(directory), database_url)
+            async with await asyncio.start_unix_server(line.connect, line.socket):
+                yield line
+                line.cut()
+
+    @pytest.fixture
+    async def far(self, line: "Line") -> AsyncIterator[Calling]:
+        """A service that reaches its database over that line."""
+        async with runtime_pool(line.url, 1) as pool:
+            yield Calling(PostgresStore(pool))
+
+    async def test_a_commit_whose_answer_was_lost_is_replayed(self, far: Calling, line: "Line", owner: Connection) -> None:
+        async def committed() -> bool:
+            return bool(await rows(owner, "SELECT FROM events"))
+
+        line.cut_when = committed
+        with refused(StoreUnavailableError):
+            await far.do(RegisterActor(name="Mira"), key="retry-1")
+        ((id,),) = await rows(owner, "SELECT stream_id FROM events")
+        again = await until_back(far, RegisterActor(name="Mira"), "retry-1")
+        assert (again.replayed, again.body) == (True, {"actor_id": str(id)})
+        assert len(await rows(owner, "SELECT FROM events")) == 1
+
+    async def test_an_append_that_was_given_up_on_does_not_commit_behind_a_released_key(
+        self, far: Calling, line: "Line", owner: Connection, beside: Connection
+    ) -> None:
+        """The server still works on the append when the caller has already been told to repeat."""
+        await beside.execute("LOCK TABLE access_actor_profile IN ACCESS EXCLUSIVE MODE")
+        request = asyncio.create_task(far.do(RegisterActor(name="Mira"), key="retry-1"))
+        await until_waiting(owner)
+        line.cut()
+        with refused(StoreUnavailableError):
+            await request
+        await until(lambda: released(owner))
+        await beside.rollback()
+        await until(lambda: nobody_waits(owner))
+        executed = await until_back(far, RegisterActor(name="Mira"), "retry-1")
+        assert not executed.replayed
+        assert len(await rows(owner, "SELECT FROM events")) == 1
+
+
+class Line:
+    """A wire to the server that can be cut: at once, or once, before an answer, as soon as something is true."""
+
+    def __init__(self, directory: Path, url: str) -> None:
+        there = conninfo_to_dict(url)
+        self._far_end = f"{there['host']}/.s.PGSQL.{there['port']}"
+        self.socket = directory / f".s.PGSQL.{there['port']}"
+        self.url = make_conninfo(url, host=str(directory))
+        self.cut_when: Callable[[], Awaitable[bool]] | None = None
+        self._ends: list[asyncio.StreamWriter] = []
+
+    async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_unix_connection(self._far_end)
+        self._ends += [writer, far_writer]
+        await asyncio.gather(self._there(reader, far_writer), self._back(far_reader, writer), return_exceptions=True)
+        writer.close()
+        far_writer.close()
+
+    async def _there(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+
+    async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            if self.cut_when is not None and await self.cut_when():
+                self.cut_when = None
+                break
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    def cut(self) -> None:
+        for end in self._ends:
+            end.close()
+        self._ends.clear()
+
+
+async def until_back(calling: Calling, command: Command, key: str) -> Executed:
+    """The answer, as soon as the store can be reached again."""
+
+    async def answered() -> Executed | None:
+        try:
+            return await calling.do(command, key=key)
+        except StoreUnavailableError:
+            return None
+
+    executed = await until(answered)
+    assert isinstance(executed, Executed)
+    return executed
+
+
+async def released(owner: Connection) -> bool:
+    return not await rows(owner, "SELECT FROM idempotency")
+
+
+async def nobody_waits(owner: Connection) -> bool:
+    waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return not await rows(owner, waiting)
+
+
+def end_all_but(owner: Connection) -> None:
+    """End every other backend of the database, and wait until they are gone."""
+    with psycopg.connect(owner.info.dsn, password=owner.info.password, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid NOT IN (pg_backend_pid(), %s)",
+            (owner.info.backend_pid,),
+        )
