@@ -1,5 +1,6 @@
 """`baton catalog load`: the starter catalog, defined through the running service as any client would define it."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,8 +23,8 @@ from domain.shared.canonical import content_hash
 from domain.shared.text import name_key
 
 PAGE = 100
-PATIENCE = 5.0
-"""Seconds until what the service says exists already must show in its list."""
+PATIENCE = 10.0
+"""Seconds in which a service that asks for time must be ready, and what it says exists already must show in its list."""
 
 Row = dict[str, Any]
 
@@ -33,7 +34,8 @@ def load_catalog(url: str, token: str | None) -> None:
     entries = [*STARTER_FAMILIES, *STARTER_MODELS, *STARTER_ASSEMBLIES]
     with Service(url, token) as service, refusing():
         loader = Loader(service)
-        for entry in track(entries, "loading the catalog", console=Console(stderr=True), transient=True):
+        console = Console(stderr=True)
+        for entry in track(entries, "loading", console=console, transient=True, disable=not console.is_terminal):
             match entry:
                 case CatalogFamily():
                     loader.family(entry)
@@ -112,9 +114,18 @@ class Service:
                 raise
             return None
 
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """What the service answers; asked to come again, we do."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            answer = self._client.request(method, path, **options)
+            if "Retry-After" not in answer.headers or time.monotonic() > deadline:
+                return answer
+            time.sleep(1)
+
     def _answer(self, method: str, path: str, **options: Any) -> Any:
         try:
-            answer = self._client.request(method, path, **options)
+            answer = self._request(method, path, **options)
             body = answer.json() if answer.content else {}
         except httpx.UnsupportedProtocol:
             refuse(f"{self._url} is no URL; give one like http://127.0.0.1:8000.")

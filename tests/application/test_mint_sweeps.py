@@ -1,0 +1,75 @@
+"""A mint sweep's record: what it assigned is told as its own, and what is finished stays finished."""
+
+from collections.abc import AsyncIterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from application.ports import Caller
+from application.settings import Settings
+from domain.equipment.asset_external_id import AssignAssetExternalId, GetAssetMintSweep, MintMissingAssetExternalIds
+from domain.equipment.asset_tree import RegisterAsset
+from domain.kernel import NIL
+from infrastructure.postgres.pool import dedicated
+from infrastructure.postgres.projections import Projector
+from infrastructure.runtime import Runtime
+
+SYSTEM = Caller.system(UUID(int=7))
+
+
+@pytest.fixture
+async def runtime(database_url: str) -> AsyncIterator[Runtime]:
+    async with Runtime(Settings(database_url=database_url)) as runtime:
+        await runtime.plant_seeds()
+        yield runtime
+
+
+async def registered(runtime: Runtime) -> UUID:
+    unit = RegisterAsset(name=f"Unit {uuid4()}", tier="Unit", facility_code="facility")
+    executed = await runtime.service.commands.execute(unit, SYSTEM)
+    assert executed.body
+    return UUID(executed.body["asset_id"])
+
+
+async def begun(runtime: Runtime) -> UUID:
+    """A sweep that the record knows and no engine carries."""
+    executed = await runtime.service.commands.execute(MintMissingAssetExternalIds(), SYSTEM)
+    assert executed.body
+    return UUID(executed.body["sweep_id"])
+
+
+async def projected(runtime: Runtime) -> None:
+    assert runtime.settings.database_url
+    async with await dedicated(runtime.settings.database_url, owner=True) as connection:
+        await Projector(runtime.settings.database_url).advance(connection)
+
+
+async def test_what_a_sweep_assigned_before_its_worker_died_counts_as_minted(runtime: Runtime) -> None:
+    asset_id, sweep_id = await registered(runtime), await begun(runtime)
+    as_the_sweep = Caller(NIL, NIL, UUID(int=8), causation_id=sweep_id)
+    assign = AssignAssetExternalId(external_id_scheme="DOI")
+    executed = await runtime.service.commands.execute(assign, as_the_sweep, target_id=asset_id)
+    await runtime.mint_sweeps.mint(sweep_id, asset_id)
+    sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
+    assert executed.body
+    assert [(minted.asset_id, minted.external_id) for minted in sweep.minted] == [(asset_id, executed.body["external_id"])]
+    assert (sweep.skipped, sweep.failed) == ((), ())
+
+
+async def test_what_somebody_else_assigned_meanwhile_is_skipped(runtime: Runtime) -> None:
+    asset_id, sweep_id = await registered(runtime), await begun(runtime)
+    assign = AssignAssetExternalId(external_id_scheme="DOI")
+    await runtime.service.commands.execute(assign, SYSTEM, target_id=asset_id)
+    await runtime.mint_sweeps.mint(sweep_id, asset_id)
+    sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
+    assert [(skipped.asset_id, skipped.reason) for skipped in sweep.skipped] == [(asset_id, "already_assigned")]
+
+
+async def test_a_finished_sweep_takes_no_further_assets(runtime: Runtime) -> None:
+    sweep_id = await begun(runtime)
+    asset_id = await registered(runtime)
+    await projected(runtime)
+    assert await runtime.mint_sweeps.candidates(sweep_id) == [asset_id]
+    await runtime.mint_sweeps.finish(sweep_id)
+    assert await runtime.mint_sweeps.candidates(sweep_id) == []
+    assert await runtime.mint_sweeps.unfinished() == []

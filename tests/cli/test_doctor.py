@@ -1,0 +1,241 @@
+"""The doctor in bad states: each is recognised, called by its name and comes with what mends it."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from application.settings import Settings
+from cli.doctor import CHECKS, examine
+from cli.embedded.postgres import EmbeddedPostgres
+from cli.embedded.temporal import EmbeddedTemporal
+from infrastructure.postgres.projections import LEADER_LOCK
+from infrastructure.runtime import Runtime
+from tests.conftest import with_database
+
+CLOSED = "127.0.0.1:1"
+
+
+@dataclass
+class Examined:
+    """What the doctor said."""
+
+    code: int
+    lines: dict[str, tuple[str, str]]
+    text: str
+
+
+Examine = Callable[..., Examined]
+
+
+@pytest.fixture
+def examined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Examine:
+    """Asks the doctor under these settings and no others."""
+
+    def ask(only: str | None = None, **settings: str) -> Examined:
+        for name in {name.upper() for name in Settings.model_fields}:
+            monkeypatch.delenv(name, raising=False)
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        code = examine(only, tmp_path)
+        text = capsys.readouterr().out
+        words = [line.split(None, 2) for line in text.splitlines() if not line.startswith(" ")]
+        return Examined(code, {name: (verdict, sentence) for verdict, name, sentence in words}, text)
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def bare_temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedTemporal]:
+    """A Temporal that nobody prepared and no worker asks."""
+    with EmbeddedTemporal(tmp_path_factory.mktemp("temporal"), headless=True) as temporal:
+        yield temporal
+
+
+@pytest.fixture
+def leader(database_url: str) -> Iterator[None]:
+    """Somebody who leads and does nothing."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", (LEADER_LOCK,))
+        yield
+
+
+async def seed(database_url: str) -> None:
+    """Put something into the log."""
+    async with Runtime(Settings(database_url=database_url)) as runtime:
+        await runtime.plant_seeds()
+
+
+def execute(url: str, statement: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute(statement)
+
+
+def test_without_servers_every_check_says_what_it_lacks(examined: Examine, tmp_path: Path) -> None:
+    found = examined()
+    assert found.code == 1
+    assert list(found.lines) == list(CHECKS)
+    assert found.lines["settings"][0] == "ok"
+    none = f"is not set and no stack runs on {tmp_path}; set it, or start one with `baton up`."
+    assert found.lines["database"] == ("wrong", f"DATABASE_URL {none}")
+    assert found.lines["temporal"] == ("wrong", f"TEMPORAL_ADDRESS {none}")
+    for dependent in ("migrations", "rights", "projections", "namespace", "attributes", "workers", "sweeps"):
+        verdict, sentence = found.lines[dependent]
+        assert (verdict, sentence.startswith("Not looked at, because ")) == ("warning", True)
+
+
+def test_servers_that_do_not_answer_are_wrong(examined: Examine) -> None:
+    found = examined(DATABASE_URL=f"postgresql://baton:hush@{CLOSED}/baton", TEMPORAL_ADDRESS=CLOSED)
+    assert found.code == 1
+    assert found.lines["database"][0] == "wrong"
+    assert found.lines["database"][1].endswith("Start it, or correct DATABASE_URL.")
+    mend = "start it, or correct TEMPORAL_ADDRESS."
+    assert found.lines["temporal"] == ("wrong", f"Temporal does not answer at {CLOSED}; {mend}")
+    assert "hush" not in found.text
+
+
+def test_settings_are_shown_without_their_secrets_and_objections_with_their_remedy(examined: Examine) -> None:
+    providers = (
+        '[{"issuer": "https://id.example.org", "introspection_url": "https://id.example.org/introspect", '
+        '"introspection_client_id": "baton", "introspection_client_secret": "hush", "audiences": {}}]'
+    )
+    found = examined("settings", IDENTITY_PROVIDERS=providers, SELF_FACILITY_CODE="north-ring")
+    assert (found.code, list(found.lines)) == (1, ["settings"])
+    assert "has no audiences, so all its tokens would be refused; give one" in found.lines["settings"][1]
+    assert "SELF_FACILITY_CODE north-ring" in found.text
+    assert "DATABASE_URL unset" in found.text
+    assert "hush" not in found.text
+
+
+def test_settings_that_cannot_be_read_do_not_keep_it_from_looking_at_the_rest(examined: Examine, database_url: str) -> None:
+    found = examined(IDENTITY_PROVIDERS="{garbage", DATABASE_URL=database_url)
+    assert found.lines["settings"] == ("wrong", "IDENTITY_PROVIDERS is no valid JSON; correct it or unset it.")
+    assert found.lines["migrations"][0] == "ok"
+
+
+def test_a_server_that_may_forget_is_warned_of(examined: Examine, database_url: str) -> None:
+    found = examined("database", DATABASE_URL=database_url)
+    assert (found.code, found.lines["database"][0]) == (0, "warning")
+    assert "a power cut loses acknowledged commands; set both to on." in found.lines["database"][1]
+
+
+def test_a_database_that_was_never_migrated_lacks_its_migrations(examined: Examine, postgres: EmbeddedPostgres) -> None:
+    name = f"bare_{uuid4().hex}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        found = examined(DATABASE_URL=with_database(postgres.url, name))
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    verdict, sentence = found.lines["migrations"]
+    assert (verdict, sentence.startswith("Migrations 0001")) == ("wrong", True)
+    assert found.lines["projections"] == ("warning", "Not looked at, because migrations are missing; mend that first.")
+
+
+def test_projections_declared_otherwise_and_later_databases_are_told_apart(examined: Examine, database_url: str) -> None:
+    execute(database_url, "UPDATE projections SET definition = 'another' WHERE relation = 'proj_equipment_role_summary'")
+    otherwise = examined("migrations", DATABASE_URL=database_url).lines["migrations"]
+    assert otherwise[1].startswith("Projections are declared otherwise than by this build; start any process")
+    execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
+    later = examined("migrations", DATABASE_URL=database_url).lines["migrations"]
+    assert later[1].startswith("The database was migrated to 9999 by a later Baton")
+    assert {otherwise[0], later[0]} == {"wrong"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "remedy"),
+    [
+        ("GRANT UPDATE ON events TO baton_runtime", "run REVOKE UPDATE ON events FROM baton_runtime."),
+        ("REVOKE INSERT ON events FROM baton_runtime", "run GRANT INSERT ON events TO baton_runtime."),
+    ],
+)
+def test_rights_that_break_the_log_or_the_service_are_wrong(
+    examined: Examine, database_url: str, statement: str, remedy: str
+) -> None:
+    assert examined("rights", DATABASE_URL=database_url).code == 0
+    execute(database_url, statement)
+    found = examined("rights", DATABASE_URL=database_url)
+    assert (found.code, found.lines["rights"][0]) == (1, "wrong")
+    assert found.lines["rights"][1].endswith(remedy)
+
+
+def test_projections_that_nobody_keeps_are_wrong(examined: Examine, database_url: str) -> None:
+    found = examined("projections", DATABASE_URL=database_url)
+    assert (found.code, found.lines["projections"][0]) == (1, "wrong")
+    assert found.lines["projections"][1].startswith("Nobody keeps the projections (0 events behind")
+
+
+@pytest.mark.usefixtures("leader")
+def test_a_projection_that_is_not_built_is_named_with_the_command_that_builds_it(
+    examined: Examine, database_url: str
+) -> None:
+    execute(database_url, "UPDATE projections SET built_at = NULL WHERE relation = 'proj_equipment_role_summary'")
+    found = examined("projections", DATABASE_URL=database_url)
+    assert found.code == 1
+    assert "`baton projections rebuild proj_equipment_role_summary`" in found.lines["projections"][1]
+
+
+@pytest.mark.usefixtures("leader")
+@pytest.mark.parametrize(("age", "verdict", "code"), [(10, "warning", 0), (100, "wrong", 1)])
+async def test_projections_that_fall_behind_tell_how_far(
+    examined: Examine, database_url: str, age: int, verdict: str, code: int
+) -> None:
+    await seed(database_url)
+    execute(database_url, f"UPDATE events SET recorded_at = clock_timestamp() - interval '{age} seconds'")
+    found = await asyncio.to_thread(examined, "projections", DATABASE_URL=database_url)
+    assert (found.code, found.lines["projections"][0]) == (code, verdict)
+    assert f"events behind by {age}." in found.lines["projections"][1]
+
+
+@pytest.mark.usefixtures("leader")
+async def test_an_open_transaction_that_holds_the_projections_back_is_named(examined: Examine, database_url: str) -> None:
+    await seed(database_url)
+    execute(database_url, "UPDATE events SET recorded_at = clock_timestamp() - interval '100 seconds'")
+    with psycopg.connect(database_url) as forgotten:
+        forgotten.execute("SELECT pg_current_xact_id(), pg_sleep(2.1)")
+        found = await asyncio.to_thread(examined, "projections", DATABASE_URL=database_url)
+        assert f"end it with SELECT pg_terminate_backend({forgotten.info.backend_pid})" in found.lines["projections"][1]
+
+
+def test_a_temporal_that_nobody_prepared_lacks_attributes_and_workers(
+    examined: Examine, bare_temporal: EmbeddedTemporal
+) -> None:
+    found = examined(TEMPORAL_ADDRESS=bare_temporal.address)
+    assert found.lines["temporal"][0] == found.lines["namespace"][0] == "ok"
+    verdict, sentence = found.lines["attributes"]
+    assert verdict == "wrong"
+    assert "`temporal operator search-attribute create --namespace default --name BatonFacility --type Keyword" in sentence
+    assert found.lines["workers"] == (
+        "wrong",
+        "No worker asks for work on the task queue baton; start `python worker.py`, or `baton up`.",
+    )
+
+
+def test_a_namespace_that_is_not_there_is_wrong(examined: Examine, bare_temporal: EmbeddedTemporal) -> None:
+    found = examined("namespace", TEMPORAL_ADDRESS=bare_temporal.address, TEMPORAL_NAMESPACE="elsewhere")
+    assert (found.code, found.lines["namespace"][0]) == (1, "wrong")
+    assert "`temporal operator namespace create --namespace elsewhere`" in found.lines["namespace"][1]
+
+
+def test_a_sweep_that_no_workflow_carries_is_wrong(
+    examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+) -> None:
+    sweep_id = uuid4()
+    places = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": bare_temporal.address}
+    assert examined("sweeps", **places).lines["sweeps"] == ("ok", "No mint sweep is unfinished.")
+    execute(
+        database_url,
+        f"INSERT INTO equipment_mint_sweep VALUES ('{sweep_id}', '{uuid4()}', '{uuid4()}', '{uuid4()}', 'DOI', NULL, 100, "
+        "'Running', 0, '[]', '[]', '[]', clock_timestamp(), NULL)",
+    )
+    found = examined("sweeps", **places)
+    assert (found.code, found.lines["sweeps"][0]) == (1, "wrong")
+    assert f"No workflow carries the unfinished mint sweeps {sweep_id}" in found.lines["sweeps"][1]
+
+
+def test_a_check_that_does_not_exist_is_refused(examined: Examine) -> None:
+    with pytest.raises(SystemExit) as refused:
+        examined("humours")
+    assert refused.value.code == 2
