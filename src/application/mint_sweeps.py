@@ -6,7 +6,6 @@ from uuid import UUID
 
 from application.commands import Commands
 from application.ports import Batch, Caller, Clock, IdGenerator, Store
-from application.unit import folded
 from domain.equipment.asset import Asset, AssetExternalIdAssigned
 from domain.equipment.asset_external_id import (
     AssignAssetExternalId,
@@ -125,7 +124,7 @@ class MintSweeps:
     async def _assets(self, ids: Sequence[UUID]) -> dict[UUID, Asset]:
         async with self._store.session() as session:
             rows = await session.load(Asset.__name__, ids) if ids else ()
-        assets = {id: folded(Asset.aggregate, [row for row in rows if row.stream_id == id]) for id in ids}
+        assets = {id: Asset.aggregate.replay([row for row in rows if row.stream_id == id]) for id in ids}
         return {id: asset for id, asset in assets.items() if isinstance(asset, Asset)}
 
     async def _put(self, sweep: MintSweep) -> None:

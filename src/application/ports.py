@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event
+from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, StoredEvent
 from domain.shared.listing import ListQuery, Page, Summary, Where
 from domain.shared.refusals import Unavailable
 from domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Record, Release
@@ -53,17 +53,6 @@ class Clock(Protocol):
 
 class IdGenerator(Protocol):
     def __call__(self) -> UUID: ...
-
-
-class StreamRow(NamedTuple):
-    """A stored event as folding needs it."""
-
-    stream_id: UUID
-    version: int
-    position: int
-    event_type: str
-    payload: str
-    occurred_at: datetime
 
 
 class EventRow(NamedTuple):
@@ -151,13 +140,13 @@ class Batch:
 class Session(Protocol):
     """One command's or query's view of the store; under a named lock it is one transaction from lock to append."""
 
-    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StreamRow]:
+    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
         """The events of these streams, each stream in version order."""
         ...
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
-    ) -> Sequence[StreamRow]:
+    ) -> Sequence[StoredEvent]:
         """The events of a stream up to a version, or up to the highest version that had occurred by a time."""
         ...
 
@@ -190,7 +179,7 @@ class Store(Protocol):
 
     async def newer(
         self, stream_type: str, known: Mapping[UUID, int], look_up: tuple[str, str] | None = None
-    ) -> Sequence[StreamRow]:
+    ) -> Sequence[StoredEvent]:
         """The events behind these known versions, and all events of further streams enlisted under a look-up key."""
         ...
 

@@ -11,7 +11,7 @@ import orjson
 
 from application.commands import refuse_denied
 from application.ports import Authorizer, Caller, Clock, EventRow, IdGenerator, Port, Store
-from application.unit import Unit, folded, missing
+from application.unit import Unit, missing
 from domain.kernel import REGISTRY, Call, History, Query, State, TimeTravel
 from domain.shared.listing import ListQuery, malformed, opaque, revealed
 
@@ -67,7 +67,8 @@ class Queries:
         aggregate = query.operation.aggregate
         assert aggregate is not None, "only an aggregate has a past"
         rows = await unit.session.load_past(aggregate.name, id, query.as_of, query.as_of_version)
-        return folded(aggregate, list(rows)) or missing(aggregate, id)
+        past: State | None = aggregate.replay(rows)
+        return past or missing(aggregate, id)
 
     async def _history(self, query: History, caller: Caller, id: UUID) -> HistoryPage:
         aggregate = query.operation.aggregate

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
-from application.ports import Authorizer, Caller, EventRow, Port, Session, StreamRow
-from domain.kernel import Aggregate, Event, State
+from application.ports import Authorizer, Caller, EventRow, Port, Session
+from domain.kernel import Aggregate, Event, State, StoredEvent
 from domain.shared.reads import Answered, Holders, Members, Permission, Read, Reads, Records, Rows, Streams
 from domain.shared.refusals import Refusal
 
@@ -70,23 +70,18 @@ class Unit:
         unread = [id for id in request.ids if (aggregate.name, id) not in self._states]
         if unread:
             rows = await self.session.load(aggregate.name, unread)
-            by_stream: dict[UUID, list[StreamRow]] = {id: [] for id in unread}
+            by_stream: dict[UUID, list[StoredEvent]] = {id: [] for id in unread}
             for row in rows:
                 by_stream[row.stream_id].append(row)
             for id, stream in by_stream.items():
-                self._states[aggregate.name, id] = folded(aggregate, stream)
+                self._states[aggregate.name, id] = aggregate.replay(stream)
                 if stream:
                     self._versions[aggregate.name, id] = stream[-1].version
                     self.position = max(self.position, stream[-1].position)
         return {id: state for id in request.ids if (state := self._states[aggregate.name, id]) is not None}
 
 
-def folded(aggregate: Aggregate[Any], rows: list[StreamRow]) -> State | None:
-    """The state that these stored events lead to."""
-    return aggregate.fold(decoded(aggregate, row) for row in rows)
-
-
-def decoded(aggregate: Aggregate[Any], row: StreamRow | EventRow) -> Event:
+def decoded(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
     """The event in a stored row."""
     return aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at)
 

@@ -16,6 +16,7 @@ from typing import (
     ClassVar,
     Generic,
     Literal,
+    NamedTuple,
     Self,
     TypeVar,
     get_type_hints,
@@ -31,10 +32,11 @@ from pydantic import (
     model_validator,
 )
 
+from domain.shared.annotations import marks, text_refusals
 from domain.shared.canonical import derived_uuid7
 from domain.shared.reads import Reads
 from domain.shared.refusals import Conflict, NotFound, Refusal, named
-from domain.shared.text import MayContainPersonalData, Text, refuse_blank_text
+from domain.shared.text import MayContainPersonalData, refuse_blank_text
 from domain.shared.times import Instant
 from domain.shared.writes import Write
 
@@ -83,16 +85,19 @@ class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
     aggregate: ClassVar["Aggregate[Any]"]
     personal: ClassVar[frozenset[str]] = frozenset()
+    overwrites: ClassVar[bool] = False
+    """Whether nothing is left of an earlier event of this type once a later one is folded."""
 
-    def __init_subclass__(cls, of: "Aggregate[Any] | None" = None, **kwargs: Any) -> None:
+    def __init_subclass__(cls, of: "Aggregate[Any] | None" = None, overwrites: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.overwrites = overwrites
         if of is not None:
             cls.aggregate = of
             of.events[cls.__name__] = cls
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        cls.personal = frozenset(name for name, info in cls.model_fields.items() if _marks(info, MayContainPersonalData))
+        cls.personal = frozenset(name for name, info in cls.model_fields.items() if marks(info, MayContainPersonalData))
 
     @property
     def stream_id(self) -> UUID:
@@ -119,6 +124,17 @@ class Event(BaseModel):
             f'{{"{self.aggregate.id_name}":"{self.stream_id}",{own}{"," if own else ""}'
             f'"occurred_at":"{instant(self.occurred_at)}"}}'
         )
+
+
+class StoredEvent(NamedTuple):
+    """An event as the store keeps it, as far as folding needs it."""
+
+    stream_id: UUID
+    version: int
+    position: int
+    event_type: str
+    payload: str
+    occurred_at: datetime
 
 
 def instant(time: datetime) -> str:
@@ -337,13 +353,26 @@ class Aggregate(Generic[S]):
             state = self.after(state, event)
         return state
 
-    def decode(self, event_type: str, payload: str | bytes, stream_id: UUID, occurred_at: datetime) -> Event:
-        """A stored event; an unknown type fails the load, it is never skipped."""
+    def replay(self, stored: Sequence[StoredEvent]) -> S | None:
+        """The state that a stored stream leads to; events that a later one of their type overwrites are passed over."""
+        latest = {event.event_type: event.version for event in stored}
+        passing = {name for name in latest if self.event_class(name).overwrites}
+        state: S | None = None
+        for event in stored:
+            if state is None or event.event_type not in passing or event.version == latest[event.event_type]:
+                state = self.after(state, self.decode(event.event_type, event.payload, event.stream_id, event.occurred_at))
+        return state
+
+    def event_class(self, event_type: str) -> type[Event]:
+        """The class of a stored event; an unknown type fails the load, it is never skipped."""
         try:
-            event_class = self.events[event_type]
+            return self.events[event_type]
         except KeyError:
-            raise UnknownEventError(f"stream {self.name} {stream_id} holds unknown event {event_type}") from None
-        event: Event = event_class.__pydantic_validator__.validate_json(payload)
+            raise UnknownEventError(f"a {self.name} stream holds the unknown event {event_type}") from None
+
+    def decode(self, event_type: str, payload: str | bytes, stream_id: UUID, occurred_at: datetime) -> Event:
+        """A stored event as its class reads it."""
+        event: Event = self.event_class(event_type).__pydantic_validator__.validate_json(payload)
         return event.stamped(stream_id, occurred_at)
 
     def standing(self, state: S) -> Enum:
@@ -526,33 +555,3 @@ REGISTRY = Registry()
 def snake_case(name: str) -> str:
     """`EnterAssetMaintenance` -> `enter_asset_maintenance`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
-
-
-def text_refusals(model: type[BaseModel]) -> Iterator[type[Refusal]]:
-    """The classes that refuse blank texts of a model, however deep."""
-    for info in model.model_fields.values():
-        for text in _marks(info, Text):
-            yield text.refusal
-        for nested in _models(info.annotation):
-            yield from text_refusals(nested)
-
-
-M = TypeVar("M")
-
-
-def _marks(info: Any, kind: type[M]) -> list[M]:
-    """The annotations of one kind on a field, also inside unions and collections."""
-    found = [mark for mark in info.metadata if isinstance(mark, kind)]
-    pending = [info.annotation]
-    while pending:
-        annotation = pending.pop()
-        found += [mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, kind)]
-        pending += getattr(annotation, "__args__", ())
-    return found
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in getattr(annotation, "__args__", ()):
-        yield from _models(part)

@@ -20,7 +20,6 @@ from application.seeds import Seeds
 from application.service import Service
 from application.settings import Settings
 from domain.access.actor import Actor, ActorKind, SubjectBinding
-from domain.contexts import REGISTRY
 from domain.federation.facility import Facility
 from domain.shared.identifiers import FACILITY_CODE
 from infrastructure.identity.provider_client import ProviderClient
@@ -147,9 +146,8 @@ class Runtime:
         async with self.store.session() as session:
             holder = (await session.holders(FACILITY_CODE, [code])).get(code)
             rows = await session.load(Facility.__name__, [holder]) if holder else ()
-        aggregate = REGISTRY.aggregates[Facility.__name__]
-        state = aggregate.fold(aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at) for row in rows)
-        return state.display_name if state else code
+        facility: Facility | None = Facility.aggregate.replay(rows)
+        return facility.display_name if facility else code
 
 
 class StoredBindings:
@@ -165,8 +163,7 @@ class StoredBindings:
                 return None
             binding: Any = rows[0]
             events = await session.load(Actor.__name__, [binding.actor_id])
-        aggregate = Actor.aggregate
-        actor = aggregate.fold(aggregate.decode(e.event_type, e.payload, e.stream_id, e.occurred_at) for e in events)
+        actor: Actor | None = Actor.aggregate.replay(events)
         return (binding.actor_id, actor.kind) if actor else None
 
 

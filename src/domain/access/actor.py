@@ -81,27 +81,27 @@ class ActorRegistered(Event, of=actor):
     kind: ActorKind
 
 
-class ActorDeactivated(Event, of=actor):
+class ActorDeactivated(Event, of=actor, overwrites=True):
     pass
 
 
-class ActorReactivated(Event, of=actor):
+class ActorReactivated(Event, of=actor, overwrites=True):
     pass
 
 
-class ActorProfileUpdated(Event, of=actor):
+class ActorProfileUpdated(Event, of=actor, overwrites=True):
     updated_fields: tuple[str, ...]
 
 
-class ActorProfileForgotten(Event, of=actor):
+class ActorProfileForgotten(Event, of=actor, overwrites=True):
     pass
 
 
-class ActorSubjectBound(Event, of=actor):
+class ActorSubjectBound(Event, of=actor, overwrites=True):
     issuer: str
 
 
-class ActorSubjectUnbound(Event, of=actor):
+class ActorSubjectUnbound(Event, of=actor, overwrites=True):
     issuer: str
 
 

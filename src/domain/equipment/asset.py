@@ -100,7 +100,7 @@ class AssetRegistered(Event, of=asset):
     owners: tuple[Owner, ...]
 
 
-class AssetRenamed(Event, of=asset):
+class AssetRenamed(Event, of=asset, overwrites=True):
     name: str
 
 
@@ -108,11 +108,11 @@ class AssetActivated(Event, of=asset):
     pass
 
 
-class AssetMaintenanceEntered(Event, of=asset):
+class AssetMaintenanceEntered(Event, of=asset, overwrites=True):
     pass
 
 
-class AssetMaintenanceExited(Event, of=asset):
+class AssetMaintenanceExited(Event, of=asset, overwrites=True):
     pass
 
 
@@ -120,7 +120,7 @@ class AssetDecommissioned(Event, of=asset):
     pass
 
 
-class AssetRelocated(Event, of=asset):
+class AssetRelocated(Event, of=asset, overwrites=True):
     from_parent_id: UUID | None
     to_parent_id: UUID | None
     from_enclosure_id: UUID | None
@@ -128,15 +128,15 @@ class AssetRelocated(Event, of=asset):
     reason: FreeText
 
 
-class AssetDegraded(Event, of=asset):
+class AssetDegraded(Event, of=asset, overwrites=True):
     reason: FreeText
 
 
-class AssetFaulted(Event, of=asset):
+class AssetFaulted(Event, of=asset, overwrites=True):
     reason: FreeText
 
 
-class AssetRestored(Event, of=asset):
+class AssetRestored(Event, of=asset, overwrites=True):
     reason: FreeText
 
 
@@ -148,7 +148,7 @@ class AssetFamilyRemoved(Event, of=asset):
     family_id: UUID
 
 
-class AssetSettingsUpdated(Event, of=asset):
+class AssetSettingsUpdated(Event, of=asset, overwrites=True):
     settings: dict[str, Any]
     schema_revisions: dict[UUID, int]
 
@@ -183,7 +183,7 @@ class AssetOwnerRemoved(Event, of=asset):
     name: str
 
 
-class AssetPartitionRuleUpdated(Event, of=asset):
+class AssetPartitionRuleUpdated(Event, of=asset, overwrites=True):
     partition_rule: PartitionRule | None
 
 

@@ -16,9 +16,9 @@ from uuid import UUID
 import orjson
 import uuid_utils.compat
 
-from application.ports import Batch, Bookmark, Caller, EventRow, Executed, KeyClaim, Session, StreamRow
+from application.ports import Batch, Bookmark, Caller, EventRow, Executed, KeyClaim, Session
 from application.unit import decoded
-from domain.kernel import REGISTRY, State
+from domain.kernel import REGISTRY, State, StoredEvent
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError
 from domain.shared.writes import Record
@@ -176,7 +176,7 @@ class MemoryStore:
 
     async def newer(
         self, stream_type: str, known: Mapping[UUID, int], look_up: tuple[str, str] | None = None
-    ) -> Sequence[StreamRow]:
+    ) -> Sequence[StoredEvent]:
         wanted = {id: 0 for *place, id in self.look_ups if tuple(place) == look_up} | dict(known)
         rows = (row for id in sorted(wanted) for row in self.streams.get((stream_type, id), ())[wanted[id] :])
         return list(map(_stream_row, rows))
@@ -207,13 +207,13 @@ class MemorySession:
         self._store = store
         self._staged = staged
 
-    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StreamRow]:
+    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
         rows = (row for id in sorted(set(ids)) for row in self._store.streams.get((stream_type, id), ()))
         return list(map(_stream_row, rows))
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
-    ) -> Sequence[StreamRow]:
+    ) -> Sequence[StoredEvent]:
         rows = self._store.streams.get((stream_type, id), [])
         if as_of_version is None:
             as_of_version = max((row.version for row in rows if as_of is not None and row.occurred_at <= as_of), default=0)
@@ -309,8 +309,8 @@ def _row_key(record: Record) -> tuple[Any, ...]:
     return (record.relation, *(getattr(record, name) for name in record.key))
 
 
-def _stream_row(row: EventRow) -> StreamRow:
-    return StreamRow(row.stream_id, row.version, row.position, row.event_type, row.payload, row.occurred_at)
+def _stream_row(row: EventRow) -> StoredEvent:
+    return StoredEvent(row.stream_id, row.version, row.position, row.event_type, row.payload, row.occurred_at)
 
 
 def _equals(row: Record, where: Mapping[str, Any]) -> bool:

@@ -16,11 +16,11 @@ from uuid import UUID
 import psycopg
 import structlog
 
-from application.ports import Bookmark, EventRow, StreamRow
+from application.ports import Bookmark, EventRow
 from application.queries import PROJECTIONS
 from application.unit import decoded
 from domain.contexts import REGISTRY
-from domain.kernel import Projection, State
+from domain.kernel import Projection, State, StoredEvent
 from domain.shared.listing import ListQuery, Summary, plural_of
 from infrastructure.postgres.pool import RUNTIME_ROLE, Connection, dedicated
 from infrastructure.postgres.store import STREAM_COLUMNS, follow
@@ -206,16 +206,15 @@ async def folded_streams(
     async with connection.transaction(), connection.cursor("streams", binary=True) as cursor:
         cursor.itersize = 5000
         await cursor.execute(query, values, binary=True)
-        id, version, state = None, 0, None
+        stream: list[StoredEvent] = []
         while rows := await cursor.fetchmany(5000):
-            for row in map(StreamRow._make, rows):
-                if row.stream_id != id:
-                    if id is not None and state is not None:
-                        yield id, version, state
-                    id, state = row.stream_id, None
-                version, state = row.version, aggregate.after(state, decoded(aggregate, row))
-        if id is not None and state is not None:
-            yield id, version, state
+            for row in map(StoredEvent._make, rows):
+                if stream and row.stream_id != stream[0].stream_id:
+                    yield stream[0].stream_id, stream[-1].version, aggregate.replay(stream)
+                    stream = []
+                stream.append(row)
+        if stream:
+            yield stream[0].stream_id, stream[-1].version, aggregate.replay(stream)
 
 
 async def upsert(connection: Connection, summary: type[Summary], relation: str, states: Iterable[tuple[int, State]]) -> None:

@@ -20,7 +20,8 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import PoolTimeout
 from pydantic import TypeAdapter
 
-from application.ports import Batch, Bookmark, EventRow, Executed, KeyClaim, Session, StoreUnavailableError, StreamRow
+from application.ports import Batch, Bookmark, EventRow, Executed, KeyClaim, Session, StoreUnavailableError
+from domain.kernel import StoredEvent
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError
 from domain.shared.writes import Put, Record
@@ -89,16 +90,16 @@ class PostgresSession:
         self._in_transaction = in_transaction
         self.appended = False
 
-    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StreamRow]:
+    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
         if len(ids) == 1:
-            return await self._rows(StreamRow, LOAD_ONE, (stream_type, ids[0]))
-        return await self._rows(StreamRow, LOAD_MANY, (stream_type, list(ids)))
+            return await self._rows(LOAD_ONE, (stream_type, ids[0]))
+        return await self._rows(LOAD_MANY, (stream_type, list(ids)))
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
-    ) -> Sequence[StreamRow]:
+    ) -> Sequence[StoredEvent]:
         past = {"type": stream_type, "id": id, "time": as_of, "version": as_of_version}
-        return await self._rows(StreamRow, LOAD_PAST, past)
+        return await self._rows(LOAD_PAST, past)
 
     async def history(self, stream_type: str, id: UUID, after_version: int, limit: int) -> Sequence[EventRow]:
         return await self._rows(EventRow, HISTORY, (stream_type, id, after_version, limit))
@@ -191,12 +192,12 @@ class PostgresStore:
 
     async def newer(
         self, stream_type: str, known: Mapping[UUID, int], look_up: tuple[str, str] | None = None
-    ) -> Sequence[StreamRow]:
+    ) -> Sequence[StoredEvent]:
         kind, key = look_up or (None, None)
         versions = orjson.dumps({str(id): version for id, version in known.items()}).decode()
         async with self._connection() as connection:
             cursor = await connection.execute(NEWER, (versions, kind, key, stream_type), binary=True)
-            return list(map(StreamRow._make, await cursor.fetchall()))
+            return list(map(StoredEvent._make, await cursor.fetchall()))
 
     async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> Executed | None:
         claimant = {
