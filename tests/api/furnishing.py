@@ -49,7 +49,6 @@ async def furnished(api: Api, facility_code: str = "facility") -> dict[str, str]
     ids["visit_id"] = await api.create("/visits", planned_on(ids["surface_id"], ids["policy_id"]))
     await api.done(f"/visits/{ids['visit_id']}/record-arrival")
     await api.done(f"/visits/{ids['visit_id']}/presence/open", {"mode": "physical", "actor_id": ids["actor_id"]})
-    await api.done(f"/visits/{ids['visit_id']}/surface-control/take", {"surface_id": ids["surface_id"]})
     site = {"code": f"site-{mark}", "display_name": "Lumen Light Source", "kind": "Site"}
     ids["facility_id"] = await api.create("/federation/facilities", site)
     ids |= await equipped(api, mark, facility_code)

@@ -92,14 +92,14 @@ class PostgresSession:
 
     async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
         if len(ids) == 1:
-            return await self._rows(LOAD_ONE, (stream_type, ids[0]))
-        return await self._rows(LOAD_MANY, (stream_type, list(ids)))
+            return await self._rows(StoredEvent, LOAD_ONE, (stream_type, ids[0]))
+        return await self._rows(StoredEvent, LOAD_MANY, (stream_type, list(ids)))
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
     ) -> Sequence[StoredEvent]:
         past = {"type": stream_type, "id": id, "time": as_of, "version": as_of_version}
-        return await self._rows(LOAD_PAST, past)
+        return await self._rows(StoredEvent, LOAD_PAST, past)
 
     async def history(self, stream_type: str, id: UUID, after_version: int, limit: int) -> Sequence[EventRow]:
         return await self._rows(EventRow, HISTORY, (stream_type, id, after_version, limit))
