@@ -54,8 +54,8 @@ class Unit:
                 return await self._streams(request)
             case Holders(kind, keys):
                 return await self.session.holders(kind, keys)
-            case Members(kind, key):
-                return await self.session.members(kind, key)
+            case Members(kind, keys):
+                return await self.session.members(kind, *keys)
             case Records(record, where):
                 return await self.session.records(record, where)
             case Rows(summary, query, where):

@@ -89,8 +89,8 @@ class World:
                 return {id: found for id in ids if (found := self.state(state, id)) is not None}
             case Holders(kind, keys):
                 return {key: self.claims[kind, key] for key in keys if (kind, key) in self.claims}
-            case Members(kind, key):
-                return tuple(sorted(self.members[kind, key]))
+            case Members(kind, keys):
+                return tuple(sorted({id for key in keys for id in self.members[kind, key]}))
             case Records(record, where):
                 return tuple(row for row in self.records.values() if isinstance(row, record) and _matches(row, where))
             case Permission(command_name):

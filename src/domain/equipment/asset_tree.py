@@ -110,12 +110,9 @@ def below(id: UUID, max_depth: int = MAX_DEPTH) -> Reads[tuple[tuple[UUID, ...],
     levels: list[tuple[UUID, ...]] = []
     level: tuple[UUID, ...] = (id,)
     while len(levels) < max_depth:
-        children: list[UUID] = []
-        for parent_id in level:
-            children += yield from members_of(CHILDREN, parent_id)
-        if not children:
+        level = yield from members_of(CHILDREN, *level)
+        if not level:
             break
-        level = tuple(sorted(children))
         levels.append(level)
     return tuple(levels)
 

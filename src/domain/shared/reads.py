@@ -40,10 +40,10 @@ class Holders:
 
 @dataclass(frozen=True)
 class Members:
-    """The stream ids enlisted under a look-up key, in ascending order."""
+    """The stream ids enlisted under any of these look-up keys, in ascending order."""
 
     kind: str
-    key: str
+    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,9 @@ def holder_of(kind: str, key: str) -> Reads[UUID | None]:
     return found.get(key)
 
 
-def members_of(kind: str, key: object) -> Reads[tuple[UUID, ...]]:
-    """The streams enlisted under a look-up key."""
-    found: tuple[UUID, ...] = yield Members(kind, str(key))
+def members_of(kind: str, *keys: object) -> Reads[tuple[UUID, ...]]:
+    """The streams enlisted under any of these look-up keys."""
+    found: tuple[UUID, ...] = yield Members(kind, tuple(map(str, keys)))
     return found
 
 

@@ -225,8 +225,8 @@ class MemorySession:
     async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]:
         return {key: self._store.claims[kind, key] for key in keys if (kind, key) in self._store.claims}
 
-    async def members(self, kind: str, key: str) -> tuple[UUID, ...]:
-        return tuple(sorted(id for *place, id in self._store.look_ups if place == [kind, key]))
+    async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]:
+        return tuple(sorted({id for among, key, id in self._store.look_ups if among == kind and key in keys}))
 
     async def records(self, record: type[Record], where: Mapping[str, Any]) -> tuple[Record, ...]:
         found = [row for row in self._store.rows.values() if isinstance(row, record) and _equals(row, where)]

@@ -108,9 +108,9 @@ class PostgresSession:
         query = "SELECT key, holder_id FROM claims WHERE kind = %s AND key = ANY(%s)"
         return dict(await self._rows(tuple, query, (kind, list(keys))))
 
-    async def members(self, kind: str, key: str) -> tuple[UUID, ...]:
-        query = "SELECT stream_id FROM lookups WHERE kind = %s AND key = %s ORDER BY stream_id"
-        return tuple(row[0] for row in await self._rows(tuple, query, (kind, key)))
+    async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]:
+        query = "SELECT DISTINCT stream_id FROM lookups WHERE kind = %s AND key = ANY(%s) ORDER BY stream_id"
+        return tuple(row[0] for row in await self._rows(tuple, query, (kind, list(keys))))
 
     async def records(self, record: type[Record], where: Mapping[str, Any]) -> tuple[Record, ...]:
         names = [column.name for column in fields(record)]  # type: ignore[arg-type]
