@@ -203,7 +203,8 @@ class Lives(RuleBasedStateMachine):
             stored = self.store.streams[key]
             assert [row.version for row in stored] == list(range(1, len(events) + 1))
             assert [row.payload for row in stored] == [event.payload() for event in events]
-            assert self.store.state(key) == events[0].aggregate.fold(events)
+            aggregate: Any = events[0].aggregate
+            assert self.store.state(key) == aggregate.replay(stored) == aggregate.fold(events)
         assert self.store.claims == self.world.claims
         assert self.store.look_ups == {(*place, id) for place, ids in self.world.members.items() for id in ids}
         assert set(self.store.rows.values()) == set(self.world.records.values())

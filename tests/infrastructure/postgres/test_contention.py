@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from application.ports import Batch, Caller, Executed, StoreUnavailableError, StreamAppend
-from application.unit import folded
 from domain.access.actor import ActorDeactivated, BindActorSubject, RegisterActor
 from domain.kernel import Call
 from domain.shared.refusals import ConcurrencyError, Refusal
@@ -86,7 +85,7 @@ class TestOneStream:
         assert sorted(positions) == [row.position for row in stored[2:]]
         assert lost > 0
         await project(database_url, owner)
-        state: Any = folded(Visit.aggregate, list(stored))
+        state: Any = Visit.aggregate.replay(stored)
         shown = await rows(owner, "SELECT visit_id, status, version, arrived_at FROM proj_trust_visit_summary")
         assert shown == [(visit, state.status, WRITERS + 2, state.arrived_at)]
         assert len({entry.actor_id for entry in state.presence_entries}) == WRITERS

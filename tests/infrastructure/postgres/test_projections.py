@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from application.queries import PROJECTIONS
-from application.unit import folded
 from domain.access.actor import DeactivateActor, RegisterActor
 from domain.contexts import REGISTRY
 from domain.kernel import UnknownEventError
@@ -86,7 +85,7 @@ class TestRows:
         for visit in visits:
             async with calling.store.session() as session:
                 stream = list(await session.load("Visit", [visit]))
-            state: Any = folded(Visit.aggregate, stream)
+            state: Any = Visit.aggregate.replay(stream)
             (row,) = await rows(owner, f"SELECT {columns}, version FROM {VISITS} WHERE visit_id = %s", visit)
             assert VisitSummary(**dict(zip(VisitSummary.model_fields, row[:-1], strict=True))) == VisitSummary.of(state)
             assert row[-1] == len(stream)
@@ -165,7 +164,7 @@ class TestUnknownEvents:
         await insert_event(owner, "Zone", zone, 2, "ZoneRenamed")
         await calling.create(DefineZone(name="Behind it"))
         async with projecting(database_url) as projector, asyncio.timeout(30):
-            with pytest.raises(UnknownEventError, match=f"Zone {zone} holds unknown event ZoneRenamed"):
+            with pytest.raises(UnknownEventError, match="Zone .* unknown event ZoneRenamed"):
                 await projector
         assert await bookmark(owner) == place
         assert await shown_zones(owner) == {"Hutch"}

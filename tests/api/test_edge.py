@@ -1,0 +1,415 @@
+"""What every request meets before its operation does: size, form, route, correlation, idempotency, error bodies."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from api.parsing import repeatable_fields
+from domain.contexts import REGISTRY
+from domain.kernel import Operation
+from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, placed_in, planned_on
+from tests.conftest import until
+from tests.running import Api, running_api
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+MARK = "Mira-Okafor-77"
+COMMANDS = [operation for operation in REGISTRY if operation.kind == "command"]
+QUERIES = [operation for operation in REGISTRY if operation.kind == "query"]
+
+
+def assert_error(
+    response: httpx.Response, status: int, code: str, context: str, reason: str | None = None
+) -> dict[str, Any]:
+    """The one error body, whoever refuses."""
+    body: dict[str, Any] = response.json()
+    assert (response.status_code, body["code"], body["context"], body.get("reason")) == (status, code, context, reason)
+    assert body["correlation_id"] == response.headers["X-Correlation-Id"]
+    assert body.keys() <= {"detail", "code", "context", "reason", "facts", "correlation_id"}
+    assert response.headers["content-type"] == "application/json"
+    if code == "RequestValidationError":
+        assert all(fault.keys() == {"loc", "msg", "type"} for fault in body["detail"])
+    else:
+        assert isinstance(body["detail"], str)
+        assert body["detail"].endswith(".")
+    return body
+
+
+def assert_malformed(response: httpx.Response, context: str, *loc: str) -> None:
+    body = assert_error(response, 422, "RequestValidationError", context)
+    assert list(loc) in [fault["loc"][: len(loc)] for fault in body["detail"]], body
+
+
+@pytest.fixture
+async def narrow(database_url: str) -> AsyncIterator[Api]:
+    """A service that takes 200 bytes at most."""
+    async with running_api(database_url, projecting=False, max_request_body_size_bytes=200) as api:
+        yield api
+
+
+def zone_of(size: int) -> bytes:
+    """A body of exactly this many bytes."""
+    return json.dumps({"name": "z" * (size - len('{"name": ""}'))}).encode()
+
+
+async def test_a_body_of_the_largest_size_is_taken(narrow: Api) -> None:
+    assert (await narrow.request("POST", "/zones", content=zone_of(200))).status_code == 201
+
+
+async def test_a_larger_body_is_refused_by_its_announced_size(narrow: Api) -> None:
+    response = await narrow.request("POST", "/zones", content=zone_of(201))
+    assert_error(response, 413, "RequestTooLargeError", "edge")
+
+
+async def test_a_larger_body_is_refused_while_it_arrives(narrow: Api) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for start in range(0, 201, 50):
+            yield zone_of(201)[start : start + 50]
+
+    response = await narrow.request("POST", "/zones", content=chunks())
+    assert "content-length" not in response.request.headers
+    assert_error(response, 413, "RequestTooLargeError", "trust")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"", b"[]", b'"name"', b"null", b'{"name": "\xff"}', b'{"name": "\\ud800"}', b"name=Hall", b"[" * 100_000],
+    ids=["cut off", "empty", "list", "text", "null", "no utf-8", "half a character", "form", "nested without end"],
+)
+async def test_a_body_that_is_no_json_object_is_malformed(api: Api, content: bytes) -> None:
+    assert_malformed(await api.request("POST", "/zones", content=content), "trust", "body")
+
+
+async def test_an_unknown_field_is_malformed(api: Api) -> None:
+    assert_malformed(await api.post("/zones", {"name": "Hall", "colour": "red"}), "trust", "body", "colour")
+    assert_malformed(await api.get("/zones", colour="red"), "trust", "query", "colour")
+
+
+async def test_a_nested_unknown_field_is_malformed(api: Api) -> None:
+    frame = await api.create("/frames", {"name": "centerline"})
+    placed = {**placed_in(frame), "units": "mm"}
+    response = await api.post("/mounts", {"slot_code": "B-1", "placement": placed})
+    assert_malformed(response, "equipment", "body", "placement", "units")
+
+
+async def test_types_are_not_guessed(api: Api) -> None:
+    assert_malformed(await api.post("/zones", {"name": 7}), "trust", "body", "name")
+    frame = await api.create("/frames", {"name": "centerline"})
+    response = await api.post("/mounts", {"slot_code": "B-1", "placement": {**placed_in(frame), "x": "1.5"}})
+    assert_malformed(response, "equipment", "body", "placement", "x")
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["2026-10-06T08:00:00", "2026-10-06", "1780000000", "soon", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"],
+)
+async def test_a_time_needs_an_offset_and_a_year_that_can_be_written(api: Api, time: str) -> None:
+    plan = planned_on(str(uuid4()), str(uuid4()))
+    assert_malformed(await api.post("/visits", {**plan, "planned_start_at": time}), "trust", "body", "planned_start_at")
+    assert_malformed(await api.get("/visits", planned_from=time), "trust", "query", "planned_from")
+    assert_malformed(await api.get(f"/surfaces/{SYSTEM_HTTP}", as_of=time), "trust", "query", "as_of")
+
+
+async def test_equal_moments_are_equal_whatever_their_offset(api: Api) -> None:
+    plan = planned_on(str(uuid4()), str(uuid4()))
+    visit = (await api.get(f"/visits/{await api.create('/visits', plan)}")).json()
+    assert (visit["planned_start_at"], visit["planned_end_at"]) == ("2026-10-06T06:00:00Z", "2026-10-08T06:00:00Z")
+
+
+async def test_what_no_database_can_hold_is_malformed(api: Api) -> None:
+    assert_malformed(await api.request("POST", "/zones", content=b'{"name": "a\\u0000b"}'), "trust", "body")
+    assert_malformed(await api.request("GET", "/models?part_number=a%00b"), "equipment", "query", "part_number")
+    asset = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
+    for number in (b"1e400", b"-1e400", b"[1e400]"):
+        body = b'{"settings_patch": {"gain": %b}}' % number
+        assert_malformed(await api.request("PATCH", f"/assets/{asset}/settings", content=body), "equipment", "body")
+
+
+async def test_a_path_that_names_no_id_is_malformed(api: Api) -> None:
+    assert_malformed(await api.get("/zones/seven"), "trust", "path", "zone_id")
+    assert_malformed(await api.post("/actors/seven/deactivate"), "access", "path", "actor_id")
+
+
+async def test_a_field_that_the_path_names_is_not_given_twice(api: Api) -> None:
+    bindings = {"slot_asset_bindings": [], "assembly_id": str(uuid4())}
+    assert_malformed(await api.post(f"/assemblies/{uuid4()}/fixtures", bindings), "equipment", "body", "assembly_id")
+
+
+async def test_a_command_takes_no_query_parameters(api: Api) -> None:
+    assert_malformed(await api.request("POST", "/zones?name=Hall", json={"name": "Hall"}), "trust", "query")
+
+
+async def test_a_parameter_is_given_once_unless_any_of_its_values_may_match(api: Api) -> None:
+    assert_malformed(await api.request("GET", "/visits?status=Planned&status=Arrived"), "trust", "query", "status")
+    assert (await api.request("GET", "/visits?type=user&type=staff")).status_code == 200
+
+
+async def test_there_is_an_error_body_where_nothing_is(api: Api) -> None:
+    for path in ("/nothing", "/zones/", f"/zones/{uuid4()}/nothing", "/"):
+        assert_error(await api.get(path), 404, "RouteNotFoundError", "edge")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("DELETE", "/zones", "GET, POST"),
+        ("PUT", f"/zones/{uuid4()}", "GET"),
+        ("OPTIONS", "/actors", "GET, POST"),
+        ("GET", "/assets/mint-missing-external-ids", "POST"),
+        ("POST", f"/actors/{uuid4()}/profile", "DELETE, GET, PATCH"),
+    ],
+)
+async def test_another_method_is_refused_with_those_there_are(api: Api, method: str, path: str, allow: str) -> None:
+    response = await api.request(method, path)
+    assert_error(response, 405, "MethodNotAllowedError", "edge")
+    assert response.headers["Allow"] == allow
+
+
+async def test_a_trace_runs_through_answer_and_events(api: Api) -> None:
+    response = await api.post("/zones", {"name": "Hall"}, traceparent=f"00-{TRACE}-b7ad6b7169203331-01")
+    assert response.headers["X-Correlation-Id"] == str(UUID(TRACE))
+    history = (await api.get(f"/zones/{response.json()['zone_id']}/history")).json()["items"]
+    assert [item["correlation_id"] for item in history] == [str(UUID(TRACE))]
+
+
+@pytest.mark.parametrize(
+    "parent", ["", "00", f"00-{TRACE[:-1]}-b7ad6b7169203331-01", f"00-{'0' * 32}-b7-01", f"00-{'x' * 32}-b7-01"]
+)
+async def test_without_a_trace_each_request_has_an_id_of_its_own(api: Api, parent: str) -> None:
+    ids = [(await api.request("GET", "/zones", headers={"traceparent": parent})).headers["X-Correlation-Id"] for _ in "ab"]
+    assert ids[0] != ids[1]
+    assert {UUID(id).version for id in ids} == {7}
+
+
+async def test_the_refused_are_correlated_too(api: Api) -> None:
+    response = await api.request("GET", "/nothing", headers={"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"})
+    assert response.headers["X-Correlation-Id"] == response.json()["correlation_id"] == str(UUID(TRACE))
+
+
+async def test_a_command_answers_with_its_position(api: Api) -> None:
+    position = await api.done("/conduits", {"name": "Net", "source_zone_id": str(uuid4()), "target_zone_id": str(uuid4())})
+    newest = (await api.get("/conduits", order="desc", limit=1, min_position=position)).json()["items"][0]
+    events = (await api.get(f"/conduits/{newest['conduit_id']}/history")).json()["items"]
+    assert max(event["position"] for event in events) == position
+
+
+async def test_a_command_that_changes_nothing_answers_with_what_it_looked_at(api: Api) -> None:
+    asset = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
+    position = await api.done(f"/assets/{asset}/degrade", {"reason": "runout"})
+    await api.create("/zones", {"name": "Something later"})
+    assert await api.done(f"/assets/{asset}/degrade", {"reason": "still"}) == position
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "a\tb"])
+async def test_a_key_is_of_1_to_255_printable_characters(api: Api, key: str) -> None:
+    response = await api.post("/zones", {"name": "Hall"}, Idempotency_Key=key)
+    assert_malformed(response, "trust", "header", "Idempotency-Key")
+    assert (await api.post("/zones", {"name": "Hall"}, Idempotency_Key="k" * 255)).status_code == 201
+
+
+async def test_a_repeat_is_answered_from_memory(api: Api) -> None:
+    first = await api.post("/zones", {"name": "Hall"}, Idempotency_Key="one")
+    again = await api.post("/zones", {"name": "Hall"}, Idempotency_Key="one")
+    assert (again.status_code, again.content) == (first.status_code, first.content)
+    assert again.headers["X-Baton-Position"] == first.headers["X-Baton-Position"]
+    assert (first.headers.get("Idempotency-Replayed"), again.headers["Idempotency-Replayed"]) == (None, "true")
+    listed = (await api.get("/zones", min_position=first.headers["X-Baton-Position"])).json()["items"]
+    assert [zone["name"] for zone in listed].count("Hall") == 1
+
+
+async def test_every_kind_of_command_can_be_repeated(api: Api) -> None:
+    actor = await api.create("/actors", {"name": "Mira"})
+    for method, path, body in (
+        ("PATCH", f"/actors/{actor}/profile", {"email": "m@example.org"}),
+        ("POST", f"/actors/{actor}/deactivate", {}),
+        ("DELETE", f"/actors/{actor}/profile", {}),
+    ):
+        key = {"Idempotency-Key": path + method}
+        assert (await api.request(method, path, json=body, headers=key)).status_code == 204
+        again = await api.request(method, path, json=body, headers=key)
+        assert (again.status_code, again.headers["Idempotency-Replayed"]) == (204, "true")
+    types = [event["event_type"] for event in (await api.get(f"/actors/{actor}/history")).json()["items"]]
+    assert types == ["ActorRegistered", "ActorProfileUpdated", "ActorDeactivated", "ActorProfileForgotten"]
+
+
+async def test_the_same_request_may_be_spelled_differently(api: Api) -> None:
+    one, other = str(uuid4()), str(uuid4())
+    policy = {"name": "Nobody", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_commands": []}
+    first = await api.post("/policies", {**policy, "permitted_principal_ids": [one, other]}, Idempotency_Key="sets")
+    again = await api.post("/policies", {**policy, "permitted_principal_ids": [other, one, one]}, Idempotency_Key="sets")
+    assert again.json() == first.json()
+    frame = await api.create("/frames", {"name": "centerline"})
+    slot = {"slot_code": "B-1", "placement": placed_in(frame)}
+    first = await api.post("/mounts", slot, Idempotency_Key="numbers")
+    written = json.dumps(slot).replace("0.0", "0").replace("B-1", "\\u0042-1").encode()
+    again = await api.request("POST", "/mounts", content=written, headers={"Idempotency-Key": "numbers"})
+    assert (again.status_code, again.json()) == (201, first.json())
+
+
+async def test_a_key_stands_for_one_request(api: Api) -> None:
+    first = await api.create("/actors", {"name": "Mira"})
+    second = await api.create("/actors", {"name": "Noor"})
+    assert (await api.post(f"/actors/{first}/deactivate", Idempotency_Key="k")).status_code == 204
+    for path, body in (
+        (f"/actors/{second}/deactivate", {}),
+        (f"/actors/{first}/reactivate", {}),
+        ("/zones", {"name": "Hall"}),
+    ):
+        response = await api.post(path, body, Idempotency_Key="k")
+        context = "trust" if path == "/zones" else "access"
+        assert_error(response, 422, "IdempotencyConflictError", context, "other_request")
+
+
+async def test_a_key_belongs_to_its_principal(api: Api) -> None:
+    answers = [
+        await api.acting_as(uuid4()).post("/zones", {"name": name}, Idempotency_Key="shared") for name in ("Hall", "Hutch")
+    ]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert all("Idempotency-Replayed" not in answer.headers for answer in answers)
+
+
+async def test_a_refusal_is_not_remembered(api: Api) -> None:
+    root = {"name": "Tomography", "tier": "Unit", "facility_code": "lumen"}
+    assert (await api.post("/assets", root, Idempotency_Key="k")).status_code == 404
+    assert (await api.post("/assets", {**root, "facility_code": "elsewhere"}, Idempotency_Key="k")).status_code == 404
+    await api.create("/federation/facilities", {"code": "lumen", "display_name": "Lumen", "kind": "Site"})
+    done = await api.post("/assets", root, Idempotency_Key="k")
+    assert (done.status_code, "Idempotency-Replayed" in done.headers) == (201, False)
+
+
+@asynccontextmanager
+async def held(api: Api, lock: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    """A named lock of the command path, held by somebody else until the block ends."""
+    async with await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection:
+        await connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (lock,))
+        yield connection
+
+
+async def test_a_key_in_flight_is_taken_whatever_is_asked(api: Api) -> None:
+    root = {"name": "Tomography", "tier": "Unit", "facility_code": "facility"}
+    async with held(api, "asset-tree") as connection:
+        first = asyncio.create_task(api.post("/assets", root, Idempotency_Key="k"))
+
+        async def claimed() -> Any:
+            return await (await connection.execute("SELECT FROM idempotency WHERE key = 'k'")).fetchone()
+
+        await until(claimed)
+        for path, body, context in (("/assets", root, "equipment"), ("/zones", {"name": "Hall"}, "trust")):
+            rival = await api.post(path, body, Idempotency_Key="k")
+            assert_error(rival, 409, "IdempotencyClaimLostError", context, "in_flight")
+            assert rival.headers["Retry-After"] == "1"
+        assert not first.done()
+    created = await first
+    again = await api.post("/assets", root, Idempotency_Key="k")
+    assert (again.status_code, again.json(), again.headers["Idempotency-Replayed"]) == (201, created.json(), "true")
+
+
+@asynccontextmanager
+async def broken(api: Api) -> AsyncIterator[None]:
+    """The database lacks a table that appending a policy needs."""
+    async with await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection:
+        await connection.execute("ALTER TABLE lookups RENAME TO mislaid")
+        try:
+            yield
+        finally:
+            await connection.execute("ALTER TABLE mislaid RENAME TO lookups")
+
+
+async def test_an_unforeseen_failure_says_nothing_of_the_inside_and_keeps_its_key(api: Api) -> None:
+    policy = {"name": MARK, "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
+    policy |= {"permitted_principal_ids": [], "permitted_commands": []}
+    async with broken(api):
+        failed = await api.post("/policies", policy, Idempotency_Key="k")
+    body = assert_error(failed, 500, "InternalError", "trust")
+    assert "lookups" not in failed.text
+    assert MARK not in failed.text
+    assert "facts" not in body
+    unknown = await api.post("/policies", policy, Idempotency_Key="k")
+    assert_error(unknown, 409, "IdempotencyClaimLostError", "trust", "in_flight")
+
+
+async def test_a_stale_key_is_taken_over(database_url: str) -> None:
+    async with running_api(database_url, projecting=False, idempotency_lock_stale_seconds=30) as api:
+        async with broken(api):
+            policy = {"name": "Nobody", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
+            policy |= {"permitted_principal_ids": [], "permitted_commands": []}
+            assert (await api.post("/policies", policy, Idempotency_Key="k")).status_code == 500
+        async with await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection:
+            await connection.execute("UPDATE idempotency SET locked_at = locked_at - interval '31 seconds'")
+        done = await api.post("/policies", policy, Idempotency_Key="k")
+        assert (done.status_code, "Idempotency-Replayed" in done.headers) == (201, False)
+
+
+async def test_the_unauthorized_never_reach_the_memory(database_url: str) -> None:
+    admin, person = str(uuid4()), str(uuid4())
+    async with running_api(database_url, authorization_mode="policy", bootstrap_principal_id=admin) as api:
+        denied = await api.acting_as(person).post("/zones", {"name": "Hall"}, Idempotency_Key="k")
+        assert_error(denied, 403, "UnauthorizedError", "trust", "principal_not_permitted")
+        grant = {"name": "Zones", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
+        holders = {"permitted_principal_ids": [person], "permitted_commands": ["DefineZone"]}
+        policy = await api.acting_as(admin).create("/policies", {**grant, **holders})
+        first = await api.acting_as(person).post("/zones", {"name": "Hall"}, Idempotency_Key="k")
+        assert (first.status_code, "Idempotency-Replayed" in first.headers) == (201, False)
+        revoke = {"permitted_principal_id": person, "reason": "over"}
+        await api.acting_as(admin).done(f"/policies/{policy}/revoke-grant", revoke)
+        again = await api.acting_as(person).post("/zones", {"name": "Hall"}, Idempotency_Key="k")
+        assert again.status_code == 403
+
+
+async def test_the_other_kinds_of_refusal_have_the_same_body(api: Api) -> None:
+    assert_error(await api.post("/zones", {"name": " "}), 400, "InvalidZoneNameError", "trust", "blank")
+    assert_error(await api.get(f"/zones/{uuid4()}"), 404, "ZoneNotFoundError", "trust")
+    actor = await api.create("/actors", {"name": "Mira"})
+    own = await api.acting_as(actor).post(f"/actors/{actor}/reactivate")
+    assert_error(own, 403, "UnauthorizedError", "access", "self_reactivation")
+    again = await api.post(f"/actors/{actor}/reactivate")
+    assert_error(again, 409, "ActorCannotReactivateError", "access", "active")
+    missing = str(uuid4())
+    unknown = await api.post("/models", {**MODEL, "declared_family_ids": [missing]})
+    body = assert_error(unknown, 404, "FamilyNotFoundError", "equipment")
+    assert body["facts"] == {"missing_ids": [missing]}
+    assert_error(await api.get("/zones", cursor="x"), 422, "InvalidCursorError", "trust", "malformed")
+
+
+MODEL = {"name": "acme_r250", "manufacturer": {"name": "Acme Motion"}, "part_number": "R-250-AS"}
+
+
+async def test_a_wrong_principal_header_is_malformed(api: Api) -> None:
+    response = await api.request("GET", "/zones", headers={"X-Principal-Id": MARK})
+    assert_malformed(response, "trust", "header", "X-Principal-Id")
+    assert MARK not in response.text
+
+
+@pytest.mark.parametrize("operation", COMMANDS, ids=lambda operation: operation.name)
+async def test_a_malformed_body_is_never_echoed(api: Api, operation: Operation) -> None:
+    path = operation.path.format_map(AnyId())
+    fields = [name for name in operation.input.model_fields if name not in operation.path_fields]
+    for wrong in ([MARK], {"kind": MARK}, {"x": MARK}, MARK * 200, [{"kind": MARK, "name": MARK * 200}], 7):
+        response = await api.request(operation.method, path, json=dict.fromkeys(fields, wrong))
+        assert response.status_code in (404, 422, 400, 409), response.text
+        assert MARK not in response.text
+    response = await api.request(operation.method, path, json={"unknown": MARK})
+    assert (response.status_code, MARK in response.text) == (422, False)
+
+
+@pytest.mark.parametrize("operation", QUERIES, ids=lambda operation: operation.name)
+async def test_a_malformed_question_is_never_echoed(api: Api, operation: Operation) -> None:
+    path = operation.path.format_map(AnyId())
+    for name in operation.input.model_fields.keys() - repeatable_fields(operation.input) - set(operation.path_fields):
+        response = await api.request("GET", path, params={name: f"{MARK}\0"})
+        assert (response.status_code, MARK in response.text) == (422, False)
+    response = await api.request("GET", path, params={"unknown": MARK})
+    assert (response.status_code, MARK in response.text) == (422, False)
+
+
+class AnyId(dict[str, str]):
+    """An id for whatever a path asks for."""
+
+    def __missing__(self, name: str) -> str:
+        return str(uuid4())
