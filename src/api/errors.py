@@ -73,7 +73,9 @@ class InternalError(Refusal):
 
 def field_errors(errors: Iterable[ErrorDetails], place: str) -> Iterable[dict[str, Any]]:
     for error in errors:
-        yield {"loc": [place, *error["loc"]], "msg": error["msg"], "type": error["type"]}
+        # This one message quotes what was sent.
+        msg = "Input should be of one of the kinds listed for it" if error["type"] == "union_tag_invalid" else error["msg"]
+        yield {"loc": [place, *error["loc"]], "msg": msg, "type": error["type"]}
 
 
 def error_body(refusal: Refusal, context: str, correlation_id: UUID) -> dict[str, Any]:

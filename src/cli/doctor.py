@@ -33,6 +33,8 @@ LATE, STUCK = 2.0, 30.0
 """Seconds an event may wait for the projections: noticeable, and no longer a matter of load."""
 LOST = 75.0
 """Seconds without a poll after which a worker is gone: it asks for work at least once a minute."""
+MANY_ATTEMPTS = 5
+"""Times an activity may be tried before something is wrong with more than the moment."""
 COUNTED = 100_000
 STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
 
@@ -334,7 +336,7 @@ class Doctor:
         client = await self._temporal()
         found = await connection.execute("SELECT sweep_id FROM equipment_mint_sweep WHERE status = 'Running'")
         running = [row[0] for row in await found.fetchall()]
-        stranded = []
+        stranded, struggling = [], []
         for sweep_id in running:
             try:
                 handle = client.get_workflow_handle(f"mint-sweep:{sweep_id}")
@@ -343,14 +345,20 @@ class Doctor:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise UnreachableError("temporal", str(error)) from error
                 stranded.append(str(sweep_id))
-            else:
-                if described.status is not WorkflowExecutionStatus.RUNNING:
-                    stranded.append(str(sweep_id))
+                continue
+            if described.status is not WorkflowExecutionStatus.RUNNING:
+                stranded.append(str(sweep_id))
+            for pending in described.raw_description.pending_activities:
+                if pending.attempt > MANY_ATTEMPTS:
+                    failure = one_line(pending.last_failure.message)
+                    struggling.append(f"{sweep_id} ({pending.activity_type.name}, attempt {pending.attempt}: {failure})")
         if stranded:
             return wrong(
                 f"No workflow carries the unfinished mint sweeps {', '.join(stranded)}; a running worker starts them within "
                 "seconds, so see that one runs."
             )
+        if struggling:
+            return wrong(f"Mint sweeps do not get on: {', '.join(struggling)}; read the worker's log and mend that.")
         return ok(f"{len(running)} unfinished, each carried by a workflow." if running else "No mint sweep is unfinished.")
 
     def _database_url(self) -> str:

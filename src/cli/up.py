@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from application.settings import Settings
 from cli.embedded.process import Premises, StartError, available_ports, wait_until
-from cli.keeping import Keeper, Part, Piece
+from cli.keeping import STOPPING, Keeper, Part, Piece
 from cli.listening import listener, url_of
 from cli.places import remove_note, write_note
 from cli.refusing import chosen_settings, refuse
@@ -54,6 +54,7 @@ class Stack:
                 signal.signal(number, self._tell)
         try:
             self._premises.take(())
+            self._evict_orphans()
             with listener(self._host, self._port) as listening:
                 try:
                     self._bring_up(settings, listening)
@@ -65,6 +66,14 @@ class Stack:
 
     def _tell(self, *_: object) -> None:
         self._told = True
+
+    def _evict_orphans(self) -> None:
+        """See everybody out whom a killed stack left behind, because they may still hold our ports."""
+        for name in (*PIECES, "temporal"):
+            premises = Premises(self._data_dir / name, f"The {name}")
+            if premises.directory.exists():
+                premises.take(STOPPING)
+                premises.leave()
 
     def _bring_up(self, settings: Settings, listening: socket.socket) -> None:
         """Start everything as early as it can be: our own processes load while Temporal gets ready."""

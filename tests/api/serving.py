@@ -1,6 +1,8 @@
-"""The service in a thread of its own, for clients that block."""
+"""The service for a whole module of tests: on a database of its own, and in a thread of its own for clients that block."""
 
 import asyncio
+import itertools
+import os
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
@@ -8,10 +10,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import psycopg
+
+from cli.embedded.postgres import EmbeddedPostgres
+from tests.conftest import with_database
 from tests.running import Api, running_api
 
 T = TypeVar("T")
 PATIENCE = 60
+_numbers = itertools.count(1)
+
+
+@contextmanager
+def shared_database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
+    """A migrated database until the block ends, for tests that do not mind what others put into it."""
+    name = f"shared_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        yield with_database(postgres.url, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,10 @@ verbs get past the door.
 """
 
 import itertools
-import os
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 import requests
 import schemathesis
@@ -23,8 +21,7 @@ from api.openapi import openapi_document
 from application.settings import Settings
 from cli.embedded.postgres import EmbeddedPostgres
 from tests.api.furnishing import furnished
-from tests.api.serving import Served, served
-from tests.conftest import with_database
+from tests.api.serving import Served, served, shared_database
 
 load_all_checks()
 DOCUMENT = openapi_document(REGISTRY, Settings(database_url="postgresql://nowhere"))
@@ -68,10 +65,7 @@ REFERENCES = {
 
 @pytest.fixture(scope="module")
 def service(postgres: EmbeddedPostgres, template: str) -> Iterator[Served]:
-    name = f"contract_{os.getpid()}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-    with served(with_database(postgres.url, name)) as running:
+    with shared_database(postgres, template) as url, served(url) as running:
         yield running
 
 

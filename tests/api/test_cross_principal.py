@@ -1,13 +1,11 @@
 """Whoever is not permitted a query learns nothing from it, not even whether an id exists: every query, REST and MCP."""
 
-import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 import httpx
-import psycopg
 import pytest
 
 from cli.embedded.postgres import EmbeddedPostgres
@@ -15,7 +13,8 @@ from domain.contexts import REGISTRY
 from domain.kernel import Operation
 from tests.api.agents import MCP, agent, done, refusal
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished
-from tests.conftest import until, with_database
+from tests.api.serving import shared_database
+from tests.conftest import until
 from tests.running import Api, running_api
 
 ARGUMENTS: dict[str, dict[str, str]] = {
@@ -117,20 +116,18 @@ class House:
 @pytest.fixture(scope="module")
 async def house(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[House]:
     """One person holds every permission on both surfaces; another one is known to the service and holds none."""
-    name, admin = f"house_{os.getpid()}", str(uuid4())
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-    url = with_database(postgres.url, name)
-    async with running_api(url, authorization_mode="policy", bootstrap_principal_id=admin) as api:
-        boss = api.acting_as(admin)
-        owner = await boss.create("/actors", {"name": "Owner"})
-        stranger = await boss.create("/actors", {"name": "Stranger"})
-        for surface_id in (SYSTEM_HTTP, MCP):
-            grant = {"name": "Everything", "conduit_id": SYSTEM_CONDUIT, "surface_id": surface_id}
-            holders = {"permitted_principal_ids": [owner], "permitted_commands": [], "permitted_command_sets": ["all"]}
-            await boss.create("/policies", {**grant, **holders})
-        permitted = api.acting_as(owner)
-        yield House(permitted, api.acting_as(stranger), await furnished(permitted))
+    admin, enforced = str(uuid4()), {"authorization_mode": "policy"}
+    with shared_database(postgres, template) as url:
+        async with running_api(url, bootstrap_principal_id=admin, **enforced) as api:
+            boss = api.acting_as(admin)
+            owner = await boss.create("/actors", {"name": "Owner"})
+            stranger = await boss.create("/actors", {"name": "Stranger"})
+            for surface_id in (SYSTEM_HTTP, MCP):
+                grant = {"name": "Everything", "conduit_id": SYSTEM_CONDUIT, "surface_id": surface_id}
+                holders = {"permitted_principal_ids": [owner], "permitted_commands": [], "permitted_command_sets": ["all"]}
+                await boss.create("/policies", {**grant, **holders})
+            permitted = api.acting_as(owner)
+            yield House(permitted, api.acting_as(stranger), await furnished(permitted))
 
 
 def test_no_query_is_left_out() -> None:

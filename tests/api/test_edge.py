@@ -12,9 +12,11 @@ import psycopg
 import pytest
 
 from api.parsing import repeatable_fields
+from cli.embedded.postgres import EmbeddedPostgres
 from domain.contexts import REGISTRY
 from domain.kernel import Operation
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, placed_in, planned_on
+from tests.api.serving import shared_database
 from tests.conftest import until
 from tests.running import Api, running_api
 
@@ -44,6 +46,14 @@ def assert_error(
 def assert_malformed(response: httpx.Response, context: str, *loc: str) -> None:
     body = assert_error(response, 422, "RequestValidationError", context)
     assert list(loc) in [fault["loc"][: len(loc)] for fault in body["detail"]], body
+
+
+@pytest.fixture(scope="module")
+async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
+    """One service for all: nothing here depends on what else is in it."""
+    with shared_database(postgres, template) as url:
+        async with running_api(url) as api:
+            yield api
 
 
 @pytest.fixture
@@ -214,13 +224,13 @@ async def test_a_key_is_of_1_to_255_printable_characters(api: Api, key: str) -> 
 
 
 async def test_a_repeat_is_answered_from_memory(api: Api) -> None:
-    first = await api.post("/zones", {"name": "Hall"}, Idempotency_Key="one")
-    again = await api.post("/zones", {"name": "Hall"}, Idempotency_Key="one")
+    first = await api.post("/zones", {"name": "Once"}, Idempotency_Key="once")
+    again = await api.post("/zones", {"name": "Once"}, Idempotency_Key="once")
     assert (again.status_code, again.content) == (first.status_code, first.content)
     assert again.headers["X-Baton-Position"] == first.headers["X-Baton-Position"]
     assert (first.headers.get("Idempotency-Replayed"), again.headers["Idempotency-Replayed"]) == (None, "true")
-    listed = (await api.get("/zones", min_position=first.headers["X-Baton-Position"])).json()["items"]
-    assert [zone["name"] for zone in listed].count("Hall") == 1
+    newest = {"order": "desc", "min_position": first.headers["X-Baton-Position"]}
+    assert [zone["name"] for zone in (await api.get("/zones", **newest)).json()["items"]].count("Once") == 1
 
 
 async def test_every_kind_of_command_can_be_repeated(api: Api) -> None:
@@ -255,13 +265,13 @@ async def test_the_same_request_may_be_spelled_differently(api: Api) -> None:
 async def test_a_key_stands_for_one_request(api: Api) -> None:
     first = await api.create("/actors", {"name": "Mira"})
     second = await api.create("/actors", {"name": "Noor"})
-    assert (await api.post(f"/actors/{first}/deactivate", Idempotency_Key="k")).status_code == 204
+    assert (await api.post(f"/actors/{first}/deactivate", Idempotency_Key="one request")).status_code == 204
     for path, body in (
         (f"/actors/{second}/deactivate", {}),
         (f"/actors/{first}/reactivate", {}),
         ("/zones", {"name": "Hall"}),
     ):
-        response = await api.post(path, body, Idempotency_Key="k")
+        response = await api.post(path, body, Idempotency_Key="one request")
         context = "trust" if path == "/zones" else "access"
         assert_error(response, 422, "IdempotencyConflictError", context, "other_request")
 
@@ -276,10 +286,10 @@ async def test_a_key_belongs_to_its_principal(api: Api) -> None:
 
 async def test_a_refusal_is_not_remembered(api: Api) -> None:
     root = {"name": "Tomography", "tier": "Unit", "facility_code": "lumen"}
-    assert (await api.post("/assets", root, Idempotency_Key="k")).status_code == 404
-    assert (await api.post("/assets", {**root, "facility_code": "elsewhere"}, Idempotency_Key="k")).status_code == 404
+    assert (await api.post("/assets", root, Idempotency_Key="refused")).status_code == 404
+    assert (await api.post("/assets", {**root, "facility_code": "elsewhere"}, Idempotency_Key="refused")).status_code == 404
     await api.create("/federation/facilities", {"code": "lumen", "display_name": "Lumen", "kind": "Site"})
-    done = await api.post("/assets", root, Idempotency_Key="k")
+    done = await api.post("/assets", root, Idempotency_Key="refused")
     assert (done.status_code, "Idempotency-Replayed" in done.headers) == (201, False)
 
 
@@ -294,19 +304,19 @@ async def held(api: Api, lock: str) -> AsyncIterator[psycopg.AsyncConnection[Any
 async def test_a_key_in_flight_is_taken_whatever_is_asked(api: Api) -> None:
     root = {"name": "Tomography", "tier": "Unit", "facility_code": "facility"}
     async with held(api, "asset-tree") as connection:
-        first = asyncio.create_task(api.post("/assets", root, Idempotency_Key="k"))
+        first = asyncio.create_task(api.post("/assets", root, Idempotency_Key="held"))
 
         async def claimed() -> Any:
-            return await (await connection.execute("SELECT FROM idempotency WHERE key = 'k'")).fetchone()
+            return await (await connection.execute("SELECT true FROM idempotency WHERE key = 'held'")).fetchone()
 
         await until(claimed)
         for path, body, context in (("/assets", root, "equipment"), ("/zones", {"name": "Hall"}, "trust")):
-            rival = await api.post(path, body, Idempotency_Key="k")
+            rival = await api.post(path, body, Idempotency_Key="held")
             assert_error(rival, 409, "IdempotencyClaimLostError", context, "in_flight")
             assert rival.headers["Retry-After"] == "1"
         assert not first.done()
     created = await first
-    again = await api.post("/assets", root, Idempotency_Key="k")
+    again = await api.post("/assets", root, Idempotency_Key="held")
     assert (again.status_code, again.json(), again.headers["Idempotency-Replayed"]) == (201, created.json(), "true")
 
 
@@ -325,12 +335,12 @@ async def test_an_unforeseen_failure_says_nothing_of_the_inside_and_keeps_its_ke
     policy = {"name": MARK, "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
     policy |= {"permitted_principal_ids": [], "permitted_commands": []}
     async with broken(api):
-        failed = await api.post("/policies", policy, Idempotency_Key="k")
+        failed = await api.post("/policies", policy, Idempotency_Key="failed")
     body = assert_error(failed, 500, "InternalError", "trust")
     assert "lookups" not in failed.text
     assert MARK not in failed.text
     assert "facts" not in body
-    unknown = await api.post("/policies", policy, Idempotency_Key="k")
+    unknown = await api.post("/policies", policy, Idempotency_Key="failed")
     assert_error(unknown, 409, "IdempotencyClaimLostError", "trust", "in_flight")
 
 

@@ -16,7 +16,7 @@ from tests.e2e.stack import DEADLINE, Stack, running_stack
 
 CLIENTS = 32
 KILLS = 2
-WRITES_BETWEEN = 200
+WRITES_BETWEEN = 120
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from application.settings import Settings
 
 DEADLINE = 60.0
 PIECES = {"api": "cli api", "worker": "cli.worker", "projector": "cli projector", "temporal": "temporal server"}
+PORTS = ("port", "temporal-port", "temporal-ui-port")
 T = TypeVar("T")
 
 
@@ -51,14 +52,14 @@ def eventually(condition: Callable[[], T], within: float = DEADLINE, what: objec
 class Stack:
     """One `baton up`, from its start to its end."""
 
-    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, environment: Mapping[str, str], ports: Sequence[int] = (0, 0, 0)) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         self._said = directory / "said.txt"
-        ports = ["--port=0", "--temporal-port=0", "--temporal-ui-port=0"]
+        options = [f"--{name}={port}" for name, port in zip(PORTS, ports, strict=True)]
         with self._said.open("w") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "cli", "up", f"--data-dir={directory}", *ports],
+                [sys.executable, "-m", "cli", "up", f"--data-dir={directory}", *options],
                 env=clean_environment(**environment),
                 stdout=said,
                 stderr=subprocess.STDOUT,
@@ -83,9 +84,9 @@ class Stack:
 
     @property
     def ports(self) -> list[int]:
-        """Every port that it or its children listen on."""
-        everybody = [psutil.Process(self.process.pid), *self.children()]
-        return [at.laddr.port for one in everybody for at in one.net_connections("inet") if at.status == psutil.CONN_LISTEN]
+        """The ports of the API, of Temporal and of its pages."""
+        pages = next(line for line in self.said().splitlines() if "Temporal UI" in line)
+        return [int(place.rpartition(":")[2]) for place in (self.place("url"), self.place("temporal_address"), pages)]
 
     def children(self) -> list[psutil.Process]:
         """Every process it started."""
@@ -147,9 +148,9 @@ def alive(process: psutil.Process) -> bool:
 
 
 @contextmanager
-def running_stack(directory: Path, **environment: str) -> Iterator[Stack]:
+def running_stack(directory: Path, ports: Sequence[int] = (0, 0, 0), **environment: str) -> Iterator[Stack]:
     """A stack that is ready, until the end of the block."""
-    stack = Stack(directory, environment)
+    stack = Stack(directory, environment, ports)
     try:
         yield stack.ready()
     finally:

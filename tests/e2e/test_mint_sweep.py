@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from tests.e2e.stack import Stack, eventually
 
 SWEEP = "/assets/mint-missing-external-ids"
@@ -83,6 +85,7 @@ def test_what_is_asked_for_while_temporal_is_away_is_done_when_it_is_back(stack:
     assert minted(finished(stack, answer.json()["sweep_id"])) == set(ids)
 
 
+@pytest.mark.timeout(240)
 def test_a_worker_killed_in_the_middle_of_a_sweep_leaves_nothing_undone_and_nothing_done_twice(stack: Stack) -> None:
     ids = registered(stack, 80)
     sweep_id = stack.client.post(SWEEP, json={"wait": 0}).json()["sweep_id"]

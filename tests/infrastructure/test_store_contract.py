@@ -362,6 +362,15 @@ class TestLookUps:
             assert await session.members("policy-of", "mcp") == ()
             assert await session.members("supply-of", "http") == ()
 
+    async def test_several_keys_are_looked_up_at_once_and_each_stream_is_found_once(self, kept: Kept) -> None:
+        first, second, other = sorted(new_id() for _ in range(3))
+        places = [(second, "a"), (second, "b"), (first, "b"), (other, "c")]
+        enlistments = [(Enlist("kind", key), id) for id, key in places]
+        await kept.append(*(to(id, 0, registered()) for id in (first, second, other)), enlistments=enlistments)
+        async with kept.store.session() as session:
+            assert await session.members("kind", "b", "a", "unheard") == (first, second)
+            assert await session.members("kind") == ()
+
     async def test_enlisting_twice_is_enlisting_once(self, kept: Kept) -> None:
         id = new_id()
         await kept.append(to(id, 0, registered()), enlistments=[(Enlist("kind", "k"), id)])

@@ -2,13 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 
+from application.ports import KeyClaim
+from domain.trust.surface import SYSTEM_HTTP
 from domain.trust.zone import DefineZone
 from infrastructure.postgres.idempotency import Pruner
-from infrastructure.postgres.pool import Pool, runtime_pool
+from infrastructure.postgres.pool import Pool
 from infrastructure.postgres.store import PostgresStore
-from tests.application.calling import Calling, HandSetClock
+from tests.application.calling import OPERATOR, Calling, HandSetClock
 from tests.infrastructure.postgres.observing import Connection, rows
 
 HOUR = timedelta(hours=1)
@@ -20,7 +23,7 @@ async def keys(pool: Pool) -> Calling:
     now = datetime.now(UTC)
     calling = Calling(PostgresStore(pool), clock=HandSetClock(now - 25 * HOUR))
     await calling.do(DefineZone(name="Old"), key="old")
-    unfinished = calling.commands._claim(DefineZone.operation, DefineZone(name="Lost"), calling.caller, None, "unfinished")
+    unfinished = KeyClaim(OPERATOR, "unfinished", SYSTEM_HTTP, "DefineZone", "a" * 64, now - 25 * HOUR)
     assert await calling.store.claim_key(unfinished, now - 26 * HOUR) is None
     calling.clock.now = now - HOUR
     await calling.do(DefineZone(name="Young"), key="young")
@@ -57,13 +60,11 @@ async def test_the_events_of_a_forgotten_request_stay(keys: Calling, pool: Pool,
 
 
 @pytest.mark.parametrize("row", ["now(), '{}'", "NULL, NULL"])
-async def test_a_key_is_either_in_flight_or_finished(database_url: str, row: str, owner: Connection) -> None:
-    import psycopg
-
+async def test_a_key_is_either_in_flight_or_finished(pool: Pool, row: str) -> None:
     insert = (
         "INSERT INTO idempotency (principal_id, key, surface_id, command_name, command_hash, created_at, locked_at, result) "
         f"VALUES (gen_random_uuid(), 'k', gen_random_uuid(), 'C', 'h', now(), {row})"
     )
-    async with runtime_pool(database_url, 1) as pool, pool.connection() as connection:
+    async with pool.connection() as connection:
         with pytest.raises(psycopg.errors.CheckViolation):
             await connection.execute(insert)

@@ -164,7 +164,7 @@ class TestUnknownEvents:
         await insert_event(owner, "Zone", zone, 2, "ZoneRenamed")
         await calling.create(DefineZone(name="Behind it"))
         async with projecting(database_url) as projector, asyncio.timeout(30):
-            with pytest.raises(UnknownEventError, match="Zone .* unknown event ZoneRenamed"):
+            with pytest.raises(UnknownEventError, match=r"Zone .* unknown event ZoneRenamed"):
                 await projector
         assert await bookmark(owner) == place
         assert await shown_zones(owner) == {"Hutch"}
