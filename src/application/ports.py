@@ -44,7 +44,7 @@ class Caller:
 
 
 class StoreUnavailableError(Unavailable):
-    """The database cannot be reached; nothing was changed, repeat the request."""
+    """The database cannot be reached; repeat the request, with the same idempotency key if it was a command."""
 
 
 class Clock(Protocol):

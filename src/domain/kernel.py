@@ -356,7 +356,11 @@ class Aggregate(Generic[S]):
     def replay(self, stored: Sequence[StoredEvent]) -> S | None:
         """The state that a stored stream leads to; events that a later one of their type overwrites are passed over."""
         latest = {event.event_type: event.version for event in stored}
-        passing = {name for name in latest if self.event_class(name).overwrites}
+        try:
+            passing = {name for name in latest if self.event_class(name).overwrites}
+        except UnknownEventError as error:
+            error.add_note(f"stream {stored[0].stream_id}")
+            raise
         state: S | None = None
         for event in stored:
             if state is None or event.event_type not in passing or event.version == latest[event.event_type]:

@@ -4,6 +4,7 @@ An append is a single statement made of data-modifying parts, so it needs no exp
 be seen before all of it is.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields
@@ -167,6 +168,7 @@ class PostgresStore:
     def __init__(self, pool: Pool, appended: Callable[[], None] = lambda: None) -> None:
         self._pool = pool
         self._appended = appended
+        self._purging: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
@@ -175,7 +177,15 @@ class PostgresStore:
                 yield connection
         except (PoolTimeout, psycopg.OperationalError) as error:
             log.error("store_unavailable", error=type(error).__name__)
-            raise StoreUnavailableError("The database cannot be reached; repeat the request in a few seconds.") from error
+            self._purge()
+            raise StoreUnavailableError(
+                "The database cannot be reached; repeat the request, with the same idempotency key, in a few seconds."
+            ) from error
+
+    def _purge(self) -> None:
+        """Replace connections that died with the server, so that each does not cost a request of its own."""
+        if self._purging is None or self._purging.done():
+            self._purging = asyncio.create_task(self._pool.check())
 
     @asynccontextmanager
     async def session(self, lock: str | None = None) -> AsyncIterator[Session]:
