@@ -49,9 +49,10 @@ class Stack:
     def run(self) -> None:
         """Bring everything up, print where it is, keep it running, and take it down when told to."""
         settings = chosen_settings()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._tell)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._tell)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is
+            signal.signal(signal.SIGHUP, self._tell)
         try:
             self._premises.take(())
             self._evict_orphans()

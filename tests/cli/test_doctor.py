@@ -1,6 +1,7 @@
 """The doctor in bad states: each is recognised, called by its name and comes with what mends it."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,9 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.worker import Worker
 
 from application.settings import Settings
 from cli.doctor import CHECKS, examine
@@ -15,7 +19,8 @@ from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from infrastructure.postgres.projections import LEADER_LOCK
 from infrastructure.runtime import Runtime
-from tests.conftest import with_database
+from tests.conftest import until, with_database
+from workflows.mint_sweep import CANDIDATES, MintSweepWorkflow
 
 CLOSED = "127.0.0.1:1"
 
@@ -219,20 +224,47 @@ def test_a_namespace_that_is_not_there_is_wrong(examined: Examine, bare_temporal
     assert "`temporal operator namespace create --namespace elsewhere`" in found.lines["namespace"][1]
 
 
-def test_a_sweep_that_no_workflow_carries_is_wrong(
-    examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
-) -> None:
-    sweep_id = uuid4()
-    places = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": bare_temporal.address}
-    assert examined("sweeps", **places).lines["sweeps"] == ("ok", "No mint sweep is unfinished.")
+def unfinished_sweep(database_url: str) -> str:
+    """A sweep that the record calls running."""
+    sweep_id = str(uuid4())
     execute(
         database_url,
         f"INSERT INTO equipment_mint_sweep VALUES ('{sweep_id}', '{uuid4()}', '{uuid4()}', '{uuid4()}', 'DOI', NULL, 100, "
         "'Running', 0, '[]', '[]', '[]', clock_timestamp(), NULL)",
     )
+    return sweep_id
+
+
+def test_a_sweep_that_no_workflow_carries_is_wrong(
+    examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+) -> None:
+    places = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": bare_temporal.address}
+    assert examined("sweeps", **places).lines["sweeps"] == ("ok", "No mint sweep is unfinished.")
+    sweep_id = unfinished_sweep(database_url)
     found = examined("sweeps", **places)
     assert (found.code, found.lines["sweeps"][0]) == (1, "wrong")
     assert f"No workflow carries the unfinished mint sweeps {sweep_id}" in found.lines["sweeps"][1]
+
+
+async def test_a_sweep_that_does_not_get_on_is_wrong_and_tells_why(
+    examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+) -> None:
+    @activity.defn(name=CANDIDATES)
+    async def fail(sweep_id: str) -> list[str]:
+        raise RuntimeError("the registry is on strike")
+
+    sweep_id = unfinished_sweep(database_url)
+    client = await Client.connect(bare_temporal.address)
+    async with Worker(client, task_queue="elsewhere", workflows=[MintSweepWorkflow], activities=[fail]):
+        await client.start_workflow(MintSweepWorkflow.run, sweep_id, id=f"mint-sweep:{sweep_id}", task_queue="elsewhere")
+        places = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": bare_temporal.address}
+
+        async def wrong() -> str | None:
+            verdict, sentence = (await asyncio.to_thread(examined, "sweeps", **places)).lines["sweeps"]
+            return sentence if verdict == "wrong" else None
+
+        sentence = await until(wrong, 60)
+    assert re.search(rf"{sweep_id} \({CANDIDATES}, attempt \d+: the registry is on strike\)", str(sentence))
 
 
 def test_a_check_that_does_not_exist_is_refused(examined: Examine) -> None:

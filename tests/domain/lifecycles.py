@@ -15,7 +15,7 @@ from uuid import UUID
 from domain.contexts import REGISTRY
 from domain.equipment.asset import AssetAttachedToFixture
 from domain.kernel import Command, Event
-from tests.domain.equipment.assets import facility_world, family, fixture, part, root
+from tests.domain.equipment.assets import facility_world, family, fixture, installed, part, root
 from tests.domain.equipment.test_placement import form
 from tests.domain.world import START, World, new_id
 
@@ -486,14 +486,65 @@ FACILITY = Life(
 )
 
 LIVES = (ACTOR, VISIT, ASSET, FAMILY, MODEL, FRAME, MOUNT, ASSEMBLY, FACILITY)
-STATELESS = {
-    "Zone": {"define_zone"},
-    "Conduit": {"define_conduit"},
-    "Surface": {"define_surface"},
-    "Policy": {"define_policy", "revoke_grant"},
-    "Role": {"define_role"},
-    "Fixture": {"register_fixture", "assign_fixture_external_id"},
-}
+
+
+def zone_begins(world: World) -> tuple[UUID, Scene]:
+    return world.create(command("define_zone", {"name": "Experiment hall"})), Scene()
+
+
+def conduit_begins(world: World) -> tuple[UUID, Scene]:
+    ends = {"source_zone_id": new_id(), "target_zone_id": new_id()}
+    return world.create(command("define_conduit", {"name": "Hall network", **ends})), Scene()
+
+
+def surface_begins(world: World) -> tuple[UUID, Scene]:
+    return world.create(command("define_surface", {"name": "Endstation A console", "kind": "HTTP"})), Scene()
+
+
+def policy_begins(world: World) -> tuple[UUID, Scene]:
+    (conduit_id, _), (surface_id, _) = conduit_begins(world), surface_begins(world)
+    scene = Scene(principal_id=new_id())
+    grant = {"conduit_id": conduit_id, "surface_id": surface_id, "permitted_principal_ids": [scene.principal_id, new_id()]}
+    return world.create(command("define_policy", {"name": "Crew", **grant, "permitted_commands": ["GetVisit"]})), scene
+
+
+def role_begins(world: World) -> tuple[UUID, Scene]:
+    return role(world, "Positioner"), Scene()
+
+
+def fixture_begins(world: World) -> tuple[UUID, Scene]:
+    family_id = family(world)
+    asset_id = root(world, family_ids=[family_id])
+    world.when(command("activate_asset", {}), on=asset_id)
+    installed(world, asset_id)
+    slot = {"slot_name": "stage", "required_family_ids": [family_id], "cardinality": "Exactly1"}
+    assembly_id = world.create(command("define_assembly", {"name": "Sample tower", "required_slots": [slot]}))
+    bindings = [{"slot_name": "stage", "asset_id": asset_id}]
+    made = {"assembly_id": assembly_id, "slot_asset_bindings": bindings}
+    return world.create(command("register_fixture", made)), Scene()
+
+
+STATELESS = (
+    Life("Zone", "define_zone", zone_begins, {}, {}),
+    Life("Conduit", "define_conduit", conduit_begins, {}, {}),
+    Life("Surface", "define_surface", surface_begins, {}, {}),
+    Life(
+        "Policy",
+        "define_policy",
+        policy_begins,
+        {},
+        {"revoke_grant": Verb(given=lambda scene: {"permitted_principal_id": scene.principal_id, "reason": "over"})},
+    ),
+    Life("Role", "define_role", role_begins, {}, {}),
+    Life(
+        "Fixture",
+        "register_fixture",
+        fixture_begins,
+        {},
+        {"assign_fixture_external_id": Verb(given=lambda scene: {"external_id_scheme": "Handle"})},
+        asset_world,
+    ),
+)
 """Aggregates without states, and all the verbs they have."""
 OF_NO_STREAM = {"mint_missing_asset_external_ids"}
 """Commands about no aggregate in particular."""

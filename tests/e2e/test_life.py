@@ -4,10 +4,7 @@ import signal
 import socket
 from pathlib import Path
 
-import httpx
-import pytest
-
-from tests.e2e.stack import DEADLINE, Stack, alive, eventually, running_stack
+from tests.e2e.stack import Stack, alive, running_stack
 
 
 def is_free(port: int) -> bool:
@@ -59,28 +56,3 @@ def test_a_killed_parent_takes_everybody_with_it_and_the_next_one_finds_everythi
         assert stack.ports == ports
         assert stack.client.get(f"/actors/{mira}").json()["name"] == "Mira Okafor"
         assert [child for child in children if alive(child)] == []
-
-
-@pytest.mark.parametrize("name", ["api", "worker", "projector", "temporal", "postgres"])
-def test_a_killed_piece_is_started_again_and_the_service_goes_on(stack: Stack, name: str) -> None:
-    stack.kill(name)
-
-    def acknowledged() -> str | None:
-        answer = stack.client.post("/actors", json={"name": f"Registered after the {name} was killed"})
-        return answer.headers.get("X-Baton-Position") if answer.status_code == 201 else None
-
-    position = eventually(acknowledged, what=stack.said)
-
-    def listed() -> bool:
-        answer = stack.client.get("/actors", params={"min_position": position, "order": "desc", "limit": 1})
-        return answer.status_code == 200 and answer.json()["items"][0]["name"].endswith(f"the {name} was killed")
-
-    eventually(listed, what=stack.said)
-    assert stack.process.poll() is None
-
-
-def test_requests_that_come_while_the_api_is_away_wait_for_it(stack: Stack) -> None:
-    api = stack.piece("api")
-    api.kill()
-    eventually(lambda: not alive(api))
-    assert httpx.get(f"{stack.place('url')}/health", timeout=DEADLINE).status_code == 200

@@ -1,0 +1,330 @@
+"""The log as outside readers see it: the feed, paged and live, the histories, and the past of every aggregate."""
+
+import asyncio
+import itertools
+import socket
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from cli.embedded.postgres import EmbeddedPostgres
+from domain.contexts import REGISTRY
+from domain.kernel import Aggregate
+from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished, planned_on
+from tests.api.listening import listening
+from tests.api.serving import shared_database
+from tests.conftest import until
+from tests.running import Api, running_api
+
+ENVELOPE = {
+    "position",
+    "transaction_id",
+    "event_id",
+    "stream_type",
+    "stream_id",
+    "version",
+    "event_type",
+    "schema_version",
+    "payload",
+    "principal_id",
+    "command_name",
+    "correlation_id",
+    "causation_id",
+    "occurred_at",
+    "recorded_at",
+}
+AGGREGATES = list(REGISTRY.aggregates.values())
+
+
+async def paged(api: Api, path: str, **parameters: Any) -> AsyncIterator[list[dict[str, Any]]]:
+    """Every page of a feed or a history."""
+    page = (await api.get(path, **parameters)).json()
+    while True:
+        yield page["items"]
+        if page["next_cursor"] is None:
+            return
+        page = (await api.get(path, **parameters, cursor=page["next_cursor"])).json()
+
+
+async def whole(api: Api, path: str, **parameters: Any) -> list[dict[str, Any]]:
+    return [item async for page in paged(api, path, **parameters) for item in page]
+
+
+def places(events: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    return [(event["transaction_id"], event["position"]) for event in events]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 50, 100])
+async def test_pages_of_the_feed_hold_every_event_once_in_commit_order(api: Api, limit: int) -> None:
+    await furnished(api)
+    pages = [page async for page in paged(api, "/events", limit=limit)]
+    assert all(len(page) == limit for page in pages[:-1])
+    events = list(itertools.chain(*pages))
+    async with await psycopg.AsyncConnection.connect(api.database_url) as connection:
+        stored = await (await connection.execute("SELECT event_id::text FROM events ORDER BY event_id")).fetchall()
+    assert sorted(event["event_id"] for event in events) == [id for (id,) in stored]
+    assert places(events) == sorted(places(events))
+    assert all(event.keys() == ENVELOPE for event in events)
+
+
+async def test_the_feed_goes_on_behind_a_position(api: Api) -> None:
+    first = await api.done("/zones", {"name": "Hall"})
+    later = [await api.create("/zones", {"name": name}) for name in ("Hutch", "Roof")]
+    assert [event["stream_id"] for event in await whole(api, "/events", after=first)] == later
+    assert len(await whole(api, "/events", after=0)) == len(await whole(api, "/events"))
+
+
+async def test_the_feed_shows_what_is_asked_for(api: Api) -> None:
+    ids = await furnished(api)
+    everything = await whole(api, "/events", limit=100)
+    for asked in (
+        {"stream_type": ["Visit"]},
+        {"stream_type": ["Visit", "Zone"]},
+        {"event_type": ["VisitArrived", "AssetActivated"]},
+        {"stream_type": ["Visit", "Asset"], "event_type": ["VisitArrived", "ZoneDefined"]},
+        {"stream_type": ["Nothing"]},
+    ):
+        wanted = [event for event in everything if all(event[name] in values for name, values in asked.items())]
+        assert await whole(api, "/events", limit=3, **asked) == wanted
+    assert ids["visit_id"] in {event["stream_id"] for event in everything}
+
+
+async def test_an_event_is_shown_with_its_whole_envelope(api: Api) -> None:
+    principal, trace = str(uuid4()), uuid4()
+    traced = {"traceparent": f"00-{trace.hex}-b7ad6b7169203331-01"}
+    zone = (await api.acting_as(principal).post("/zones", {"name": "Hall"}, **traced)).json()["zone_id"]
+    (event,) = await whole(api, f"/zones/{zone}/history")
+    assert {
+        name: event[name] for name in ENVELOPE - {"position", "transaction_id", "event_id", "recorded_at", "occurred_at"}
+    } == {
+        "stream_type": "Zone",
+        "stream_id": zone,
+        "version": 1,
+        "event_type": "ZoneDefined",
+        "schema_version": 1,
+        "payload": {"zone_id": zone, "name": "Hall", "occurred_at": event["payload"]["occurred_at"]},
+        "principal_id": principal,
+        "command_name": "DefineZone",
+        "correlation_id": str(trace),
+        "causation_id": None,
+    }
+    assert UUID(event["event_id"]).version == UUID(zone).version == 7
+    assert datetime.fromisoformat(event["occurred_at"]) == datetime.fromisoformat(event["payload"]["occurred_at"])
+    assert event in await whole(api, "/events")
+
+
+async def test_a_stream_tells_what_was_and_what_comes(api: Api) -> None:
+    before = await api.create("/zones", {"name": "Hall"})
+    async with listening(api, stream_type="Zone", after=0) as reader:
+        assert reader.response.headers["content-type"] == "text/event-stream"
+        assert reader.response.headers["cache-control"] == "no-store"
+        _, frame = await reader.frames(2)
+        assert (frame.event, frame.data["stream_id"], frame.id) == ("ZoneDefined", before, frame.data["position"])
+        after = await api.create("/zones", {"name": "Hutch"})
+        assert (await reader.frame()).data["stream_id"] == after
+
+
+async def test_a_reader_that_comes_back_again_and_again_misses_nothing(api: Api) -> None:
+    async def write(writer: int) -> list[str]:
+        return [await api.create("/zones", {"name": f"Zone {writer}.{number}"}) for number in range(25)]
+
+    writing = asyncio.gather(*map(write, range(4)))
+    seen, last, patience = [], None, itertools.cycle([1, 2, 5, 11])
+    while len(seen) < 101:
+        async with listening(api, stream_type="Zone", last_event_id=last) as reader:
+            for frame in await reader.frames(min(next(patience), 101 - len(seen))):
+                seen.append(frame.data)
+                last = frame.id
+    written = set(itertools.chain(*await writing))
+    assert {event["stream_id"] for event in seen} >= written
+    assert len({event["event_id"] for event in seen}) == 101
+    assert places(seen) == sorted(places(seen))
+
+
+async def test_a_reader_may_be_sent_on_by_header_or_by_parameter(api: Api) -> None:
+    first = await api.done("/zones", {"name": "Hall"})
+    second = await api.done("/zones", {"name": "Hutch"})
+    async with listening(api, after=first) as reader:
+        assert (await reader.frame()).id == second
+    async with listening(api, after=second, last_event_id=first) as reader:
+        assert (await reader.frame()).id == second
+
+
+@pytest.mark.parametrize("mark", ["seven", "-1", "1.5", str(2**63), "9" * 5000, "²"])
+async def test_a_mark_nobody_handed_out_is_malformed(api: Api, mark: str) -> None:
+    response = await api.request("GET", "/events/stream", headers={"Last-Event-ID": mark.encode()})  # type: ignore[dict-item]
+    assert (response.status_code, response.json()["detail"][0]["loc"]) == (422, ["header", "Last-Event-ID"])
+
+
+async def test_a_reader_that_stops_reading_holds_back_nobody(api: Api) -> None:
+    host, port = api.base_url.removeprefix("http://").split(":")
+    with socket.socket() as stalled:
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stalled.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(stalled, (host, int(port)))
+        request = b"GET /events/stream HTTP/1.1\r\nHost: stalled\r\n\r\n"
+        await asyncio.get_running_loop().sock_sendall(stalled, request)
+        long = {"external_refs": {f"{number:050}": "x" * 200 for number in range(100)}}
+        plan = {**planned_on(str(uuid4()), str(uuid4())), **long}
+        for _ in range(300):
+            await api.create("/visits", plan)
+        async with listening(api, stream_type="Visit") as reader:
+            assert len(await reader.frames(300)) == 300
+
+
+async def test_a_reader_that_leaves_leaves_nothing_behind(api: Api) -> None:
+    async with listening(api) as reader:
+        await reader.frame()
+        assert waiting_for_readers()
+    await until(lambda: not waiting_for_readers())
+    await api.create("/zones", {"name": "Hall"})
+
+
+def waiting_for_readers() -> list[str]:
+    """The tasks of this process's service that watch whether a reader is still there."""
+    return [task.get_name() for task in asyncio.all_tasks() if "Request.disconnected" in repr(task.get_coro())]
+
+
+@pytest.fixture
+async def enforced(database_url: str) -> AsyncIterator[tuple[Api, Api]]:
+    """A service that enforces policies, as a person who may do everything on it, and as its administrator."""
+    admin, person = str(uuid4()), str(uuid4())
+    async with running_api(database_url, authorization_mode="policy", bootstrap_principal_id=admin) as api:
+        await permit(api.acting_as(admin), person, sets=["all"])
+        yield api.acting_as(person), api.acting_as(admin)
+
+
+async def permit(admin: Api, person: str, *commands: str, sets: list[str] | None = None) -> str:
+    grant = {"name": "Grant", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
+    what = {"permitted_commands": list(commands), "permitted_command_sets": sets or []}
+    return await admin.create("/policies", {**grant, **what, "permitted_principal_ids": [person]})
+
+
+async def test_a_reader_sees_only_what_it_may_get(enforced: tuple[Api, Api]) -> None:
+    everybody, admin = enforced
+    ids = await furnished(everybody)
+    person = str(uuid4())
+    await permit(admin, person, "ListEvents", "StreamEvents", "GetZone", "ListVisits")
+    reader = everybody.acting_as(person)
+    seen = await whole(reader, "/events")
+    assert {event["stream_type"] for event in seen} == {"Zone"}
+    assert ids["zone_id"] in {event["stream_id"] for event in seen}
+    assert await whole(reader, "/events", stream_type="Visit") == []
+    async with listening(reader) as stream:
+        assert [frame.data for frame in await stream.frames(len(seen))] == seen
+
+
+async def test_free_texts_are_for_those_who_may_read_them(enforced: tuple[Api, Api]) -> None:
+    everybody, admin = enforced
+    asset = await everybody.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
+    await everybody.done(f"/assets/{asset}/degrade", {"reason": "Mira dropped it"})
+    person = str(uuid4())
+    await permit(admin, person, "ListEvents", "StreamEvents", "GetAsset", "GetAssetHistory")
+    reader = everybody.acting_as(person)
+    for api, text in ((everybody, "Mira dropped it"), (reader, None)):
+        shown = [(await whole(api, f"/assets/{asset}/history"))[-1], (await whole(api, "/events", stream_type="Asset"))[-1]]
+        async with listening(api, event_type="AssetDegraded") as stream:
+            shown.append((await stream.frame()).data)
+        assert [event["payload"]["reason"] for event in shown] == [text] * 3
+    await permit(admin, person, "ReadEventTexts")
+    assert (await whole(reader, f"/assets/{asset}/history"))[-1]["payload"]["reason"] == "Mira dropped it"
+
+
+async def test_the_feed_needs_a_permission_of_its_own(enforced: tuple[Api, Api]) -> None:
+    everybody, admin = enforced
+    person = str(uuid4())
+    await permit(admin, person, "GetZone")
+    for path in ("/events", "/events/stream"):
+        assert (await everybody.acting_as(person).get(path)).status_code == 403
+
+
+@pytest.fixture(scope="module")
+async def past(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[tuple[Api, dict[str, str]]]:
+    """A service with one of everything, each with a past."""
+    with shared_database(postgres, template) as url:
+        async with running_api(url, projecting=False) as api:
+            yield api, await furnished(api)
+
+
+def named(aggregate: Aggregate[Any]) -> str:
+    return aggregate.name
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES, ids=named)
+async def test_a_history_tells_a_stream_from_its_first_version(
+    past: tuple[Api, dict[str, str]], aggregate: Aggregate[Any]
+) -> None:
+    api, ids = past
+    path = f"{aggregate.path}/{ids[aggregate.id_name]}/history"
+    first = (await api.get(path, limit=1)).json()
+    assert first.keys() == {aggregate.id_name, "items", "next_cursor"}
+    assert first[aggregate.id_name] == ids[aggregate.id_name]
+    events = await whole(api, path, limit=2)
+    assert [event["version"] for event in events] == list(range(1, len(events) + 1))
+    assert all(event.keys() == ENVELOPE for event in events)
+    for event in events:
+        assert (event["stream_type"], event["stream_id"]) == (aggregate.name, ids[aggregate.id_name])
+        assert event["payload"][aggregate.id_name] == ids[aggregate.id_name]
+        assert event["event_type"] in aggregate.events
+    missing = await api.get(f"{aggregate.path}/{uuid4()}/history")
+    assert (missing.status_code, missing.json()["code"]) == (404, f"{aggregate.name}NotFoundError")
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES, ids=named)
+async def test_every_aggregate_can_be_seen_as_it_was(past: tuple[Api, dict[str, str]], aggregate: Aggregate[Any]) -> None:
+    api, ids = past
+    path = f"{aggregate.path}/{ids[aggregate.id_name]}"
+    events = await whole(api, f"{path}/history")
+    now = (await api.get(path)).json()
+    assert now | (await api.get(path, as_of_version=len(events))).json() == now
+    assert (await api.get(path, as_of_version=2**31 - 1)).json() == (await api.get(path, as_of_version=len(events))).json()
+    for event in events:
+        last = max(other["version"] for other in events if other["occurred_at"] == event["occurred_at"])
+        then = (await api.get(path, as_of=event["occurred_at"])).json()
+        assert then == (await api.get(path, as_of_version=last)).json()
+    birth = datetime.fromisoformat(events[0]["occurred_at"])
+    unborn = await api.get(path, as_of=(birth - timedelta(microseconds=1)).isoformat())
+    assert (unborn.status_code, unborn.json()["code"]) == (404, f"{aggregate.name}NotFoundError")
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES, ids=named)
+async def test_one_past_is_asked_for_at_a_time(past: tuple[Api, dict[str, str]], aggregate: Aggregate[Any]) -> None:
+    api, ids = past
+    path = f"{aggregate.path}/{ids[aggregate.id_name]}"
+    for asked in ({"as_of": "2026-10-06T08:00:00Z", "as_of_version": 1}, {"as_of_version": 0}, {"as_of": "yesterday"}):
+        assert (await api.get(path, **asked)).status_code == 422
+
+
+async def test_each_version_shows_what_was_true_then(api: Api) -> None:
+    asset = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
+    shown = [(await api.get(f"/assets/{asset}")).json()]
+    for verb, body in (
+        ("activate", {}),
+        ("degrade", {"reason": "runout"}),
+        ("rename", {"name": "Imaging"}),
+        ("enter-maintenance", {}),
+        ("add-owner", {"name": "Lumen Light Source"}),
+        ("restore", {"reason": "new bearing"}),
+        ("exit-maintenance", {}),
+        ("decommission", {}),
+    ):
+        await api.done(f"/assets/{asset}/{verb}", body)
+        shown.append((await api.get(f"/assets/{asset}")).json())
+    travelled = [(await api.get(f"/assets/{asset}", as_of_version=version)).json() for version in range(1, 10)]
+    assert travelled == shown
+    assert [(view["lifecycle"], view["condition"]) for view in shown][2::3] == [
+        ("Active", "Degraded"),
+        ("Maintenance", "Degraded"),
+        ("Decommissioned", "Nominal"),
+    ]
+
+
+async def test_a_person_has_no_name_in_the_past(api: Api) -> None:
+    actor = await api.create("/actors", {"name": "Mira Okafor"})
+    await api.done(f"/actors/{actor}/deactivate")
+    then = (await api.get(f"/actors/{actor}", as_of_version=1)).json()
+    assert then == {"id": actor, "kind": "human", "active": True}
