@@ -128,8 +128,9 @@ def test_a_new_directory_becomes_a_server_with_a_database_of_its_own(tmp_path: P
         assert value(postgres.url, "SELECT current_database()") == "baton"
         assert value(postgres.url, "SHOW server_version_num")
         assert value(postgres.url, "SHOW fsync") == "on"
-        servers = psutil.Process().children(recursive=True)
-        assert postgres.pid in [server.pid for server in servers]
+        server = psutil.Process(postgres.pid)
+        servers = [server, *server.children(recursive=True)]
+        assert server in psutil.Process().children()
     assert gone(servers)
     assert not postgres.running
 

@@ -123,7 +123,7 @@ json_values = st.recursive(
     max_leaves=5,
 )
 moments = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)).map(lambda time: time.replace(tzinfo=UTC))
-texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
+texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20).map(str.strip).filter(bool)
 
 
 def values_of(annotation: Any) -> st.SearchStrategy[Any]:
@@ -237,13 +237,3 @@ def test_equal_sets_have_equal_bytes_in_every_process() -> None:
     ]
     assert said[0] == said[1] == bytes_of_sets()
     assert said[0].count("=") >= 8
-
-
-def test_no_fold_depends_on_the_time_it_is_folded() -> None:
-    """Two folds of one stream are equal; a clock or a fresh id in a fold would make them differ."""
-    for life in ALL_LIVES:
-        world = life.world()
-        id, _ = life.begin(world)
-        events = world.streams[life.aggregate, id]
-        aggregate = REGISTRY.aggregates[life.aggregate]
-        assert aggregate.fold(events) == aggregate.fold(events)
