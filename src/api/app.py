@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import orjson
@@ -63,12 +64,15 @@ def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
             async with mcp.running():
                 yield
 
-    document = orjson.dumps(openapi_document(REGISTRY, runtime.settings))
+    @cache
+    def document() -> bytes:
+        return orjson.dumps(openapi_document(REGISTRY, runtime.settings))
+
     app = FastAPI(title="Baton", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/openapi.json")
     async def openapi() -> BehindResponse:
-        return BehindResponse(document, media_type="application/json")
+        return BehindResponse(await asyncio.to_thread(document), media_type="application/json")
 
     @app.get("/docs")
     async def docs() -> HTMLResponse:

@@ -20,7 +20,7 @@ from domain.equipment.asset_views import AssetSummary, ListAssets
 from domain.equipment.values import AssignedExternalId
 from domain.kernel import NIL, Call
 from domain.shared.listing import Page, Where
-from domain.shared.refusals import Refusal, Unavailable
+from domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
 from domain.shared.writes import Put
 
 PAGE = 100
@@ -75,7 +75,7 @@ class MintSweeps:
             command = AssignAssetExternalId(external_id_scheme=sweep.external_id_scheme)
             executed = await self._commands.execute(command, caller, target_id=asset_id)
             outcome = AssignedExternalId.model_validate(executed.body)
-        except Unavailable:
+        except (Unavailable, ConcurrencyError):
             raise
         except Refusal as refusal:
             outcome = await self._minted_before(sweep, asset_id) or refusal

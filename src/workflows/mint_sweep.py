@@ -8,7 +8,7 @@ from temporalio.common import RetryPolicy
 CANDIDATES = "mint_sweep_candidates"
 MINT = "mint_sweep_asset"
 FINISH = "mint_sweep_finish"
-ATTEMPT = timedelta(seconds=30)
+ATTEMPT = timedelta(seconds=10)
 RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10))
 
 
