@@ -18,6 +18,8 @@ from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Is
 from tests.running import Api, running_api
 
 RUN = uuid4().hex
+CLIENTS = ("httpx", "httpcore", "mcp.client")
+"""The loggers of the callers, who live in this process too and may say what they like."""
 CONTACTS = ("name", "email", "phone", "affiliation", "external_id", "external_id_scheme")
 
 
@@ -72,7 +74,7 @@ async def office(database_url: str) -> AsyncIterator[Office]:
 
 
 class Logs:
-    """Everything the process wrote: structured lines on its outputs, and records of other libraries."""
+    """Everything the service wrote: structured lines on its outputs, and records of the libraries it uses."""
 
     def __init__(self, outputs: pytest.CaptureFixture[str], records: pytest.LogCaptureFixture) -> None:
         self._outputs = outputs
@@ -80,7 +82,7 @@ class Logs:
 
     def text(self) -> str:
         out, err = self._outputs.readouterr()
-        ours = [record.getMessage() for record in self._records.records if not record.name.startswith("httpcore")]
+        ours = [record.getMessage() for record in self._records.records if not record.name.startswith(CLIENTS)]
         return "\n".join([out, err, *ours])
 
 

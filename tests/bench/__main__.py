@@ -55,9 +55,8 @@ class Bench:
             **more,
         }
         self.rows.append(row)
-        console.print(
-            f"  {name:<44} {row['rate']:>9,.0f}/s  p50 {row['p50_ms']:>7.2f}  p99 {row['p99_ms']:>7.2f} ms  {row['statuses']}"
-        )
+        latency = f"p50 {row['p50_ms']:>7.2f}  p99 {row['p99_ms']:>7.2f} ms"
+        console.print(f"  {name:<44} {row['rate']:>9,.0f}/s  {latency}  {row['statuses']}")
         return measured
 
     def figure(self, name: str, value: float, unit: str) -> float:
@@ -212,7 +211,7 @@ class Bench:
             started = time.perf_counter()
             while True:
                 cursor = await connection.execute(
-                    "SELECT (SELECT position FROM bookmarks WHERE follower = 'projections') >= (SELECT max(position) FROM events)"
+                    "SELECT position >= (SELECT max(position) FROM events) FROM bookmarks WHERE follower = 'projections'"
                 )
                 row = await cursor.fetchone()
                 if row and row[0]:
@@ -293,12 +292,14 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
     arguments = parser.parse_args()
     seconds = min(arguments.seconds, 1.5) if arguments.quick else arguments.seconds
-    with tempfile.TemporaryDirectory(prefix="baton-bench-") as directory:
-        with EmbeddedPostgres(Path(directory) / "postgres") as server:
-            migrate(server.url)
-            bench = Bench(server.url, seconds, arguments.quick)
-            bench.figure("fsync of 8 KiB", fsync_time(Path(directory)), "ms")
-            uvloop.run(bench.run())
+    with (
+        tempfile.TemporaryDirectory(prefix="baton-bench-") as directory,
+        EmbeddedPostgres(Path(directory) / "postgres") as server,
+    ):
+        migrate(server.url)
+        bench = Bench(server.url, seconds, arguments.quick)
+        bench.figure("fsync of 8 KiB", fsync_time(Path(directory)), "ms")
+        uvloop.run(bench.run())
     table = Table("budget", "measured", "bound", "met")
     for row in bench.budgets:
         bound = f"{'at least' if row['at_least'] else 'at most'} {row['bound']:,}"

@@ -49,8 +49,9 @@ def lengthen(url: str, asset_id: str, length: int) -> None:
             SELECT gen_random_uuid(), 'Asset', %(id)s::uuid, version, 'AssetRenamed',
                    json_build_object('asset_id', %(id)s::text, 'name', 'Stage ' || version, 'occurred_at', now()),
                    '00000000-0000-0000-0000-000000000000', 'RenameAsset', gen_random_uuid(), clock_timestamp()
-            FROM (SELECT max(version) + 1 AS next FROM events WHERE stream_type = 'Asset' AND stream_id = %(id)s::uuid) AS last,
-                 generate_series(next, %(length)s) AS version
+            FROM generate_series(
+                (SELECT max(version) + 1 FROM events WHERE stream_type = 'Asset' AND stream_id = %(id)s::uuid), %(length)s
+            ) AS version
             """,
             {"id": asset_id, "length": length},
         )

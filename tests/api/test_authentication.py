@@ -1,0 +1,346 @@
+"""Who is calling: tokens of a real issuer at the edge of the running service, on both surfaces."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from application.identity import SENTENCES, TokenFault
+from cli.embedded.postgres import EmbeddedPostgres
+from domain.contexts import REGISTRY
+from domain.kernel import Operation
+from tests.api.agents import framed
+from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.api.listening import listening
+from tests.api.serving import shared_database
+from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, SigningKey
+from tests.running import Api, running_api
+
+NIL = str(UUID(int=0))
+MIRA = str(uuid4())
+METADATA = "/.well-known/oauth-protected-resource"
+OPEN = ("/health", "/readyz", "/metrics", METADATA, f"{METADATA}/mcp", "/docs", "/openapi.json")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A service behind an identity provider."""
+
+    api: Api
+    issuer: Issuer
+
+    async def get(self, path: str, authorization: str | None, **headers: str) -> httpx.Response:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        shown = {} if authorization is None else {"Authorization": authorization}
+        return await self.api.request("GET", path, headers={**shown, **named})
+
+    async def me(self, subject: str = "mira-77", **headers: str) -> httpx.Response:
+        return await self.get("/me", f"Bearer {self.issuer.token(subject)}", **headers)
+
+    def bearing(self, subject: str, **claims: Any) -> Api:
+        token = self.issuer.token(subject, **claims)
+        return Api(self.api.client, self.api.base_url, self.api.database_url, {"Authorization": f"Bearer {token}"})
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    with Issuer.running() as issuer:
+        yield issuer
+
+
+@asynccontextmanager
+async def guarded(database_url: str, issuer: Issuer, *providers: Any, **settings: Any) -> AsyncIterator[Gate]:
+    known = providers or (issuer.provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}]),)
+    async with running_api(database_url, identity_providers=list(known), **settings) as api:
+        yield Gate(api, issuer)
+
+
+@pytest.fixture(scope="module")
+async def gate(postgres: EmbeddedPostgres, template: str, issuer: Issuer) -> AsyncIterator[Gate]:
+    with shared_database(postgres, template) as url:
+        async with guarded(url, issuer) as gate:
+            yield gate
+
+
+def assert_challenged(response: httpx.Response, base_url: str, fault: TokenFault | None = None) -> None:
+    """A 401 tells where to get a token and, of one that was refused, why."""
+    expected = f'Bearer realm="baton", resource_metadata="{base_url}{METADATA}"'
+    if fault is not None:
+        expected += f', error="invalid_token", error_description="{fault}"'
+    assert response.status_code == 401
+    assert response.headers["WWW-Authenticate"] == expected
+    body = response.json()
+    assert body["code"] == ("UnauthenticatedError" if fault is None else "InvalidTokenError")
+    assert body.get("reason") == (fault and fault.value)
+    assert body["correlation_id"] == response.headers["X-Correlation-Id"]
+    if fault is not None:
+        assert body["detail"] == SENTENCES[fault]
+
+
+@pytest.mark.parametrize("path", OPEN)
+async def test_open_paths_ask_for_nothing(gate: Gate, path: str) -> None:
+    assert (await gate.get(path, None)).status_code == 200
+    assert (await gate.get(path, "Bearer rubbish")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/health/", "/healthz", "/docs/x", "/openapi.json/x", "/console/assets/1", "/nothing", "/", "//health"]
+)
+async def test_what_only_looks_open_is_not(gate: Gate, path: str) -> None:
+    response = await gate.api.client.send(httpx.Request("GET", gate.api.base_url + path))
+    assert_challenged(response, gate.api.base_url)
+
+
+@pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda operation: operation.name)
+async def test_every_operation_asks_for_a_token_before_anything_else(gate: Gate, operation: Operation) -> None:
+    path = operation.path.replace("{", "").replace("}", "")
+    response = await gate.api.request(operation.method, f"{path}?unknown=1", content=b"no json")
+    assert_challenged(response, gate.api.base_url)
+
+
+async def test_the_host_header_opens_nothing(gate: Gate) -> None:
+    for host in ("localhost/health", "health", "localhost?/health"):
+        assert (await gate.get("/zones", None, Host=host)).status_code == 401
+
+
+async def test_a_body_too_large_is_refused_before_the_token_is_looked_at(database_url: str, issuer: Issuer) -> None:
+    async with guarded(database_url, issuer, max_request_body_size_bytes=10) as gate:
+        large = await gate.api.request("POST", "/zones", content=b"x" * 11)
+        assert (large.status_code, large.json()["code"]) == (413, "RequestTooLargeError")
+
+
+@pytest.mark.parametrize("shape", ["Bearer {}", "bearer {}", "BEARER {}", "Bearer   {}", "Bearer\t{}"])
+async def test_a_bearer_token_is_taken_however_it_is_spaced(gate: Gate, shape: str) -> None:
+    me = await gate.get("/me", shape.format(gate.issuer.token()))
+    assert (me.status_code, me.json()["principal_id"]) == (200, MIRA)
+
+
+@pytest.mark.parametrize("shape", ["", "Bearer", "Basic bWlyYTo3Nw==", "{}", "Token {}", "Bearer {} {}", "Bearer,{}"])
+async def test_any_other_header_is_malformed(gate: Gate, shape: str) -> None:
+    token = gate.issuer.token()
+    response = await gate.get("/zones", shape.format(token, token))
+    assert_challenged(response, gate.api.base_url, TokenFault.MALFORMED)
+    assert token not in response.text
+
+
+Forged = Callable[[Issuer], str]
+FAULTS: list[tuple[TokenFault, Forged]] = [
+    (TokenFault.BAD_SIGNATURE, lambda issuer: issuer.token(key=forger_of(issuer))),
+    (TokenFault.EXPIRED, lambda issuer: issuer.token(exp=int(time.time()) - 60)),
+    (TokenFault.NOT_YET_VALID, lambda issuer: issuer.token(nbf=int(time.time()) + 300)),
+    (TokenFault.WRONG_AUDIENCE, lambda issuer: issuer.token(audience="https://elsewhere.example.org")),
+    (TokenFault.WRONG_AUDIENCE, lambda issuer: issuer.token(audience=MCP_AUDIENCE)),
+    (TokenFault.WRONG_ISSUER, lambda issuer: issuer.token(iss="https://elsewhere.example.org")),
+    (TokenFault.WRONG_ISSUER, lambda issuer: issuer.token(iss=f"{issuer.url}/")),
+    (TokenFault.MALFORMED, lambda issuer: "one-part"),
+    (TokenFault.MALFORMED, lambda issuer: "a.b.c"),
+    (TokenFault.MALFORMED, lambda issuer: issuer.token() + "x" * 8192),
+    (TokenFault.MALFORMED, lambda issuer: issuer.token(sub=None)),
+    (TokenFault.MALFORMED, lambda issuer: issuer.token(iat=None)),
+    (TokenFault.MALFORMED, lambda issuer: issuer.token(header={"typ": "JWT"})),
+    (TokenFault.UNKNOWN_SUBJECT, lambda issuer: issuer.token("stranger")),
+    (TokenFault.UNSUPPORTED_ALGORITHM, lambda issuer: issuer.token(header={"alg": "HS256"})),
+    (TokenFault.UNSUPPORTED_ALGORITHM, lambda issuer: issuer.token(header={"alg": "none"})),
+]
+
+
+def forger_of(issuer: Issuer) -> SigningKey:
+    """Another key that claims the published id."""
+    return SigningKey(issuer.key.key_id, SigningKey.elliptic().private, issuer.key.algorithm)
+
+
+@pytest.mark.parametrize(("fault", "forged"), FAULTS, ids=[f"{number}-{fault}" for number, (fault, _) in enumerate(FAULTS)])
+async def test_a_token_that_is_not_good_is_refused_with_its_reason(gate: Gate, fault: TokenFault, forged: Forged) -> None:
+    token = forged(gate.issuer)
+    response = await gate.get("/zones", f"Bearer {token}")
+    assert_challenged(response, gate.api.base_url, fault)
+    assert token not in response.text + str(response.headers)
+
+
+async def test_a_token_for_one_surface_is_refused_on_the_other(gate: Gate) -> None:
+    rest, mcp = (f"Bearer {gate.issuer.token(audience=audience)}" for audience in (HTTP_AUDIENCE, MCP_AUDIENCE))
+    assert (await gate.get("/me", rest)).status_code == 200
+    assert (await gate.get("/me", mcp)).json()["reason"] == "wrong_audience"
+    assert (await framed(gate.api, "tools/list", Authorization=mcp)).status_code == 200
+    assert (await framed(gate.api, "tools/list", Authorization=rest)).json()["reason"] == "wrong_audience"
+    either = f"Bearer {gate.issuer.token(audience=[HTTP_AUDIENCE, MCP_AUDIENCE])}"
+    assert (await gate.get("/me", either)).json()["surface_id"] == SYSTEM_HTTP
+    assert (await framed(gate.api, "tools/list", Authorization=either)).status_code == 200
+
+
+async def test_a_surface_without_an_audience_takes_no_token(database_url: str, issuer: Issuer) -> None:
+    provider = issuer.provider(audiences={UUID(SYSTEM_HTTP): HTTP_AUDIENCE})
+    async with guarded(database_url, issuer, provider) as gate:
+        response = await framed(gate.api, "tools/list", Authorization=f"Bearer {issuer.token(audience=MCP_AUDIENCE)}")
+        assert (response.status_code, response.json()["reason"]) == (401, "wrong_audience")
+
+
+async def test_nobody_claims_to_be_somebody_where_tokens_are_asked_for(gate: Gate) -> None:
+    other = str(uuid4())
+    assert_challenged(await gate.get("/me", None, X_Principal_Id=other), gate.api.base_url)
+    assert (await gate.me(X_Principal_Id=other)).json()["principal_id"] == MIRA
+    assert (await gate.me(X_Principal_Id="no uuid")).json()["principal_id"] == MIRA
+
+
+async def test_without_a_provider_a_client_says_who_it_is(api: Api) -> None:
+    assert (await api.get("/me")).json()["principal_id"] == NIL
+    person = str(uuid4())
+    zone = await api.acting_as(person).create("/zones", {"name": "Hall"})
+    assert (await api.get(f"/zones/{zone}/history")).json()["items"][0]["principal_id"] == person
+
+
+async def test_a_missing_provider_locks_everybody_out_where_tokens_are_required(database_url: str) -> None:
+    async with running_api(database_url, require_authenticated_principal=True) as api:
+        for headers in ({}, {"X-Principal-Id": MIRA}):
+            assert_challenged(await api.request("GET", "/me", headers=headers), api.base_url)
+        refused = await api.request("GET", "/me", headers={"Authorization": "Bearer a.b.c"})
+        assert refused.status_code == 401
+
+
+async def test_a_provider_that_is_down_is_no_fault_of_the_token(database_url: str) -> None:
+    with Issuer.running() as issuer:
+        asked = issuer.asked_provider(issuer="https://asked.example.org")
+        async with guarded(database_url, issuer, issuer.provider(), asked) as gate:
+            tokens = {"KeySetUnavailableError": issuer.token(), "IntrospectionUnavailableError": issuer.opaque_token()}
+            issuer.stop()
+            for code, token in tokens.items():
+                response = await gate.get("/zones", f"Bearer {token}")
+                assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
+                assert response.json()["code"] == code
+                assert str(issuer.port) not in response.text
+                assert "asked.example.org" not in response.text
+                assert "WWW-Authenticate" not in response.headers
+            issuer.start()
+
+
+async def test_a_token_without_content_is_asked_about(database_url: str) -> None:
+    with Issuer.running() as issuer:
+        asked = issuer.asked_provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}])
+        async with guarded(database_url, issuer, asked) as gate:
+            good = await gate.get("/me", f"Bearer {issuer.opaque_token()}")
+            assert good.json()["principal_id"] == MIRA
+            bad = await gate.get("/me", f"Bearer {issuer.opaque_token(active=False)}")
+            assert_challenged(bad, gate.api.base_url, TokenFault.INTROSPECTION_INACTIVE)
+
+
+async def test_the_metadata_document_says_where_tokens_come_from(gate: Gate) -> None:
+    for path, resource in ((METADATA, ""), (f"{METADATA}/mcp", "/mcp")):
+        response = await gate.get(path, None)
+        assert response.json() == {
+            "resource": gate.api.base_url + resource,
+            "authorization_servers": [gate.issuer.url],
+            "bearer_methods_supported": ["header"],
+            "aud_values_supported": [HTTP_AUDIENCE, MCP_AUDIENCE],
+            "surface_audiences": {"HTTP": HTTP_AUDIENCE, "MCP_STREAMABLE_HTTP": MCP_AUDIENCE},
+        }
+        assert response.headers["Cache-Control"] == "public, max-age=300"
+
+
+async def test_addresses_are_those_the_client_knows(database_url: str, gate: Gate) -> None:
+    proxied = {"X_Forwarded_Proto": "https", "X_Forwarded_Host": "baton.example.org"}
+    assert (await gate.get(METADATA, None, **proxied)).json()["resource"] == "https://baton.example.org"
+    assert_challenged(await gate.get("/zones", None, **proxied), "https://baton.example.org")
+    async with guarded(database_url, gate.issuer, public_base_url="https://facility.example.org/baton/") as known:
+        assert (await known.get(METADATA, None, **proxied)).json()["resource"] == "https://facility.example.org/baton"
+        assert_challenged(await known.get("/zones", None, **proxied), "https://facility.example.org/baton")
+
+
+async def test_a_header_cannot_smuggle_anything_into_the_challenge(gate: Gate) -> None:
+    response = await gate.get("/zones", None, X_Forwarded_Host='evil", error="none', X_Forwarded_Proto="https\\")
+    challenge = response.headers["WWW-Authenticate"]
+    assert challenge.count('"') == 4
+    assert "\\" not in challenge
+
+
+async def test_a_binding_counts_from_the_next_call_until_it_is_gone(database_url: str, issuer: Issuer) -> None:
+    async with guarded(database_url, issuer) as gate:
+        mira = gate.bearing("mira-77")
+        noor = await mira.create("/actors", {"name": "Noor", "kind": "service_account"})
+        pair = {"issuer": issuer.url, "subject": "noor-9"}
+        bindings = f"/actors/{noor}/subject-bindings"
+        assert (await gate.me("noor-9")).json()["reason"] == "unknown_subject"
+        await mira.done(f"{bindings}/add", pair)
+        me = (await gate.me("noor-9")).json()
+        assert (me["principal_id"], me["kind"], me["name"]) == (noor, "service_account", "Noor")
+        again = await mira.post(f"{bindings}/add", pair)
+        assert (again.status_code, again.json()["reason"]) == (409, "already_bound")
+        for other in ("Noor-9", "noor-9 ", " noor-9"):
+            assert (await gate.me(other)).json()["reason"] == "unknown_subject"
+        await mira.done(f"{bindings}/remove", pair)
+        assert (await gate.me("noor-9")).json()["reason"] == "unknown_subject"
+        await mira.done(f"{bindings}/add", pair)
+        assert (await gate.me("noor-9")).status_code == 200
+        assert (await mira.request("DELETE", f"/actors/{noor}/profile")).status_code == 204
+        assert (await gate.me("noor-9")).json()["reason"] == "unknown_subject"
+        late = await mira.post(f"{bindings}/add", pair)
+        assert (late.status_code, late.json()["reason"]) == (409, "profile_forgotten")
+
+
+async def test_a_configured_binding_is_nobodys_to_give_or_take(database_url: str, issuer: Issuer) -> None:
+    async with guarded(database_url, issuer) as gate:
+        mira = gate.bearing("mira-77")
+        actor = await mira.create("/actors", {"name": "Somebody"})
+        pair = {"issuer": issuer.url, "subject": "mira-77"}
+        taken = await mira.post(f"/actors/{actor}/subject-bindings/add", pair)
+        assert (taken.status_code, taken.json()["reason"]) == (409, "already_bound")
+        kept = await mira.post(f"/actors/{actor}/subject-bindings/remove", pair)
+        assert (kept.status_code, kept.json()["reason"]) == (409, "not_bound")
+        stranger = await mira.post(f"/actors/{actor}/subject-bindings/add", {**pair, "issuer": "https://elsewhere.example"})
+        assert (stranger.status_code, stranger.json()["code"]) == (400, "InvalidActorSubjectError")
+        assert (await gate.me()).json()["principal_id"] == MIRA
+
+
+async def test_bindings_that_cannot_be_read_let_nobody_in(database_url: str, issuer: Issuer) -> None:
+    async with guarded(database_url, issuer) as gate:
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+            await connection.execute("ALTER TABLE access_subject_binding RENAME TO mislaid")
+        assert_challenged(await gate.me("noor-9"), gate.api.base_url, TokenFault.UNKNOWN_SUBJECT)
+        assert (await gate.me()).status_code == 200
+
+
+async def test_me_says_who_i_am_and_what_i_may_do(database_url: str, issuer: Issuer) -> None:
+    settings = {"authorization_mode": "policy", "bootstrap_principal_id": MIRA}
+    async with guarded(database_url, issuer, **settings) as gate:
+        admin = gate.bearing("mira-77")
+        me = (await admin.get("/me")).json()
+        assert me == {
+            "principal_id": MIRA,
+            "kind": "human",
+            "name": "Bootstrap administrator",
+            "surface_id": SYSTEM_HTTP,
+            "permitted_commands": ["DefinePolicy", "RegisterActor", "RevokePolicyGrant"],
+        }
+        grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [MIRA]}
+        verbs = ["BindActorSubject", "DeactivateActor", "ForgetActor", "ListZones"]
+        await admin.create("/policies", {"name": "More", **grant, "permitted_commands": verbs})
+        noor = await admin.create("/actors", {"name": "Noor"})
+        await admin.done(f"/actors/{noor}/subject-bindings/add", {"issuer": issuer.url, "subject": "noor-9"})
+        mine = {**grant, "permitted_principal_ids": [noor]}
+        await admin.create("/policies", {"name": "Noor's", **mine, "permitted_commands": ["ListZones"]})
+        person = gate.bearing("noor-9")
+        assert (await person.get("/me")).json()["permitted_commands"] == ["ListZones"]
+        assert (await person.get("/zones")).status_code == 200
+        await admin.done(f"/actors/{noor}/deactivate")
+        assert (await person.get("/me")).json()["permitted_commands"] == []
+        refused = await person.get("/zones")
+        assert (refused.status_code, refused.json()["reason"]) == (403, "principal_deactivated")
+
+
+async def test_a_person_without_an_actor_is_somebody_all_the_same(gate: Gate) -> None:
+    me = (await gate.me()).json()
+    assert (me["principal_id"], me["kind"], me["name"]) == (MIRA, None, None)
+    assert me["permitted_commands"] == sorted(REGISTRY.command_names())
+
+
+async def test_a_live_stream_ends_with_its_token(gate: Gate) -> None:
+    brief = gate.bearing("mira-77", exp=int(time.time()) + 2)
+    async with listening(brief) as reader, asyncio.timeout(30):
+        assert [line async for line in reader.lines]
+    assert (await brief.get("/events")).status_code == 200, "clocks are left 30 s, live streams are not"
