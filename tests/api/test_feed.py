@@ -45,9 +45,10 @@ async def paged(api: Api, path: str, **parameters: Any) -> AsyncIterator[list[di
     page = (await api.get(path, **parameters)).json()
     while True:
         yield page["items"]
-        if page["next_cursor"] is None:
+        if (cursor := page["next_cursor"]) is None:
             return
-        page = (await api.get(path, **parameters, cursor=page["next_cursor"])).json()
+        page = (await api.get(path, **parameters, cursor=cursor)).json()
+        assert page["next_cursor"] != cursor, "the feed does not move on"
 
 
 async def whole(api: Api, path: str, **parameters: Any) -> list[dict[str, Any]]:

@@ -53,8 +53,9 @@ class Shelf:
         """Every page of a list, to its end."""
         page = self.page(operation, **parameters)
         yield page["items"]
-        while page["next_cursor"] is not None:
-            page = self.page(operation, **parameters, cursor=page["next_cursor"])
+        while (cursor := page["next_cursor"]) is not None:
+            page = self.page(operation, **parameters, cursor=cursor)
+            assert page["next_cursor"] != cursor, "the list does not move on"
             yield page["items"]
 
     def items(self, operation: Operation, **parameters: Any) -> list[dict[str, Any]]:
@@ -175,9 +176,10 @@ async def walked(api: Api, path: str, **parameters: Any) -> AsyncIterator[dict[s
     while True:
         for item in page["items"]:
             yield item
-        if page["next_cursor"] is None:
+        if (cursor := page["next_cursor"]) is None:
             return
-        page = (await api.get(path, **parameters, cursor=page["next_cursor"])).json()
+        page = (await api.get(path, **parameters, cursor=cursor)).json()
+        assert page["next_cursor"] != cursor, "the list does not move on"
 
 
 async def test_items_of_the_same_moment_are_told_apart_by_their_ids(database_url: str) -> None:
