@@ -143,7 +143,7 @@ class Feed:
         return Sight(types, READ_EVENT_TEXTS in permitted)
 
     async def start(self, after: int | None) -> Bookmark:
-        """The place in the log behind a position; a position nobody has reached yet starts at the newest before it."""
+        """The place in the log behind a position; one that holds no event stands for the newest before it."""
         if not after:
             return Bookmark(0, 0)
         return await self._store.locate(after) or Bookmark(0, 0)

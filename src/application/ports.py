@@ -188,7 +188,7 @@ class Store(Protocol):
         ...
 
     async def locate(self, position: int) -> Bookmark | None:
-        """The bookmark of a position, if it is visible."""
+        """The bookmark of a position, or of the newest visible one before it; None before the first."""
         ...
 
     async def passed(self, follower: str, position: int) -> bool:

@@ -41,7 +41,8 @@ AGGREGATES = list(REGISTRY.aggregates.values())
 
 
 async def paged(api: Api, path: str, **parameters: Any) -> AsyncIterator[list[dict[str, Any]]]:
-    """Every page of a feed or a history."""
+    """Every page of a feed or a history, once nothing in flight holds the feed back any more."""
+    await settled(api)
     page = (await api.get(path, **parameters)).json()
     while True:
         yield page["items"]
@@ -49,6 +50,20 @@ async def paged(api: Api, path: str, **parameters: Any) -> AsyncIterator[list[di
             return
         page = (await api.get(path, **parameters, cursor=cursor)).json()
         assert page["next_cursor"] != cursor, "the feed does not move on"
+
+
+async def settled(api: Api) -> None:
+    """Wait until every event there is has passed the horizon that open transactions set."""
+    async with await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection:
+
+        async def passed() -> bool:
+            cursor = await connection.execute(
+                "SELECT NOT EXISTS (SELECT FROM events WHERE transaction_id >= pg_snapshot_xmin(pg_current_snapshot()))"
+            )
+            row = await cursor.fetchone()
+            return bool(row and row[0])
+
+        await until(passed)
 
 
 async def whole(api: Api, path: str, **parameters: Any) -> list[dict[str, Any]]:

@@ -621,7 +621,8 @@ class TestFollowing:
         bookmark = await kept.store.locate(first)
         assert bookmark is not None
         assert [row.position for row in await kept.store.follow(bookmark, 10)] == [last]
-        assert await kept.store.locate(last + 1) is None
+        assert await kept.store.locate(last + 1) == await kept.store.locate(last)
+        assert await kept.store.locate(0) is None
 
     async def test_the_projections_pass_what_they_have_shown(self, kept: Kept) -> None:
         position = await kept.append(to(new_id(), 0, registered()))

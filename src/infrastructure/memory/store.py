@@ -191,10 +191,12 @@ class MemoryStore:
         return sorted(behind, key=lambda row: (row.transaction_id, row.position))[:limit]
 
     async def locate(self, position: int) -> Bookmark | None:
-        return next((Bookmark(row.transaction_id, position) for row in self._log() if row.position == position), None)
+        before = [row for row in self._log() if row.position <= position]
+        newest = max(before, key=lambda row: row.position, default=None)
+        return Bookmark(newest.transaction_id, newest.position) if newest else None
 
     async def passed(self, follower: str, position: int) -> bool:
-        return await self.locate(position) is not None
+        return any(row.position == position for row in self._log())
 
     def _log(self) -> Iterator[EventRow]:
         return (row for stream in self.streams.values() for row in stream)

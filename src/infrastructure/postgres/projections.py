@@ -18,6 +18,7 @@ import structlog
 
 from application.ports import Bookmark, EventRow
 from application.queries import PROJECTIONS
+from application.telemetry import traced
 from application.unit import decoded
 from domain.contexts import REGISTRY
 from domain.kernel import Projection, State, StoredEvent
@@ -135,6 +136,9 @@ class Projector:
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 log.warning("projector_lost_connection", error=type(error).__name__)
                 await asyncio.sleep(1)
+            except Exception as error:
+                log.error("projector_failed", **traced(error))
+                raise
 
     async def _lead(self) -> None:
         async with await dedicated(self._url, owner=True) as connection:

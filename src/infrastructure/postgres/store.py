@@ -239,7 +239,7 @@ class PostgresStore:
 
     async def locate(self, position: int) -> Bookmark | None:
         async with self._connection() as connection:
-            query = "SELECT transaction_id::text::bigint, position FROM events WHERE position = %s"
+            query = "SELECT transaction_id::text::bigint, position FROM events WHERE position <= %s ORDER BY position DESC LIMIT 1"
             row = await (await connection.execute(query, (position,))).fetchone()
             return Bookmark(*row) if row else None
 
