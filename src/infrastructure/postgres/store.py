@@ -77,6 +77,7 @@ STORED_KEY = (
     "SELECT command_hash, result::text, position FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s"
 )
 RELEASE_KEY = "DELETE FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s AND locked_at = %s"
+LOCATE = "SELECT transaction_id::text::bigint, position FROM events WHERE position <= %s ORDER BY position DESC LIMIT 1"
 PASSED = """
 SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
 FROM bookmarks b, events e WHERE b.follower = %s AND e.position = %s
@@ -239,8 +240,7 @@ class PostgresStore:
 
     async def locate(self, position: int) -> Bookmark | None:
         async with self._connection() as connection:
-            query = "SELECT transaction_id::text::bigint, position FROM events WHERE position <= %s ORDER BY position DESC LIMIT 1"
-            row = await (await connection.execute(query, (position,))).fetchone()
+            row = await (await connection.execute(LOCATE, (position,))).fetchone()
             return Bookmark(*row) if row else None
 
     async def passed(self, follower: str, position: int) -> bool:
