@@ -141,7 +141,7 @@ class Session(Protocol):
     """One command's or query's view of the store; under a named lock it is one transaction from lock to append."""
 
     async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
-        """The events of these streams, each stream in version order."""
+        """The events of these streams, each in version order; what a later event of its type overwrites may be left out."""
         ...
 
     async def load_past(

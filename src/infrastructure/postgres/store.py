@@ -22,7 +22,7 @@ from psycopg_pool import PoolTimeout
 from pydantic import TypeAdapter
 
 from application.ports import Batch, Bookmark, EventRow, Executed, KeyClaim, Session, StoreUnavailableError
-from domain.kernel import StoredEvent
+from domain.kernel import REGISTRY, StoredEvent
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError
 from domain.shared.writes import Put, Record
@@ -35,7 +35,10 @@ EVENT_COLUMNS = (
     "position, transaction_id::text::bigint, event_id, stream_type, stream_id, version, event_type, schema_version, "
     "payload::text, principal_id, command_name, correlation_id, causation_id, occurred_at, recorded_at"
 )
-LOAD_ONE = f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s ORDER BY version"
+SHORT = 64
+"""Streams up to this length are read whole; of longer ones, only what is not overwritten."""
+STREAM = "FROM events WHERE stream_type = %s AND stream_id = %s"
+LOAD_SHORT = f"SELECT {STREAM_COLUMNS} {STREAM} ORDER BY version LIMIT {SHORT + 1}"
 LOAD_MANY = f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = ANY(%s) ORDER BY stream_id, version"
 LOAD_PAST = (
     f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s AND version <= "
@@ -94,8 +97,13 @@ class PostgresSession:
 
     async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
         if len(ids) == 1:
-            return await self._rows(StoredEvent, LOAD_ONE, (stream_type, ids[0]))
+            rows = await self._rows(StoredEvent, LOAD_SHORT, (stream_type, ids[0]))
+            return rows if len(rows) <= SHORT else await self._load_long(stream_type, ids[0])
         return await self._rows(StoredEvent, LOAD_MANY, (stream_type, list(ids)))
+
+    async def _load_long(self, stream_type: str, id: UUID) -> Sequence[StoredEvent]:
+        query, scans = long_stream(stream_type)
+        return await self._rows(StoredEvent, query, (stream_type, id) * scans)
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
@@ -253,6 +261,18 @@ async def follow(connection: Connection, after: Bookmark, limit: int) -> list[Ev
     """Committed events behind a bookmark: cursor, horizon and rows come from one snapshot."""
     cursor = await connection.execute(FOLLOW, (str(after.transaction_id), after.position, limit), binary=True)
     return list(map(EventRow._make, await cursor.fetchall()))
+
+
+@cache
+def long_stream(stream_type: str) -> tuple[str, int]:
+    """The query of a long stream, and how often it names the stream: overwritten events stay in the database."""
+    events = REGISTRY.aggregates[stream_type].events
+    names = ", ".join(f"'{name}'" for name, event in sorted(events.items()) if event.overwrites)
+    if not names:
+        return f"SELECT {STREAM_COLUMNS} {STREAM} ORDER BY version", 1
+    latest = f"SELECT max(version) {STREAM} AND event_type IN ({names}) GROUP BY event_type"
+    kept = f"(version = 1 OR event_type NOT IN ({names}) OR version IN ({latest}))"
+    return f"SELECT {STREAM_COLUMNS} {STREAM} AND {kept} ORDER BY version", 2
 
 
 def append_statements(batch: Batch) -> tuple[list[tuple[str, Any]], str, list[Any]]:

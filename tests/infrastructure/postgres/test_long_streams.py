@@ -1,0 +1,51 @@
+"""Of a long stream only what is not overwritten is read, and it leads to the same state."""
+
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.ports import Batch, StreamAppend
+from domain.contexts import REGISTRY
+from domain.equipment.asset import AssetFamilyAdded, AssetRenamed
+from domain.kernel import NIL, Call, Event, State
+from infrastructure.postgres.pool import runtime_pool
+from infrastructure.postgres.store import SHORT, PostgresStore
+from tests.domain.test_replay import BORN
+from tests.domain.world import START, new_id
+
+ASSET = REGISTRY.aggregates["Asset"]
+
+
+async def written(pool: AsyncConnectionPool, id: UUID, events: list[Event]) -> PostgresStore:
+    store = PostgresStore(pool)
+    call = Call(principal_id=NIL, surface_id=NIL, now=START, new_id=id, correlation_id=new_id())
+    stamped = [(new_id(), event.stamped(id, START)) for event in events]
+    async with store.session() as session:
+        await session.append(Batch(call, "RenameAsset", [StreamAppend("Asset", id, 0, stamped)]))
+    return store
+
+
+async def test_a_long_stream_is_read_without_what_was_overwritten(database_url: str) -> None:
+    families = [new_id() for _ in range(5)]
+    renames = [AssetRenamed(name=f"Stage {number}") for number in range(3 * SHORT)]
+    life: list[Event] = [BORN, *renames, *(AssetFamilyAdded(family_id=id) for id in families), AssetRenamed(name="Last")]
+    id = new_id()
+    async with runtime_pool(database_url, 2) as pool:
+        store = await written(pool, id, life)
+        async with store.session() as session:
+            rows = await session.load("Asset", [id])
+            many = await session.load("Asset", [id, new_id()])
+    assert [row.event_type for row in rows] == ["AssetRegistered", *["AssetFamilyAdded"] * 5, "AssetRenamed"]
+    assert rows[-1].version == len(life)
+    state: State | None = ASSET.fold(life)
+    assert ASSET.replay(rows) == ASSET.replay(many) == state
+
+
+async def test_a_short_stream_is_read_whole(database_url: str) -> None:
+    life: list[Event] = [BORN, *(AssetRenamed(name=f"Stage {number}") for number in range(SHORT - 1))]
+    id = new_id()
+    async with runtime_pool(database_url, 2) as pool:
+        store = await written(pool, id, life)
+        async with store.session() as session:
+            rows = await session.load("Asset", [id])
+    assert [row.version for row in rows] == list(range(1, SHORT + 1))
