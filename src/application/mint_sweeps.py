@@ -5,20 +5,20 @@ from typing import Any
 from uuid import UUID
 
 from application.commands import Commands
-from application.ports import Batch, Caller, Clock, IdGenerator, Store
+from application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Store
+from application.unit import Unit
 from domain.equipment.asset import Asset, AssetExternalIdAssigned
 from domain.equipment.asset_external_id import (
     AssignAssetExternalId,
     MintSweep,
     MintSweepStatus,
     finished,
-    lacks_external_id,
+    lacking_external_ids,
     noted,
     shown,
 )
 from domain.equipment.asset_views import AssetSummary, ListAssets
 from domain.equipment.values import AssignedExternalId
-from domain.kernel import NIL, Call
 from domain.shared.listing import Page, Where
 from domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
 from domain.shared.writes import Put
@@ -33,8 +33,9 @@ class MintSweeps:
 
     workflow = "mint-sweep"
 
-    def __init__(self, store: Store, commands: Commands, clock: Clock, new_id: IdGenerator) -> None:
+    def __init__(self, store: Store, commands: Commands, authorizer: Authorizer, clock: Clock, new_id: IdGenerator) -> None:
         self._store = store
+        self._authorizer = authorizer
         self._commands = commands
         self._clock = clock
         self._new_id = new_id
@@ -110,27 +111,12 @@ class MintSweeps:
     async def _eligible(self, page: Page[Any], sweep: MintSweep) -> list[Asset]:
         """The assets of a page that a sweep is for, judged on their folded streams."""
         ids = [row.asset_id for row in page.items if row.external_id is None]
-        assets = [asset for asset in (await self._assets(ids)).values() if lacks_external_id(asset)]
-        if sweep.facility_code is None:
-            return assets
-        return [asset for asset in assets if await self._facility_code(asset) == sweep.facility_code]
-
-    async def _facility_code(self, asset: Asset) -> str | None:
-        """The facility a root binds and its descendants inherit."""
-        while asset.parent_id is not None:
-            asset = (await self._assets([asset.parent_id]))[asset.parent_id]
-        return asset.facility_code
-
-    async def _assets(self, ids: Sequence[UUID]) -> dict[UUID, Asset]:
         async with self._store.session() as session:
-            rows = await session.load(Asset.__name__, ids) if ids else ()
-        assets = {id: Asset.aggregate.replay([row for row in rows if row.stream_id == id]) for id in ids}
-        return {id: asset for id, asset in assets.items() if isinstance(asset, Asset)}
+            unit = Unit(session, Caller.system(sweep.correlation_id), self._authorizer, {})
+            return await unit.fulfil(lacking_external_ids(ids, sweep.facility_code))
 
     async def _put(self, sweep: MintSweep) -> None:
-        call = Call(
-            principal_id=NIL, surface_id=NIL, now=self._clock(), new_id=self._new_id(), correlation_id=sweep.correlation_id
-        )
+        call = Caller.system(sweep.correlation_id).call(self._clock(), self._new_id())
         batch = Batch(call, "MintMissingAssetExternalIds", puts=[Put(sweep)])
         async with self._store.session() as session:
             await session.append(batch)

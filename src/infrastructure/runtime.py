@@ -94,7 +94,7 @@ class Runtime:
         stale = timedelta(seconds=settings.idempotency_lock_stale_seconds)
         commands = Commands(self.store, self.authorizer, clock, new_id, ports, stale)
         self.engine = TemporalEngine(settings)
-        self.mint_sweeps = MintSweeps(self.store, commands, clock, new_id)
+        self.mint_sweeps = MintSweeps(self.store, commands, self.authorizer, clock, new_id)
         self.service = Service(
             commands,
             Queries(self.store, self.authorizer, clock, new_id, ports),

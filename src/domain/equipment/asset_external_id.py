@@ -1,5 +1,6 @@
 """The persistent identifier of an asset: assigned to one, minted for all that lack it, and the record published under it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -9,6 +10,7 @@ from uuid import UUID
 from pydantic import Field
 
 from domain.equipment.asset import IN_SERVICE, Asset, AssetExternalIdAssigned, asset
+from domain.equipment.asset_tree import ancestors_of, chain
 from domain.equipment.family import Family
 from domain.equipment.model import Model
 from domain.equipment.pidinst import PidinstRecord, asset_record, pidinst_gap
@@ -161,6 +163,17 @@ class MintMissingAssetExternalIds(Command):
 def lacks_external_id(asset: Asset) -> bool:
     """Whether a sweep is to mint an identifier for this asset."""
     return asset.external_id is None and asset.lifecycle in IN_SERVICE and not asset.virtual_axis
+
+
+def lacking_external_ids(ids: Iterable[UUID], facility_code: str | None) -> Reads[list[Asset]]:
+    """Those of these assets that a sweep is to mint for; a facility's are its roots and everything below them."""
+    wanted = tuple(ids)
+    found = yield from ancestors_of(wanted)
+    return [
+        found[id]
+        for id in wanted
+        if id in found and lacks_external_id(found[id]) and facility_code in (None, chain(found, id)[-1].facility_code)
+    ]
 
 
 def noted(sweep: MintSweep, asset_id: UUID, outcome: AssignedExternalId | Refusal) -> MintSweep:

@@ -16,6 +16,7 @@ from domain.equipment.asset_external_id import (
     MintSweep,
     MintSweepStatus,
     finished,
+    lacking_external_ids,
     lacks_external_id,
     noted,
 )
@@ -23,7 +24,7 @@ from domain.equipment.asset_parts import AddAssetOwner, UpdateAssetPartitionRule
 from domain.equipment.asset_tree import DecommissionAsset
 from domain.equipment.values import AssignedExternalId, ExternalIdScheme
 from domain.shared.refusals import ExternalIdMintError
-from tests.domain.equipment.assets import asset_of, facility_world, family, model, part, root
+from tests.domain.equipment.assets import asset_of, facility_world, family, known, model, part, root
 from tests.domain.world import World, new_id, refused
 
 VIRTUAL = UpdateAssetPartitionRule(partition_rule={"kind": "Affine"})
@@ -205,3 +206,14 @@ def test_a_record_has_a_urn_until_an_identifier_is_assigned(world: World) -> Non
     assigned(world, asset_id)
     record = world.ask(GetAssetPidinst(), on=asset_id)
     assert (record.identifier.value, record.identifier.scheme) == (f"10.5555/{asset_id}", "DOI")
+
+
+def test_a_sweep_of_one_facility_is_for_its_roots_and_everything_below_them(world: World) -> None:
+    world.claims["facility-code", "north-ring"] = new_id()
+    here, there = root(world), root(world, facility_code="north-ring")
+    below = part(world, part(world, there))
+    gone = part(world, there)
+    world.when(DecommissionAsset(), on=gone)
+    ids = [here, there, below, gone, new_id()]
+    assert [asset.id for asset in known(world, lacking_external_ids(ids, "north-ring"))] == [there, below]
+    assert [asset.id for asset in known(world, lacking_external_ids(ids, None))] == [here, there, below]
