@@ -22,7 +22,8 @@ from domain.equipment.affordance import Affordance
 from domain.kernel import Aggregate, Event, State, UnknownEventError, snake_case
 from domain.shared.canonical import content_hash
 from domain.shared.refusals import Refusal
-from tests.domain.lifecycles import LIVES, STATELESS, Life
+from tests.domain.lifecycles import LIVES, STATELESS
+from tests.domain.lives import Life
 from tests.domain.world import START, World, new_id
 
 AGGREGATES = list(REGISTRY.aggregates.values())

@@ -8,7 +8,8 @@ import pytest
 from domain.contexts import REGISTRY
 from domain.kernel import Operation, snake_case
 from domain.shared.refusals import Refusal
-from tests.domain.lifecycles import LIVES, OF_NO_STREAM, STATELESS, Life, Standing
+from tests.domain.lifecycles import LIVES, OF_NO_STREAM, STATELESS
+from tests.domain.lives import Life, Standing
 from tests.domain.world import World
 
 CELLS = [
