@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from uuid import UUID
 
+from application.authorization import is_system
 from application.ports import (
     Authorizer,
     Batch,
@@ -21,6 +22,7 @@ from application.ports import (
     StreamAppend,
 )
 from application.unit import Unit
+from domain.access.actor import Actor
 from domain.kernel import Call, Command, Event, Operation, Outcome
 from domain.shared.canonical import content_hash
 from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
@@ -53,6 +55,7 @@ class Commands:
         """Carry out one command, or refuse it and change nothing."""
         operation = command.operation
         refuse_denied(operation, await self._authorizer.authorize(caller, operation.command_name))
+        await self._refuse_other_kinds(operation, caller)
         claim = self._claim(operation, command, caller, target_id, key) if key is not None else None
         if claim is not None:
             stored = await self._store.claim_key(claim, claim.claimed_at - self._lock_stale_after)
@@ -64,6 +67,19 @@ class Commands:
             if claim is not None:
                 await self._store.release_key(claim)
             raise
+
+    async def _refuse_other_kinds(self, operation: Operation, caller: Caller) -> None:
+        """Refuse a caller whose actor is not of a kind the operation is for, before anything of the target is read."""
+        if not operation.callers or is_system(caller, caller.surface_id):
+            return
+        async with self._store.session() as session:
+            actor: Actor | None = Actor.aggregate.replay(await session.load(Actor.__name__, [caller.principal_id]))
+        if actor is None or actor.kind not in operation.callers:
+            kinds = " or ".join(sorted(kind.value for kind in operation.callers))
+            raise UnauthorizedError(
+                f"{operation.command_name} is for actors of kind {kinds} only; call it with such an account's token.",
+                reason="caller_kind_not_permitted",
+            )
 
     async def _until_won(
         self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, claim: KeyClaim | None
@@ -119,9 +135,14 @@ class Commands:
 
     def _batch(self, operation: Operation, outcome: Outcome, stream_id: UUID, unit: Unit, call: Call) -> Batch:
         batch = Batch(call, operation.command_name)
+        self._write(batch, outcome, stream_id, unit)
+        return batch
+
+    def _write(self, batch: Batch, outcome: Outcome, stream_id: UUID, unit: Unit) -> None:
+        """Add the outcome of one stream to what is written."""
         own = [effect for effect in outcome if isinstance(effect, Event)]
         if own:
-            batch.appends.append(self._append(own, stream_id, unit, call))
+            batch.appends.append(self._append(own, stream_id, unit, batch.call))
         for effect in outcome:
             match effect:
                 case Claim():
@@ -132,15 +153,14 @@ class Commands:
                     batch.enlistments.append((effect, stream_id))
                 case Delist():
                     batch.delistments.append((effect, stream_id))
-                case Also(_, other, events):
-                    batch.appends.append(self._append(list(events), other, unit, call))
+                case Also(_, other, others):
+                    self._write(batch, others, other, unit)
                 case Put():
                     batch.puts.append(effect)
                 case Drop():
                     batch.drops.append(effect)
                 case Event() | Answer():
                     pass
-        return batch
 
     def _append(self, events: list[Event], id: UUID, unit: Unit, call: Call) -> StreamAppend:
         name = events[0].aggregate.name

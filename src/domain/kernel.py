@@ -247,6 +247,8 @@ class Operation:
     lock: str | None = None
     attempts: int = 1
     destructive: bool = False
+    callers: tuple[Enum, ...] = ()
+    """The kinds of actor that may call this, whatever policies permit; every kind, when not said."""
     mcp: bool = True
     essential: bool = False
     open: bool = False
@@ -258,6 +260,7 @@ class Operation:
         own = tuple(name for name in names if name in self.input.model_fields)
         object.__setattr__(self, "reasons", tuple(self.reasons))
         object.__setattr__(self, "refuses", tuple(self.refuses))
+        object.__setattr__(self, "callers", tuple(self.callers))
         object.__setattr__(self, "path_fields", own)
         object.__setattr__(self, "target", next((name for name in names if name not in own), None))
 

@@ -101,12 +101,7 @@ class World:
                 raise AssertionError("lists are tested against a projection")
 
     def _apply(self, outcome: Outcome, id: UUID, call: Call) -> list[Event]:
-        for effect in outcome:
-            match effect:
-                case Claim(kind, key, rival) if self.claims.get((kind, key), id) != id or (kind, key) in self.claims:
-                    raise rival
-                case Put(record, rival) if rival is not None and _key(record) in self.records:
-                    raise rival
+        self._refuse_rivals(outcome)
         events = [effect for effect in outcome if isinstance(effect, Event)]
         self.given(id, *events)
         for effect in outcome:
@@ -120,7 +115,7 @@ class World:
                 case Delist(kind, key):
                     self.members[kind, key].discard(id)
                 case Also(_, other, others):
-                    self.given(other, *others)
+                    self._apply(others, other, call)
                 case Put(record):
                     self.records[_key(record)] = record
                 case Drop(record, where):
@@ -130,6 +125,16 @@ class World:
                 case Answer(body):
                     self.answer = body
         return events
+
+    def _refuse_rivals(self, outcome: Outcome) -> None:
+        for effect in outcome:
+            match effect:
+                case Claim(kind, key, rival) if (kind, key) in self.claims:
+                    raise rival
+                case Put(record, rival) if rival is not None and _key(record) in self.records:
+                    raise rival
+                case Also(_, _, others):
+                    self._refuse_rivals(others)
 
 
 def refused(refusal: type[Refusal] | str, reason: str | None = None) -> Any:

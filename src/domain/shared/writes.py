@@ -3,7 +3,7 @@
 A decision returns a flat list of events and of these; the application writes all of it in one transaction or nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
@@ -11,7 +11,7 @@ from uuid import UUID
 from domain.shared.refusals import Refusal
 
 if TYPE_CHECKING:
-    from domain.kernel import Event, State
+    from domain.kernel import Outcome, State
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Delist:
 
 @dataclass(frozen=True)
 class Also:
-    """Events of another stream, appended in the same transaction; it must have been read or be new."""
+    """The outcome of another stream, its claims and look-ups included; the stream must have been read or be new."""
 
     state: type["State"]
     id: UUID
-    events: "Sequence[Event]"
+    outcome: "Outcome"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,77 @@
+"""A decision that reaches into a second stream: its events, claims and look-ups are written with the first, or not at all."""
+
+from uuid import UUID
+
+import pytest
+
+from domain.access.actor import Actor, ActorDeactivated, ActorKind, ActorRegistered, DeactivateActor, RegisterActor
+from domain.kernel import Call, Outcome
+from domain.shared.refusals import Conflict
+from domain.shared.writes import Also, Answer, Claim, Enlist
+from infrastructure.memory.store import MemoryStore
+from tests.application.calling import Calling
+from tests.domain.world import World, refused
+
+BADGE, TEAM = "badge", "team"
+
+
+class TakenBadge(Conflict):
+    """Somebody else has this badge."""
+
+
+class HandOver(DeactivateActor):
+    """One actor goes and another comes, who holds the badge and is found in the team."""
+
+    def decide(self, actor: Actor, call: Call) -> Outcome:
+        heir = [
+            ActorRegistered(kind=ActorKind.HUMAN),
+            Claim(BADGE, "7", rival=TakenBadge("Badge 7 is taken.")),
+            Enlist(TEAM, "night"),
+        ]
+        heir_id = call.id_for("heir")
+        return [ActorDeactivated(), Enlist(TEAM, "former"), Also(Actor, heir_id, heir), Answer({"actor_id": str(heir_id)})]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def calling(store: MemoryStore) -> Calling:
+    return Calling(store)
+
+
+async def test_what_is_claimed_and_enlisted_for_another_stream_is_held_by_it(store: MemoryStore, calling: Calling) -> None:
+    id = await calling.create(RegisterActor(name="Mira"))
+    body = (await calling.do(HandOver(), on=id)).body
+    assert body is not None
+    heir_id = UUID(body["actor_id"])
+    assert await calling.versions("Actor", id) == [1, 2]
+    assert await calling.versions("Actor", heir_id) == [1]
+    async with store.session() as session:
+        assert await session.holders(BADGE, ["7"]) == {"7": heir_id}
+        assert await session.members(TEAM, "night") == (heir_id,)
+        assert await session.members(TEAM, "former") == (id,)
+
+
+async def test_a_rival_of_the_other_stream_refuses_both(store: MemoryStore, calling: Calling) -> None:
+    first, second = [await calling.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
+    await calling.do(HandOver(), on=first)
+    streams = set(store.streams)
+    with refused(TakenBadge):
+        await calling.do(HandOver(), on=second)
+    assert await calling.versions("Actor", second) == [1]
+    assert set(store.streams) == streams
+
+
+def test_a_world_in_memory_does_the_same() -> None:
+    world = World()
+    first, second = [world.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
+    world.when(HandOver(), on=first)
+    heir_id = UUID(world.answer["actor_id"])
+    assert world.state(Actor, heir_id).active
+    assert (world.claims[BADGE, "7"], world.members[TEAM, "night"]) == (heir_id, {heir_id})
+    with refused(TakenBadge):
+        world.when(HandOver(), on=second)
+    assert world.state(Actor, second).active
