@@ -26,7 +26,7 @@ from domain.access.actor import Actor
 from domain.kernel import Call, Command, Event, Operation, Outcome
 from domain.shared.canonical import content_hash
 from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
-from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Put, Release
+from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Release
 from domain.trust.authorization import AuthzResult
 
 
@@ -121,7 +121,7 @@ class Commands:
         try:
             position = await session.append(batch)
         except ConcurrencyError:
-            if operation.creates and operation.aggregate is not None:
+            if operation.creates and operation.aggregate is not None and not any(append.after for append in batch.appends):
                 raise operation.aggregate.AlreadyExists(
                     f"The {operation.aggregate.label} {stream_id} exists already."
                 ) from None
@@ -159,6 +159,8 @@ class Commands:
                     batch.puts.append(effect)
                 case Drop():
                     batch.drops.append(effect)
+                case Enter(entries):
+                    batch.entries.append(entries)
                 case Event() | Answer():
                     pass
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, StoredEvent
 from domain.shared.listing import ListQuery, Page, Summary, Where
+from domain.shared.logbooks import Entry
 from domain.shared.refusals import Unavailable
 from domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Record, Release
 from domain.trust.authorization import AuthzResult
@@ -127,14 +128,14 @@ class Batch:
     delistments: list[tuple[Delist, UUID]] = field(default_factory=list)
     puts: list[Put] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
+    entries: list[Sequence[Entry]] = field(default_factory=list)
     outcome: tuple[KeyClaim, Executed] | None = None
 
     @property
     def empty(self) -> bool:
         """Whether nothing but an idempotency outcome would be written."""
-        return not (
-            self.appends or self.claims or self.releases or self.enlistments or self.delistments or self.puts or self.drops
-        )
+        rows = self.puts or self.drops or self.entries
+        return not (self.appends or self.claims or self.releases or self.enlistments or self.delistments or rows)
 
 
 class Session(Protocol):

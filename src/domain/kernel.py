@@ -460,9 +460,11 @@ class Aggregate(Generic[S]):
         return declare
 
     def get(self, *shown: str) -> None:
-        """Declares `get_<aggregate>`, which shows these fields of the folded state (all, when none is named)."""
+        """Declares `get_<aggregate>`, which shows these fields and properties of the folded state (all fields, when none
+        is named)."""
         hints = get_type_hints(self.state, include_extras=True)
         names = shown or tuple(f.name for f in fields(self.state))
+        hints |= {name: _returned(getattr(self.state, name)) for name in names if name not in hints}
         view = create_model(f"{self.name}View", **{name: (hints[name], ...) for name in names})  # type: ignore[call-overload]
 
         def answer(query: TimeTravel, state: S, call: Call) -> Reads[Any]:
@@ -508,6 +510,10 @@ class Aggregate(Generic[S]):
         input.operation = operation
         self.operations.append(operation)
         REGISTRY.declare(operation)
+
+
+def _returned(derived: property) -> Any:
+    return get_type_hints(derived.fget, include_extras=True)["return"]
 
 
 class UnknownEventError(Exception):

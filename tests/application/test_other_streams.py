@@ -1,4 +1,4 @@
-"""A decision that reaches into a second stream: its events, claims and look-ups are written with the first, or not at all."""
+"""A decision that reaches into a second stream: what it writes for that one is written with the first, or not at all."""
 
 from uuid import UUID
 

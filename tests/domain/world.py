@@ -10,9 +10,10 @@ import pytest
 import uuid_utils.compat
 
 from domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
+from domain.shared.logbooks import Entry
 from domain.shared.reads import Answered, Holders, Members, Permission, Reads, Records, Rows, Streams
 from domain.shared.refusals import Refusal
-from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Put, Record, Release
+from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
 from domain.trust.surface import SYSTEM_HTTP
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
@@ -34,6 +35,7 @@ class World:
     claims: dict[tuple[str, str], UUID] = field(default_factory=dict)
     members: dict[tuple[str, str], set[UUID]] = field(default_factory=lambda: defaultdict(set))
     records: dict[tuple[Any, ...], Record] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
     denied: set[str] = field(default_factory=set)
     ports: dict[str, Any] = field(default_factory=dict)
     answer: Any = None
@@ -122,6 +124,9 @@ class World:
                     gone = [key for key, row in self.records.items() if isinstance(row, record) and _matches(row, where)]
                     for key in gone:
                         del self.records[key]
+                case Enter(entries):
+                    stored = {row.event_id for row in self.entries}
+                    self.entries += [row for row in entries if row.event_id not in stored]
                 case Answer(body):
                     self.answer = body
         return events

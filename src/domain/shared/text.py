@@ -62,6 +62,21 @@ class Text:
         return blank
 
 
+@dataclass(frozen=True)
+class Remark:
+    """A text of up to `max_length` characters that may be missing; blank counts as missing."""
+
+    max_length: int
+    personal: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        bounded = core_schema.nullable_schema(core_schema.str_schema(max_length=self.max_length))
+        return core_schema.no_info_after_validator_function(lambda raw: (raw or "").strip() or None, bounded)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), **({PERSONAL_MARK: True} if self.personal else {})}
+
+
 def refuse_blank_text(value: Any) -> None:
     """Raise the refusal of the first blank text found in a model, however deep."""
     match value:

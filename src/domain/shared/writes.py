@@ -3,7 +3,7 @@
 A decision returns a flat list of events and of these; the application writes all of it in one transaction or nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
@@ -12,6 +12,7 @@ from domain.shared.refusals import Refusal
 
 if TYPE_CHECKING:
     from domain.kernel import Outcome, State
+    from domain.shared.logbooks import Entry
 
 
 @dataclass(frozen=True)
@@ -87,4 +88,11 @@ class Drop:
     where: Mapping[str, Any]
 
 
-Write = Claim | Release | Enlist | Delist | Also | Answer | Put | Drop
+@dataclass(frozen=True)
+class Enter:
+    """Adds rows to a logbook; one whose id is stored already is left as it is."""
+
+    entries: "Sequence[Entry]"
+
+
+Write = Claim | Release | Enlist | Delist | Also | Answer | Put | Drop | Enter

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, assert_never
+from typing import Annotated, ClassVar, assert_never
 from uuid import UUID
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, changed
 from domain.shared.listing import ListQuery, Summary, Where
+from domain.shared.logbooks import LogbookKind, LogbookOpened
 from domain.shared.refusals import Invalid
 from domain.shared.text import Text
 
@@ -27,10 +28,6 @@ VERDICT_SCHEMA = {
 class Decision(StrEnum):
     ALLOW = "Allow"
     DENY = "Deny"
-
-
-class LogbookKind(StrEnum):
-    VERDICT = "verdict"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +47,8 @@ class ConduitDefined(Event, of=conduit):
     target_zone_id: UUID
 
 
-class ConduitLogbookOpened(Event, of=conduit):
-    logbook_id: UUID
-    kind: LogbookKind
-    schema_: Annotated[
-        dict[str, Any], Field(validation_alias=AliasChoices("schema", "schema_"), serialization_alias="schema")
-    ]
+class ConduitLogbookOpened(LogbookOpened, of=conduit):
+    pass
 
 
 ConduitEvent = ConduitLogbookOpened

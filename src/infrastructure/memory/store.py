@@ -20,6 +20,7 @@ from application.ports import Batch, Bookmark, Caller, EventRow, Executed, KeyCl
 from application.unit import decoded
 from domain.kernel import REGISTRY, State, StoredEvent
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
+from domain.shared.logbooks import Entry
 from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError
 from domain.shared.writes import Record
 from domain.trust.authorization import AuthzResult
@@ -130,12 +131,22 @@ class MemoryStore:
             for key in [key for key, row in self.rows.items() if isinstance(row, drop.record) and _equals(row, drop.where)]:
                 del self.rows[key]
         self.rows |= {_row_key(put.record): put.record for put in batch.puts}
+        for entries in batch.entries:
+            self._enter(entries)
         if batch.outcome is not None:
             claim, executed = batch.outcome
             position = max((row.position for row in rows), default=executed.position)
             body = orjson.loads(orjson.dumps(executed.body))
             self.keys[_holder(claim)] = HeldKey(claim, replace(executed, body=body, position=position))
         self._appended()
+
+    def _enter(self, entries: Sequence[Entry]) -> None:
+        rows, now = self.entries[type(entries[0]).relation], datetime.now(UTC)
+        known = {row.model_dump(include={"event_id"})["event_id"] for row in rows}
+        for row in entries:
+            if row.event_id not in known:
+                known.add(row.event_id)
+                rows.append(row.model_copy(update={"recorded_at": now}))
 
     def state(self, stream: StreamKey) -> State | None:
         """The fold of one stream."""
@@ -329,14 +340,20 @@ def _holds(row: Summary, condition: Where) -> bool:
             return bool(found == value)
         case "in":
             return found in value
+        case "not_in":
+            return found not in value
         case "has":
             return found is not None and value in found
+        case "has_any":
+            return found is not None and any(one in found for one in value)
         case "contains":
             return _contains(row.model_dump(mode="json")[condition.column], value)
         case "from":
             return found is not None and found >= value
         case "to":
             return found is not None and found <= value
+        case "after_or_null":
+            return found is None or found > value
 
 
 def _contains(found: Any, wanted: Any) -> bool:

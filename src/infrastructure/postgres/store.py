@@ -24,6 +24,7 @@ from pydantic import TypeAdapter
 from application.ports import Batch, Bookmark, EventRow, Executed, KeyClaim, Session, StoreUnavailableError
 from domain.kernel import REGISTRY, StoredEvent
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
+from domain.shared.logbooks import Entry
 from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError
 from domain.shared.writes import Put, Record
 from infrastructure.postgres.pool import Connection, Pool
@@ -303,6 +304,8 @@ def append_statements(batch: Batch) -> tuple[list[tuple[str, Any]], str, list[An
     for index, drop in enumerate(batch.drops):
         where = " AND ".join(f"{name} = %s" for name in drop.where)
         part(f"dropped{index}", f"DELETE FROM {drop.record.relation} WHERE {where}", list(drop.where.values()))
+    for index, entries in enumerate(batch.entries):
+        part(f"entered{index}", *entries_statement(entries))
     answer = "(SELECT max(position) FROM appended)" if rows else "NULL::bigint"
     if batch.outcome is not None:
         part("finished", *outcome_statement(*batch.outcome, appended=bool(rows)))
@@ -339,6 +342,18 @@ def put_statement(put: Put) -> tuple[str, list[Any]]:
         changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in record.key)
         insert += f" ON CONFLICT ({', '.join(record.key)}) DO UPDATE SET {changes}"
     return insert, [column_value(getattr(record, name)) for name in names]
+
+
+def entries_statement(entries: Sequence[Entry]) -> tuple[str, list[Any]]:
+    """Adds rows of one logbook as a single document; the store says when it recorded them."""
+    entry = type(entries[0])
+    names = ", ".join(name for name in entry.model_fields if name != "recorded_at")
+    rows = orjson.dumps([row.model_dump(mode="json", exclude={"recorded_at"}) for row in entries]).decode()
+    insert = (
+        f"INSERT INTO {entry.relation} ({names}) SELECT {names} FROM json_populate_recordset(NULL::{entry.relation}, %s) "
+        "ON CONFLICT DO NOTHING"
+    )
+    return insert, [rows]
 
 
 @cache
@@ -440,8 +455,11 @@ def page_statement(summary: type[Summary], query: ListQuery, where: Sequence[Whe
 TESTS: dict[str, tuple[str, Any]] = {
     "is": ("{} = %s", lambda value: value),
     "in": ("{} = ANY(%s)", lambda values: [getattr(value, "value", value) for value in values]),
+    "not_in": ("{} <> ALL(%s)", lambda values: list(values)),
     "has": ("{} @> %s", lambda value: [value]),
+    "has_any": ("{} && %s", lambda values: [getattr(value, "value", value) for value in values]),
     "contains": ("{} @> %s", lambda value: Jsonb(value)),
     "from": ("{} >= %s", lambda value: value),
     "to": ("{} <= %s", lambda value: value),
+    "after_or_null": ("({0} IS NULL OR {0} > %s)", lambda value: value),
 }

@@ -1,0 +1,1 @@
+"""Consequential choices of people and agents, and the calls of models behind them."""

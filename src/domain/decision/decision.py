@@ -1,0 +1,350 @@
+"""A decision: one unchangeable record of a consequential choice, by whom, why and how sure.
+
+A correction is a new decision that points at the old one; ratings and the model calls behind a choice only add to it.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, assert_never
+from uuid import UUID
+
+from pydantic import Field, JsonValue
+
+from domain.access.actor import Actor, ActorKind
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from domain.shared.listing import ListQuery, Summary, Where
+from domain.shared.logbooks import LogbookKind, LogbookOpened
+from domain.shared.reads import Reads, required
+from domain.shared.refusals import Invalid, NotFound
+from domain.shared.text import FreeText, MayContainPersonalData, Remark, Text
+
+MOST_ALTERNATIVES = 32
+MOST_INPUTS = 64
+
+
+class OverrideKind(StrEnum):
+    CORRECTION = "correction"
+    EXCEPTION = "exception"
+    APPEAL = "appeal"
+    SUPERSESSION = "supersession"
+    INVALIDATION = "invalidation"
+
+
+class ConfidenceSource(StrEnum):
+    SELF_REPORTED = "self_reported"
+    LOGPROB = "logprob"
+    ENSEMBLE = "ensemble"
+    HUMAN = "human"
+
+
+class ConfidenceBand(StrEnum):
+    LOW = "Low"
+    MEDIUM = "Medium"
+    HIGH = "High"
+    CERTAIN = "Certain"
+
+
+class DecisionRating(StrEnum):
+    USEFUL = "useful"
+    MISLEADING = "misleading"
+    IGNORED = "ignored"
+
+
+class Rating(Value):
+    """What one actor last thought of a decision."""
+
+    rating: DecisionRating
+    comment: FreeText | None
+    rated_at: datetime
+
+
+Inputs = Annotated[dict[str, JsonValue], MayContainPersonalData()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision(State):
+    decided_by: UUID
+    decided_at: datetime
+    context: str
+    choice: FreeText
+    parent_id: UUID | None
+    override_kind: OverrideKind | None
+    rule: str | None
+    reasoning: FreeText | None
+    confidence: float | None
+    confidence_source: ConfidenceSource | None
+    alternatives: tuple[FreeText, ...]
+    inputs: Inputs | None
+    reasoning_signature: str | None
+    logbooks: Mapping[LogbookKind, UUID] = field(default_factory=dict)
+    ratings: Mapping[UUID, Rating] = field(default_factory=dict)
+
+    @property
+    def confidence_band(self) -> ConfidenceBand | None:
+        return None if self.confidence is None else band(self.confidence)
+
+
+def band(confidence: float) -> ConfidenceBand:
+    """How sure a confidence is, in a word."""
+    if confidence < 0.3:
+        return ConfidenceBand.LOW
+    if confidence < 0.7:
+        return ConfidenceBand.MEDIUM
+    return ConfidenceBand.HIGH if confidence < 0.95 else ConfidenceBand.CERTAIN
+
+
+decision = Aggregate(Decision, "/decisions")
+
+
+class DecisionRegistered(Event, of=decision):
+    decided_by: UUID
+    context: str
+    choice: FreeText
+    parent_id: UUID | None = None
+    override_kind: OverrideKind | None = None
+    rule: str | None = None
+    reasoning: FreeText | None = None
+    confidence: float | None = None
+    confidence_source: ConfidenceSource | None = None
+    alternatives: tuple[FreeText, ...] = ()
+    inputs: Inputs | None = None
+    reasoning_signature: str | None = None
+
+
+class DecisionRated(Event, of=decision):
+    rating: DecisionRating
+    comment: FreeText | None
+    rated_by: UUID
+    rated_at: datetime
+    confidence_at_rating: float | None
+
+
+class DecisionLogbookOpened(LogbookOpened, of=decision):
+    pass
+
+
+DecisionEvent = DecisionRated | DecisionLogbookOpened
+
+
+@decision.begin
+def begin(event: DecisionRegistered) -> Decision:
+    return Decision(id=event.stream_id, created_at=event.occurred_at, decided_at=event.occurred_at, **dict(event))
+
+
+@decision.evolve
+def evolve(decision: Decision, event: DecisionEvent) -> Decision:
+    match event:
+        case DecisionRated():
+            former = decision.ratings.get(event.rated_by)
+            if former is not None and former.rated_at > event.rated_at:
+                return decision
+            rating = Rating(rating=event.rating, comment=event.comment, rated_at=event.rated_at)
+            return changed(decision, ratings={**decision.ratings, event.rated_by: rating})
+        case DecisionLogbookOpened():
+            return changed(decision, logbooks={**decision.logbooks, event.kind: event.logbook_id})
+        case _:
+            assert_never(event)
+
+
+class InvalidDecisionContextError(Invalid):
+    """A decision names the context it was made in, which must not be blank."""
+
+
+class InvalidDecisionChoiceError(Invalid):
+    """A decision says what was chosen, which must not be blank."""
+
+
+class InvalidDecisionRuleError(Invalid):
+    """The rule a decision cites, where one is given, must not be blank."""
+
+
+class InvalidDecisionConfidenceError(Invalid):
+    """A confidence lies between 0 and 1."""
+
+
+class InvalidDecisionAlternativesError(Invalid):
+    """A decision lists at most 32 alternatives, none of them blank."""
+
+
+class InvalidDecisionInputsError(Invalid):
+    """A decision keeps at most 64 inputs under keys of 1 to 100 characters, and every number in them is finite."""
+
+
+class OverrideKindRequiresParentError(Invalid):
+    """Only a decision that names its parent can override."""
+
+
+class InvalidActorKindForDecisionError(Invalid):
+    """A decision in an agent's name can be registered by that agent alone."""
+
+
+class InvalidDecisionRatingCommentError(Invalid):
+    """A comment on a rating, where one is given, must not be blank."""
+
+
+class DeciderActorNotFoundError(NotFound):
+    """The actor who is said to have decided does not exist."""
+
+
+class DecisionParentNotFoundError(NotFound):
+    """The decision this one corrects does not exist."""
+
+
+@decision.creation(
+    refuses=[
+        DeciderActorNotFoundError,
+        DecisionParentNotFoundError,
+        InvalidActorKindForDecisionError,
+        OverrideKindRequiresParentError,
+        InvalidDecisionConfidenceError,
+        InvalidDecisionAlternativesError,
+        InvalidDecisionInputsError,
+    ]
+)
+class RegisterDecision(Command):
+    """Record a consequential choice."""
+
+    decided_by: UUID
+    context: Annotated[str, Text(100, InvalidDecisionContextError, "context")]
+    choice: Annotated[str, Text(500, InvalidDecisionChoiceError, "choice", personal=True)]
+    parent_id: UUID | None = None
+    override_kind: OverrideKind | None = None
+    rule: Annotated[str, Text(500, InvalidDecisionRuleError, "rule")] | None = None
+    reasoning: Annotated[str | None, Remark(5000, personal=True)] = None
+    confidence: Annotated[float, Field(strict=True)] | None = None
+    confidence_source: ConfidenceSource | None = None
+    alternatives: tuple[Annotated[str, Text(500, InvalidDecisionAlternativesError, "alternative", personal=True)], ...] = ()
+    inputs: dict[str, JsonValue] | None = None
+    reasoning_signature: Annotated[str | None, Remark(4096)] = None
+
+    def gather(self, call: Call) -> Reads[Actor]:
+        decider = yield from required(Actor, self.decided_by, DeciderActorNotFoundError)
+        if self.parent_id is not None:
+            yield from required(Decision, self.parent_id, DecisionParentNotFoundError)
+        return decider
+
+    def decide(self, call: Call, decider: Actor) -> Outcome:
+        if decider.kind is ActorKind.AGENT and decider.id != call.principal_id:
+            raise InvalidActorKindForDecisionError(
+                "The decider is an agent, and an agent's decisions are registered by the agent itself; name a person, or "
+                "call with the agent's own token."
+            )
+        return [registered(self)]
+
+
+def registered(choice: RegisterDecision) -> DecisionRegistered:
+    """The event of a choice whose values obey the rules."""
+    if choice.override_kind is not None and choice.parent_id is None:
+        raise OverrideKindRequiresParentError(
+            f"An {choice.override_kind.value} overrides an earlier decision; name it in parent_id."
+        )
+    if choice.confidence is not None and not 0 <= choice.confidence <= 1:
+        raise InvalidDecisionConfidenceError("The confidence lies outside 0 to 1; give a fraction, 0.9 for 90 %.")
+    if len(choice.alternatives) > MOST_ALTERNATIVES:
+        raise InvalidDecisionAlternativesError(
+            f"A decision lists at most {MOST_ALTERNATIVES} alternatives; leave out the least likely.",
+            facts={"count": len(choice.alternatives)},
+        )
+    check_inputs(choice.inputs or {})
+    return DecisionRegistered(**choice.model_dump())
+
+
+def check_inputs(inputs: Mapping[str, JsonValue]) -> None:
+    """Refuse inputs that are too many, badly named, or hold numbers JSON cannot write."""
+    if len(inputs) > MOST_INPUTS:
+        raise InvalidDecisionInputsError(
+            f"A decision keeps at most {MOST_INPUTS} inputs; group them into objects.", facts={"count": len(inputs)}
+        )
+    for key, value in inputs.items():
+        if not 1 <= len(key.strip()) <= 100:
+            raise InvalidDecisionInputsError(
+                "An input's key is blank or too long; use 1 to 100 characters.", facts={"key": key[:100]}
+            )
+        if not _finite(value):
+            raise InvalidDecisionInputsError(
+                "An input holds NaN or an infinity; leave it out or write it as text.", facts={"key": key}
+            )
+
+
+def _finite(value: JsonValue) -> bool:
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(map(_finite, value.values()))
+        case list():
+            return all(map(_finite, value))
+    return True
+
+
+@decision.command(post="/{decision_id}/rate")
+class RateDecision(Command):
+    """Say whether a decision helped; who rates again replaces the own rating."""
+
+    rating: DecisionRating
+    comment: Annotated[str, Text(2000, InvalidDecisionRatingCommentError, "comment", personal=True)] | None = None
+
+    def decide(self, decision: Decision, call: Call) -> Outcome:
+        return [
+            DecisionRated(
+                rating=self.rating,
+                comment=self.comment,
+                rated_by=call.principal_id,
+                rated_at=call.now,
+                confidence_at_rating=decision.confidence,
+            )
+        ]
+
+
+decision.get(
+    "id",
+    "decided_by",
+    "decided_at",
+    "context",
+    "choice",
+    "parent_id",
+    "override_kind",
+    "rule",
+    "reasoning",
+    "confidence",
+    "confidence_source",
+    "confidence_band",
+    "alternatives",
+    "inputs",
+    "reasoning_signature",
+    "logbooks",
+    "ratings",
+)
+
+
+class DecisionSummary(Summary):
+    decision_id: UUID
+    decided_by: UUID
+    context: str
+    choice: str
+    rule: str | None
+    parent_id: UUID | None
+    confidence: float | None
+    confidence_band: ConfidenceBand | None
+    created_at: datetime
+
+
+@decision.listing(DecisionSummary)
+class ListDecisions(ListQuery):
+    """Decisions in the order they were registered."""
+
+    context: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    choice: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    exclude_choices: tuple[Annotated[str, Field(min_length=1, max_length=500)], ...] = ()
+    rule: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    decided_by: UUID | None = None
+    confidence_band: ConfidenceBand | None = None
+    parent_id: UUID | None = None
+
+    def where(self) -> Iterator[Where]:
+        yield from super().where()
+        if self.exclude_choices:
+            yield Where("choice", "not_in", self.exclude_choices)

@@ -1,0 +1,119 @@
+"""The calls behind a decision: one row for each model call, tool call or agent span, in the decision's inference logbook."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+from pydantic import BaseModel, Field, JsonValue, StringConstraints
+
+from domain.decision.decision import Decision, DecisionLogbookOpened, decision
+from domain.kernel import Call, Command, Outcome, Value
+from domain.shared.listing import ListQuery, Where
+from domain.shared.logbooks import Entry, LogbookKind, open_logbook
+from domain.shared.reads import Reads
+from domain.shared.times import Instant
+from domain.shared.writes import Answer, Enter
+
+Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Count = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+Amount = Annotated[float, Field(strict=True, ge=0)]
+
+
+class Span(Value):
+    """One model call, tool call or agent span as its producer reports it; a repeated event_id is ignored."""
+
+    event_id: UUID
+    occurred_at: Instant
+    operation_name: Word
+    provider_name: Word
+    request_model: Name
+    duration: Annotated[
+        Amount | None, Field(description="In milliseconds.", json_schema_extra={"unit": {"system": "udunits", "code": "ms"}})
+    ] = None
+    response_id: Name | None = None
+    response_model: Name | None = None
+    output_type: Word | None = None
+    finish_reasons: Annotated[tuple[Word, ...], Field(max_length=16)] = ()
+    request_temperature: Annotated[float, Field(strict=True)] | None = None
+    request_top_p: Annotated[float, Field(strict=True)] | None = None
+    request_max_tokens: Count | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost: Annotated[
+        Amount | None, Field(description="In US dollars.", json_schema_extra={"unit": {"system": "qudt", "code": "CCY_USD"}})
+    ] = None
+    agent_id: Name | None = None
+    agent_name: Name | None = None
+    agent_description: Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)] | None = None
+    conversation_id: Name | None = None
+    tool_name: Name | None = None
+    tool_call_id: Name | None = None
+    tool_type: Word | None = None
+    messages: dict[str, JsonValue] | None = None
+
+
+class Inference(Entry):
+    """A stored span."""
+
+    relation: ClassVar[str] = "entries_decision_inferences"
+    time: ClassVar[str] = "occurred_at"
+    kind: ClassVar[LogbookKind] = LogbookKind.INFERENCE
+    decision_id: UUID
+    operation_name: str
+    provider_name: str
+    request_model: str
+    duration: float | None
+    response_id: str | None
+    response_model: str | None
+    output_type: str | None
+    finish_reasons: tuple[str, ...]
+    request_temperature: float | None
+    request_top_p: float | None
+    request_max_tokens: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+    agent_id: str | None
+    agent_name: str | None
+    agent_description: str | None
+    conversation_id: str | None
+    tool_name: str | None
+    tool_call_id: str | None
+    tool_type: str | None
+    messages: dict[str, Any] | None
+
+
+class Appended(BaseModel):
+    """How many entries the request held, repeated ones included."""
+
+    event_count: int
+
+
+@decision.command(post="/{decision_id}/inferences", status=200, returns=Appended, attempts=3)
+class AppendInferences(Command):
+    """Add the model and tool calls behind a decision to its inference logbook."""
+
+    entries: Annotated[tuple[Span, ...], Field(min_length=1, max_length=100)]
+
+    def decide(self, decision: Decision, call: Call) -> Outcome:
+        held = decision.logbooks.get(LogbookKind.INFERENCE)
+        logbook_id, opening = open_logbook(held, DecisionLogbookOpened, Inference, call)
+        rows = [Inference.by(call, self, logbook_id, decision_id=decision.id, **dict(span)) for span in self.entries]
+        return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
+
+
+@decision.listing(Inference, get="/{decision_id}/inferences")
+class ListInferences(ListQuery):
+    """The calls behind a decision by time; prompt and answer texts only where asked for."""
+
+    include_messages: bool = False
+
+    def scope(self, target: Decision) -> Iterator[Where]:
+        yield Where("decision_id", "is", target.id)
+
+    def present(self, rows: tuple[Inference, ...]) -> Reads[tuple[Any, ...]]:
+        if self.include_messages:
+            return rows
+        return tuple(row.model_copy(update={"messages": None}) for row in rows)
+        yield

@@ -1,0 +1,86 @@
+"""Logbooks: fine-grained or narrative rows beside an aggregate, which never change its state.
+
+A logbook is a header event on its owner's stream and rows in an insert-only relation. It is opened by the first append;
+a row whose id is stored already is left as it is, so whoever appends may repeat.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import Enum, StrEnum
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
+from uuid import UUID
+
+from pydantic import AliasChoices, Field
+
+from domain.kernel import Call, Command, Event
+from domain.shared.listing import Summary
+
+TYPES = {str: "string", UUID: "uuid", datetime: "datetime", bool: "bool", int: "int", float: "float"}
+
+
+class LogbookKind(StrEnum):
+    VERDICT = "verdict"
+    INFERENCE = "inference"
+    OBSERVATION = "observation"
+    NARRATIVE = "narrative"
+    ACTIVITY = "activity"
+
+
+class LogbookOpened(Event):
+    """The header of a logbook; its schema says what the rows hold as of the opening."""
+
+    logbook_id: UUID
+    kind: LogbookKind
+    schema_: Annotated[
+        dict[str, Any], Field(validation_alias=AliasChoices("schema", "schema_"), serialization_alias="schema")
+    ]
+
+
+class Entry(Summary):
+    """One row of a logbook; when it was stored is the store's to say."""
+
+    kind: ClassVar[LogbookKind]
+    event_id: UUID
+    logbook_id: UUID
+    actor_id: UUID
+    command_name: str
+    correlation_id: UUID
+    causation_id: UUID | None
+    occurred_at: datetime
+    recorded_at: datetime | None = None
+
+    @classmethod
+    def by(cls, call: Call, command: Command, logbook_id: UUID, **own: Any) -> Self:
+        """A row that a command appends."""
+        return cls(
+            logbook_id=logbook_id,
+            actor_id=call.principal_id,
+            command_name=command.operation.command_name,
+            correlation_id=call.correlation_id,
+            causation_id=call.causation_id,
+            **{"occurred_at": call.now, **own},
+        )
+
+    @classmethod
+    def documented(cls) -> dict[str, Any]:
+        """The form of the rows, for people; what every logbook has goes without saying."""
+        own = {name: info for name, info in cls.model_fields.items() if name not in Entry.model_fields}
+        return {"fields": {name: {"type": _type_of(info.annotation)} for name, info in own.items()}}
+
+
+H = TypeVar("H", bound=LogbookOpened)
+
+
+def open_logbook(held: UUID | None, opened: type[H], entry: type[Entry], call: Call) -> tuple[UUID, Sequence[H]]:
+    """The logbook to write to, and the event that opens it where it is not open yet."""
+    if held is not None:
+        return held, ()
+    logbook_id = call.id_for(f"{entry.kind} logbook")
+    return logbook_id, (opened(logbook_id=logbook_id, kind=entry.kind, schema_=entry.documented()),)
+
+
+def _type_of(annotation: Any) -> str:
+    scalar = next((part for part in (*get_args(annotation), annotation) if part in TYPES), None)
+    if scalar is None or (isinstance(annotation, type) and issubclass(annotation, Enum)):
+        return "string"
+    return TYPES[scalar]
