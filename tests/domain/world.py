@@ -35,7 +35,7 @@ class World:
     claims: dict[tuple[str, str], UUID] = field(default_factory=dict)
     members: dict[tuple[str, str], set[UUID]] = field(default_factory=lambda: defaultdict(set))
     records: dict[tuple[Any, ...], Record] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
+    entries: dict[UUID, Entry] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
     ports: dict[str, Any] = field(default_factory=dict)
     answer: Any = None
@@ -125,8 +125,8 @@ class World:
                     for key in gone:
                         del self.records[key]
                 case Enter(entries):
-                    stored = {row.event_id for row in self.entries}
-                    self.entries += [row for row in entries if row.event_id not in stored]
+                    for entry in entries:
+                        self.entries.setdefault(entry.event_id, entry)
                 case Answer(body):
                     self.answer = body
         return events

@@ -3,7 +3,6 @@
 A correction is a new decision that points at the old one; ratings and the model calls behind a choice only add to it.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -170,7 +169,7 @@ class InvalidDecisionAlternativesError(Invalid):
 
 
 class InvalidDecisionInputsError(Invalid):
-    """A decision keeps at most 64 inputs under keys of 1 to 100 characters, and every number in them is finite."""
+    """A decision keeps at most 64 inputs under keys of 1 to 100 characters."""
 
 
 class OverrideKindRequiresParentError(Invalid):
@@ -253,31 +252,16 @@ def registered(choice: RegisterDecision) -> DecisionRegistered:
 
 
 def check_inputs(inputs: Mapping[str, JsonValue]) -> None:
-    """Refuse inputs that are too many, badly named, or hold numbers JSON cannot write."""
+    """Refuse inputs that are too many or badly named."""
     if len(inputs) > MOST_INPUTS:
         raise InvalidDecisionInputsError(
             f"A decision keeps at most {MOST_INPUTS} inputs; group them into objects.", facts={"count": len(inputs)}
         )
-    for key, value in inputs.items():
+    for key in inputs:
         if not 1 <= len(key.strip()) <= 100:
             raise InvalidDecisionInputsError(
                 "An input's key is blank or too long; use 1 to 100 characters.", facts={"key": key[:100]}
             )
-        if not _finite(value):
-            raise InvalidDecisionInputsError(
-                "An input holds NaN or an infinity; leave it out or write it as text.", facts={"key": key}
-            )
-
-
-def _finite(value: JsonValue) -> bool:
-    match value:
-        case float():
-            return math.isfinite(value)
-        case dict():
-            return all(map(_finite, value.values()))
-        case list():
-            return all(map(_finite, value))
-    return True
 
 
 @decision.command(post="/{decision_id}/rate")
