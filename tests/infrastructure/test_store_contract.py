@@ -22,8 +22,11 @@ from domain.access.actor import (
     SubjectBinding,
 )
 from domain.contexts import REGISTRY
+from domain.decision.inferences import Inference, ListInferences
+from domain.equipment.affordance import Affordance
+from domain.equipment.family import FamilyDefined, ListFamilies
 from domain.kernel import Call, Event
-from domain.shared.listing import Page
+from domain.shared.listing import Page, Where
 from domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
 from domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Release
 from domain.trust.surface import SYSTEM_HTTP
@@ -780,9 +783,73 @@ class TestLists:
         page = await kept.page(ListVisits(parent_id=ids[0]))
         assert [row.visit_id for row in page.items] == ids[1:]
 
+    @pytest.mark.parametrize(("seconds", "found"), [(-1, [0, 1, 2]), (0, [0, 1])])
+    async def test_a_time_is_after_another_or_there_is_none(self, kept: Kept, seconds: int, found: list[int]) -> None:
+        ids = await self.visits(kept)
+        after = Where("arrived_at", "after_or_null", NOW + seconds * SECOND)
+        assert [row.visit_id for row in await self.listed(kept, ListVisits(), after)] == [ids[number] for number in found]
+
+    @pytest.mark.parametrize(
+        ("wanted", "found"),
+        [("Rotatable", [0]), ("Rotatable Limitable", [0, 1]), ("Homeable", [0, 1]), ("Marking Imageable", []), ("", [])],
+    )
+    async def test_a_set_has_any_of_some_values(self, kept: Kept, wanted: str, found: list[int]) -> None:
+        families = [["Rotatable", "Homeable"], ["Homeable", "Limitable"], []]
+        ids = [new_id() for _ in families]
+        for number, (id, affordances) in enumerate(zip(ids, families, strict=True)):
+            time = NOW + number * SECOND
+            event = FamilyDefined(name=f"Family {number}", affordances=affordances, settings_schema=None)
+            await kept.append(to(id, 0, event, now=time), now=time)
+        await kept.settle()
+        any_of = Where("affordances", "has_any", tuple(map(Affordance, wanted.split())))
+        assert [row.family_id for row in await self.listed(kept, ListFamilies(), any_of)] == [ids[n] for n in found]
+
+    async def listed(self, kept: Kept, query: Any, *conditions: Where) -> tuple[Any, ...]:
+        async with kept.store.session() as session:
+            return (await session.page(query.summary, query, conditions)).items
+
     async def test_every_projection_lists_nothing_in_an_empty_store(self, kept: Kept) -> None:
         for operation in REGISTRY:
             if (summary := getattr(operation.input, "summary", None)) is not None:
                 async with kept.store.session() as session:
                     page = await session.page(summary, operation.input.model_construct(), ())
                 assert page == Page((), None), operation.name
+
+
+class TestLogbooks:
+    """Rows beside the streams: written with the events, kept once, never changed."""
+
+    def entry(self, **changes: Any) -> Inference:
+        common = {"event_id": new_id(), "logbook_id": new_id(), "actor_id": OPERATOR, "command_name": "AppendInferences"}
+        said = {
+            "operation_name": "chat",
+            "provider_name": "acme",
+            "request_model": "m-1",
+            "finish_reasons": ("stop", "length"),
+        }
+        made = dict.fromkeys(Inference.model_fields) | common | said
+        made |= {"decision_id": new_id(), "correlation_id": new_id(), "occurred_at": NOW, "messages": {"prompt": ["why?"]}}
+        return Inference(**made | changes)
+
+    async def stored(self, kept: Kept) -> tuple[Any, ...]:
+        return (await kept.page(ListInferences())).items
+
+    async def test_rows_come_back_as_they_went_in(self, kept: Kept) -> None:
+        rows = [self.entry(occurred_at=NOW + number * SECOND, cost=0.25, input_tokens=number) for number in range(3)]
+        await kept.append(entries=[rows])
+        found = await self.stored(kept)
+        assert all(row.recorded_at is not None for row in found)
+        assert [Inference.model_validate({**dict(row), "recorded_at": None}) for row in found] == rows
+
+    async def test_the_first_row_of_an_id_is_kept(self, kept: Kept) -> None:
+        first = self.entry(cost=1.0)
+        await kept.append(entries=[[first, first.model_copy(update={"cost": 2.0})]])
+        await kept.append(entries=[[first.model_copy(update={"cost": 3.0}), self.entry(cost=4.0)]])
+        assert sorted(row.cost for row in await self.stored(kept)) == [1.0, 4.0]
+
+    async def test_a_lost_race_leaves_no_rows(self, kept: Kept) -> None:
+        actor = new_id()
+        await kept.append(to(actor, 0, registered()))
+        with pytest.raises(ConcurrencyError):
+            await kept.append(to(actor, 0, ActorDeactivated()), entries=[[self.entry()]])
+        assert await self.stored(kept) == ()
