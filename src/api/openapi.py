@@ -109,7 +109,7 @@ def operation_entry(operation: Operation, forms: dict[tuple[str, str], Any]) -> 
         "responses": dict(responses(operation, forms)),
         "x-command-name": operation.command_name,
     }
-    if operation.kind == "command":
+    if operation.has_body:
         members = {name: schema for name, schema in form["properties"].items() if name not in operation.path_fields}
         required = [name for name in form.get("required", ()) if name in members]
         body: dict[str, Any] = {"type": "object", "properties": members, "additionalProperties": False}
@@ -144,6 +144,7 @@ def parameters(operation: Operation, form: dict[str, Any]) -> Iterable[dict[str,
     if operation.kind == "command":
         schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
         yield {"name": "Idempotency-Key", "in": "header", "required": False, "schema": schema}
+    if operation.has_body:
         return
     for name, schema in form["properties"].items():
         if name not in operation.path_fields:

@@ -26,16 +26,20 @@ class OperationEndpoint:
     async def __call__(self, request: Request, caller: Caller) -> Response:
         operation = self.operation
         target_id = path_id(operation.target, request.path[operation.target]) if operation.target else None
+        asked: Any = await self._input(request)
         if operation.kind == "query":
-            fields = {name: request.path[name] for name in operation.path_fields}
-            query: Any = from_query(operation.input, request.query, fields)
-            return Response(200, answer_json(await self._service.ask(query, caller, target_id=target_id)))
-        if request.query:
-            raise RequestValidationError.at("query", msg="Commands take no query parameters", type="extra_forbidden")
-        command: Any = from_json(operation.input, await self._body(request))
+            return Response(200, answer_json(await self._service.ask(asked, caller, target_id=target_id)))
         key = idempotency_key(request.header(b"idempotency-key"))
-        executed = await self._service.execute(command, caller, target_id=target_id, key=key)
-        return executed_response(executed)
+        return executed_response(await self._service.execute(asked, caller, target_id=target_id, key=key))
+
+    async def _input(self, request: Request) -> Any:
+        operation = self.operation
+        if not operation.has_body:
+            fields = {name: request.path[name] for name in operation.path_fields}
+            return from_query(operation.input, request.query, fields)
+        if request.query:
+            raise RequestValidationError.at("query", msg="This takes no query parameters", type="extra_forbidden")
+        return from_json(operation.input, await self._body(request))
 
     async def _body(self, request: Request) -> bytes:
         """The request body, with the fields that the path names put in."""

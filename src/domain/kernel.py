@@ -265,6 +265,11 @@ class Operation:
         object.__setattr__(self, "target", next((name for name in names if name not in own), None))
 
     @property
+    def has_body(self) -> bool:
+        """Whether its input comes as a body rather than in the address."""
+        return self.method != "GET"
+
+    @property
     def summary(self) -> str:
         """The first line of the input's documentation."""
         return (self.input.__doc__ or self.name).strip().splitlines()[0]
@@ -449,12 +454,13 @@ class Aggregate(Generic[S]):
 
         return declare
 
-    def query(self, *, get: str, **options: Any) -> Callable[[type[Q]], type[Q]]:
-        """Declares a question."""
-        absolute = options.pop("path", None) or self.path + get
+    def query(self, *, get: str = "", post: str | None = None, **options: Any) -> Callable[[type[Q]], type[Q]]:
+        """Declares a question; one with more to say than fits an address is posted."""
+        method, path = ("GET", get) if post is None else ("POST", post)
+        absolute = options.pop("path", None) or self.path + path
 
         def declare(query: type[Q]) -> type[Q]:
-            self._declare(query, "query", "GET", absolute, **options)
+            self._declare(query, "query", method, absolute, **options)
             return query
 
         return declare
