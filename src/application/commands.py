@@ -102,6 +102,8 @@ class Commands:
         target_id: UUID | None,
         claim: KeyClaim | None,
     ) -> Executed:
+        if hasattr(command, "examine"):
+            command.examine()
         unit = Unit(session, caller, self._authorizer, self._ports)
         call = caller.call(self._clock(), self._new_id())
         state = None

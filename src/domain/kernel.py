@@ -168,11 +168,13 @@ class Command(Value):
 
     `gather(state, call)` is the generator of what must be known of other aggregates; it refuses what is missing.
     `decide(state, call, facts)` is the decision. A creation has no state, a command without `gather` no facts.
+    `examine()`, where there is one, refuses values before even the target is looked for.
     """
 
     Cannot: ClassVar[type[Refusal]]
     operation: ClassVar["Operation"]
     if TYPE_CHECKING:
+        examine: ClassVar[Callable[..., None]]
         gather: ClassVar[Callable[..., Reads[Any]]]
         decide: ClassVar[Callable[..., Outcome]]
 

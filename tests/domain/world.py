@@ -54,6 +54,8 @@ class World:
         operation = command.operation
         self.now += timedelta(seconds=1)
         call = Call(self.principal_id, self.surface_id, self.now, new_id(), new_id())
+        if hasattr(command, "examine"):
+            command.examine()
         state = self._target(operation, on)
         outcome = self.fulfil(operation.decision(command, state, call))
         return self._apply(outcome, on or call.new_id, call)

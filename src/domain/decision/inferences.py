@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import BaseModel, Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
 from domain.decision.decision import Decision, DecisionLogbookOpened, decision
 from domain.kernel import Call, Command, Outcome, Value
 from domain.shared.listing import ListQuery, Where
-from domain.shared.logbooks import Entry, LogbookKind, open_logbook
+from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
 from domain.shared.reads import Reads
 from domain.shared.times import Instant
 from domain.shared.writes import Answer, Enter
@@ -82,12 +82,6 @@ class Inference(Entry):
     tool_call_id: str | None
     tool_type: str | None
     messages: dict[str, Any] | None
-
-
-class Appended(BaseModel):
-    """How many entries the request held, repeated ones included."""
-
-    event_count: int
 
 
 @decision.command(post="/{decision_id}/inferences", status=200, returns=Appended, attempts=3)

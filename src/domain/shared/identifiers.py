@@ -1,9 +1,10 @@
-"""Identifiers that several contexts refer by: the code of a facility."""
+"""Identifiers that several contexts refer by: the code of a facility, and references to records outside."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
-from domain.shared.refusals import Invalid
+from domain.shared.refusals import Invalid, Refusal
 from domain.shared.text import Text
 
 FACILITY_CODE = "facility-code"
@@ -29,3 +30,14 @@ def check_facility_code(code: str) -> None:
         raise InvalidFacilityCodeError(
             f"{code!r} is no facility code; use only lower-case letters, digits and hyphens.", reason="pattern"
         )
+
+
+def trimmed_refs(refs: Mapping[str, str], refusal: type[Refusal]) -> dict[str, str]:
+    """References to records outside, by scheme, trimmed and in order; refused where one is blank or too long."""
+    for scheme, value in refs.items():
+        if not (1 <= len(scheme.strip()) <= 50 and 1 <= len(value.strip()) <= 200):
+            raise refusal(
+                "An external reference is blank or too long; use keys of 1-50 and values of 1-200 characters.",
+                facts={"key": scheme[:50]},
+            )
+    return {scheme.strip(): value.strip() for scheme, value in sorted(refs.items())}

@@ -39,7 +39,7 @@ class Where:
     """One condition on a column; all conditions of a query hold together."""
 
     column: str
-    test: Literal["is", "in", "not_in", "has", "has_any", "contains", "from", "to", "after_or_null"]
+    test: Literal["is", "in", "not_in", "has", "has_any", "contains", "from", "to", "after", "after_or_null"]
     value: Any
 
 

@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 from uuid import UUID
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from domain.kernel import Call, Command, Event
 from domain.shared.listing import Summary
@@ -66,6 +66,12 @@ class Entry(Summary):
         """The form of the rows, for people; what every logbook has goes without saying."""
         own = {name: info for name, info in cls.model_fields.items() if name not in Entry.model_fields}
         return {"fields": {name: {"type": _type_of(info.annotation)} for name, info in own.items()}}
+
+
+class Appended(BaseModel):
+    """How many entries the request held, repeated ones included."""
+
+    event_count: int
 
 
 H = TypeVar("H", bound=LogbookOpened)

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value, changed
+from domain.shared.identifiers import trimmed_refs
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.reads import Reads, permitted, record_of, required
 from domain.shared.refusals import Conflict, Invalid, NotFound, UnauthorizedError
@@ -254,18 +255,12 @@ class RegisterVisit(Command):
     def decide(self, call: Call, parent: Visit | None) -> Outcome:
         if self.planned_end_at <= self.planned_start_at:
             raise InvalidVisitPlannedPeriodError("The visit ends before it starts; set a later planned_end_at.")
-        for key, value in self.external_refs.items():
-            if not (1 <= len(key.strip()) <= 50 and 1 <= len(value.strip()) <= 200):
-                raise InvalidVisitExternalRefError(
-                    "An external reference is blank or too long; use keys of 1-50 and values of 1-200 characters.",
-                    facts={"key": key[:50]},
-                )
+        refs = trimmed_refs(self.external_refs, InvalidVisitExternalRefError)
         if parent is not None and parent.surface_id != self.surface_id:
             raise VisitParentMismatchedSurfaceError(
                 "The parent visit is on another surface; nest visits on one surface only.",
                 facts={"parent_surface_id": str(parent.surface_id)},
             )
-        refs = {key.strip(): value.strip() for key, value in sorted(self.external_refs.items())}
         return [VisitRegistered(**self.model_dump(exclude={"external_refs"}), external_refs=refs)]
 
 

@@ -352,6 +352,8 @@ def _holds(row: Summary, condition: Where) -> bool:
             return found is not None and found >= value
         case "to":
             return found is not None and found <= value
+        case "after":
+            return found is not None and found > value
         case "after_or_null":
             return found is None or found > value
 

@@ -461,5 +461,6 @@ TESTS: dict[str, tuple[str, Any]] = {
     "contains": ("{} @> %s", lambda value: Jsonb(value)),
     "from": ("{} >= %s", lambda value: value),
     "to": ("{} <= %s", lambda value: value),
+    "after": ("{} > %s", lambda value: value),
     "after_or_null": ("({0} IS NULL OR {0} > %s)", lambda value: value),
 }

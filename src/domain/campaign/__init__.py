@@ -1,0 +1,1 @@
+"""Campaigns: runs that belong together."""

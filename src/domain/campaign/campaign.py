@@ -1,0 +1,325 @@
+"""A campaign: a container that groups runs, be it a time series, a sweep, a study by several techniques or a beamtime.
+
+It executes nothing and never blocks or changes a member run; its own list of runs is the truth about membership.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar, Self, assert_never
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, changed
+from domain.shared.identifiers import trimmed_refs
+from domain.shared.listing import ListQuery, Summary, Where
+from domain.shared.refusals import Invalid
+from domain.shared.text import FreeText, Text
+
+
+class CampaignStatus(StrEnum):
+    PLANNED = "Planned"
+    ACTIVE = "Active"
+    HELD = "Held"
+    CLOSED = "Closed"
+    ABANDONED = "Abandoned"
+
+
+PLANNED, ACTIVE, HELD, CLOSED, ABANDONED = CampaignStatus
+OPEN = (PLANNED, ACTIVE, HELD)
+"""The states in which runs may join and leave."""
+
+
+class CampaignIntent(StrEnum):
+    SERIES = "Series"
+    """Repeats over time."""
+    SWEEP = "Sweep"
+    """Exploration of parameters."""
+    COORDINATION = "Coordination"
+    """Several techniques or subjects."""
+    BLOCK = "Block"
+    """A scheduling envelope: proposal, beamtime, cycle."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign(State):
+    name: FreeText
+    intent: CampaignIntent
+    lead_actor_id: UUID
+    subject_id: UUID | None
+    description: FreeText | None
+    tags: SortedSet[str]
+    external_refs: dict[str, str]
+    external_id: str | None
+    external_id_scheme: str | None
+    run_ids: IdSet = frozenset()
+    status: CampaignStatus = PLANNED
+    last_status_reason: FreeText | None = None
+    registered_at: datetime
+    started_at: datetime | None = None
+    last_status_changed_at: datetime
+    updated_at: datetime
+
+    @property
+    def run_count(self) -> int:
+        return len(self.run_ids)
+
+
+campaign = Aggregate(Campaign, "/campaigns")
+
+
+class CampaignRegistered(Event, of=campaign):
+    name: FreeText
+    intent: CampaignIntent
+    lead_actor_id: UUID
+    subject_id: UUID | None
+    description: FreeText | None
+    tags: SortedSet[str]
+    external_refs: dict[str, str]
+    external_id: str | None
+    external_id_scheme: str | None
+
+
+class CampaignStarted(Event, of=campaign):
+    pass
+
+
+class CampaignHeld(Event, of=campaign):
+    reason: FreeText
+
+
+class CampaignResumed(Event, of=campaign):
+    pass
+
+
+class CampaignClosed(Event, of=campaign):
+    pass
+
+
+class CampaignAbandoned(Event, of=campaign):
+    reason: FreeText
+
+
+class CampaignRunAdded(Event, of=campaign):
+    run_id: UUID
+
+
+class CampaignRunRemoved(Event, of=campaign):
+    run_id: UUID
+    reason: FreeText
+
+
+CampaignEvent = (
+    CampaignStarted
+    | CampaignHeld
+    | CampaignResumed
+    | CampaignClosed
+    | CampaignAbandoned
+    | CampaignRunAdded
+    | CampaignRunRemoved
+)
+
+
+@campaign.begin
+def begin(event: CampaignRegistered) -> Campaign:
+    at = event.occurred_at
+    return Campaign(
+        id=event.stream_id, created_at=at, registered_at=at, last_status_changed_at=at, updated_at=at, **dict(event)
+    )
+
+
+@campaign.evolve
+def evolve(campaign: Campaign, event: CampaignEvent) -> Campaign:
+    at = event.occurred_at
+    match event:
+        case CampaignStarted():
+            return standing(changed(campaign, started_at=at), ACTIVE, at)
+        case CampaignHeld():
+            return standing(changed(campaign, last_status_reason=event.reason), HELD, at)
+        case CampaignResumed():
+            return standing(campaign, ACTIVE, at)
+        case CampaignClosed():
+            return standing(campaign, CLOSED, at)
+        case CampaignAbandoned():
+            return standing(changed(campaign, last_status_reason=event.reason), ABANDONED, at)
+        case CampaignRunAdded():
+            return changed(campaign, run_ids=campaign.run_ids | {event.run_id}, updated_at=at)
+        case CampaignRunRemoved():
+            return changed(campaign, run_ids=campaign.run_ids - {event.run_id}, updated_at=at)
+        case _:
+            assert_never(event)
+
+
+def standing(campaign: Campaign, status: CampaignStatus, at: datetime) -> Campaign:
+    """The campaign once it has come to this status."""
+    return changed(campaign, status=status, last_status_changed_at=at, updated_at=at)
+
+
+class InvalidCampaignNameError(Invalid):
+    """A campaign needs a name that is not blank."""
+
+
+class InvalidCampaignDescriptionError(Invalid):
+    """A description, where one is given, must not be blank."""
+
+
+class InvalidCampaignTagError(Invalid):
+    """A tag must not be blank."""
+
+
+class InvalidCampaignExternalRefError(Invalid):
+    """An external reference has a scheme of 1 to 50 and a value of 1 to 200 characters, neither of them blank."""
+
+
+class InvalidCampaignExternalIdError(Invalid):
+    """An external id and its scheme come together, and neither is blank."""
+
+
+class InvalidCampaignHoldReasonError(Invalid):
+    """Holding a campaign takes a reason that is not blank."""
+
+
+class InvalidCampaignAbandonReasonError(Invalid):
+    """Abandoning a campaign takes a reason that is not blank."""
+
+
+@campaign.creation(refuses=[InvalidCampaignExternalRefError, InvalidCampaignExternalIdError])
+class RegisterCampaign(Command):
+    """Declare a campaign that runs can join."""
+
+    name: Annotated[str, Text(200, InvalidCampaignNameError, "name", personal=True)]
+    intent: CampaignIntent
+    lead_actor_id: UUID
+    subject_id: UUID | None = None
+    description: Annotated[str, Text(2000, InvalidCampaignDescriptionError, "description", personal=True)] | None = None
+    tags: Annotated[SortedSet[Annotated[str, Text(50, InvalidCampaignTagError, "tag")]], Field(max_length=100)] = frozenset()
+    external_refs: Annotated[dict[str, str], Field(max_length=100)] = {}
+    external_id: Annotated[str, Text(100, InvalidCampaignExternalIdError, "external id")] | None = None
+    external_id_scheme: Annotated[str, Text(50, InvalidCampaignExternalIdError, "external id scheme")] | None = None
+
+    def decide(self, call: Call) -> Outcome:
+        refs = trimmed_refs(self.external_refs, InvalidCampaignExternalRefError)
+        if (self.external_id is None) != (self.external_id_scheme is None):
+            raise InvalidCampaignExternalIdError(
+                "An external id and its scheme come together; give both or neither.", reason="half_pair"
+            )
+        return [CampaignRegistered(**{**dict(self), "external_refs": refs})]
+
+
+@campaign.command(post="/{campaign_id}/start", allowed=[PLANNED])
+class StartCampaign(Command):
+    """The campaign is on."""
+
+    def decide(self, campaign: Campaign, call: Call) -> Outcome:
+        return [CampaignStarted()]
+
+
+@campaign.command(post="/{campaign_id}/hold", allowed=[ACTIVE], attempts=3)
+class HoldCampaign(Command):
+    """Pause the campaign; its runs are not touched."""
+
+    reason: Annotated[str, Text(500, InvalidCampaignHoldReasonError, "reason", personal=True)]
+
+    def decide(self, campaign: Campaign, call: Call) -> Outcome:
+        return [CampaignHeld(reason=self.reason)]
+
+
+@campaign.command(post="/{campaign_id}/resume", allowed=[HELD])
+class ResumeCampaign(Command):
+    """Go on after a hold."""
+
+    def decide(self, campaign: Campaign, call: Call) -> Outcome:
+        return [CampaignResumed()]
+
+
+@campaign.command(post="/{campaign_id}/close", allowed=[ACTIVE, HELD], destructive=True)
+class CloseCampaign(Command):
+    """The campaign is over; its runs stay as they are, and so does who belongs to it."""
+
+    def decide(self, campaign: Campaign, call: Call) -> Outcome:
+        return [CampaignClosed()]
+
+
+@campaign.command(post="/{campaign_id}/abandon", allowed=OPEN, destructive=True)
+class AbandonCampaign(Command):
+    """Give the campaign up; its runs stay as they are, and so does who belongs to it."""
+
+    reason: Annotated[str, Text(500, InvalidCampaignAbandonReasonError, "reason", personal=True)]
+
+    def decide(self, campaign: Campaign, call: Call) -> Outcome:
+        return [CampaignAbandoned(reason=self.reason)]
+
+
+campaign.get(
+    "id",
+    "name",
+    "intent",
+    "lead_actor_id",
+    "subject_id",
+    "description",
+    "tags",
+    "external_refs",
+    "external_id",
+    "external_id_scheme",
+    "run_ids",
+    "status",
+    "last_status_reason",
+)
+
+
+class CampaignSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    campaign_id: UUID
+    name: str
+    intent: CampaignIntent
+    status: CampaignStatus
+    lead_actor_id: UUID
+    subject_id: UUID | None
+    description: str | None
+    tags: SortedSet[str]
+    external_id: str | None
+    external_id_scheme: str | None
+    run_count: int
+    registered_at: datetime
+    started_at: datetime | None
+    last_status_changed_at: datetime
+    last_status_reason: str | None
+    updated_at: datetime
+
+
+class ListedCampaignStatus(StrEnum):
+    """A status to list, or all of them."""
+
+    PLANNED = "Planned"
+    ACTIVE = "Active"
+    HELD = "Held"
+    CLOSED = "Closed"
+    ABANDONED = "Abandoned"
+    ALL = "all"
+
+
+@campaign.listing(CampaignSummary)
+class ListCampaigns(ListQuery):
+    """Campaigns in order of registration, those that are not over unless another status is asked for."""
+
+    status: Annotated[tuple[ListedCampaignStatus, ...], Field(min_length=1)] = (
+        ListedCampaignStatus.PLANNED,
+        ListedCampaignStatus.ACTIVE,
+        ListedCampaignStatus.HELD,
+    )
+    intent: CampaignIntent | None = None
+    lead_actor_id: UUID | None = None
+    subject_id: UUID | None = None
+    tag: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+
+    @model_validator(mode="after")
+    def _all_alone(self) -> Self:
+        if ListedCampaignStatus.ALL in self.status and set(self.status) != {ListedCampaignStatus.ALL}:
+            raise ValueError("give status=all alone, or the statuses to list")
+        return self
+
+    def where(self) -> Iterator[Where]:
+        everything = ListedCampaignStatus.ALL in self.status
+        return (condition for condition in super().where() if not (everything and condition.column == "status"))

@@ -1,0 +1,1 @@
+"""Procedures and how they are conducted."""

@@ -1,0 +1,176 @@
+"""What a run stands on, and the gates that ask about it when it starts and again when it goes on.
+
+A gate is a rule over facts that were loaded before: it refuses or it does not.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from domain.enclosure.permission import Contacts, Enclosures, enclosure_finding, enclosures_with_contacts
+from domain.equipment.asset import DECOMMISSIONED, Asset
+from domain.equipment.scope import AssetScope
+from domain.kernel import Call
+from domain.recipe.method import Method
+from domain.recipe.plan import Plan
+from domain.recipe.practice import Practice
+from domain.safety.clearance import Clearance
+from domain.safety.coverage import clearance_finding, covering
+from domain.shared.gates import Finding
+from domain.shared.reads import Reads, answered, required
+from domain.shared.refusals import Conflict
+from domain.supply.coverage import supplies_in_scope, supply_finding
+from domain.supply.supply import Supply
+
+
+class RunRequiresActiveClearanceError(Conflict):
+    """No clearance covers the run by its subject, an asset in its scope or itself."""
+
+
+class RunClearanceCoverageMismatchError(Conflict):
+    """Clearances cover the run, but none of them is in force."""
+
+
+class RunRequiresAvailableSupplyError(Conflict):
+    """The method needs a kind of supply that nothing in scope provides."""
+
+
+class RunSupplyCoverageMismatchError(Conflict):
+    """The method needs a kind of supply that is in scope but not available."""
+
+
+class RunRequiresPermittedEnclosureError(Conflict):
+    """No enclosure that the run's assets stand in permits work."""
+
+
+class RunEnclosureCoverageMismatchError(Conflict):
+    """Some enclosures that the run's assets stand in do not permit work."""
+
+
+class RunPlanAssetDecommissionedError(Conflict):
+    """An asset of the run's plan is Decommissioned."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A plan and what it is a plan of."""
+
+    plan: Plan
+    practice: Practice
+    method: Method
+
+
+def execution_of(plan_id: UUID) -> Reads[Execution]:
+    """A plan, its practice and its method; what is missing is 404."""
+    plan = yield from required(Plan, plan_id)
+    practice = yield from required(Practice, plan.practice_id)
+    method = yield from required(Method, practice.method_id)
+    return Execution(plan, practice, method)
+
+
+@dataclass(frozen=True)
+class Footing:
+    """What a run stands on: the assets in its scope, and the clearances, supplies and enclosures that bear on them."""
+
+    now: datetime
+    needed_supplies: frozenset[str]
+    scope: AssetScope
+    clearances: tuple[Clearance, ...]
+    supplies: tuple[Supply, ...]
+    enclosures: Enclosures
+    contacts: Contacts
+    fresh_within: timedelta
+    """How old an observation of an enclosure may be."""
+    resuming: bool
+    """Whether the run is under way, and may go on with a Degraded supply."""
+
+    @property
+    def plan_assets(self) -> tuple[Asset, ...]:
+        """The assets of the plan itself, by id."""
+        return tuple(self.scope.assets[id] for id in sorted(self.scope.bound_ids))
+
+    @property
+    def clearance(self) -> Finding | None:
+        return clearance_finding(self.clearances, self.now)
+
+    @property
+    def supply(self) -> Finding | None:
+        return supply_finding(self.needed_supplies, self.supplies, self.resuming)
+
+    @property
+    def enclosure(self) -> Finding | None:
+        return enclosure_finding(self.scope.enclosure_ids, self.enclosures, self.contacts, self.now, self.fresh_within)
+
+
+def footing_of(
+    run_id: UUID, subject_id: UUID | None, method: Method, scope: AssetScope, call: Call, *, resuming: bool = False
+) -> Reads[Footing]:
+    """Load what a run stands on; verdicts rest on folded streams, never on a projection."""
+    deployment = yield from answered("deployment")
+    clearances = yield from covering(run_id, subject_id, scope.assets.keys())
+    supplies = yield from supplies_in_scope(method.needed_supplies, scope, deployment.self_facility_code)
+    enclosures, contacts = yield from enclosures_with_contacts(scope.enclosure_ids)
+    return Footing(
+        now=call.now,
+        needed_supplies=method.needed_supplies,
+        scope=scope,
+        clearances=clearances,
+        supplies=supplies,
+        enclosures=enclosures,
+        contacts=contacts,
+        fresh_within=deployment.enclosure_observation_ttl,
+        resuming=resuming,
+    )
+
+
+def clearance_present(footing: Footing) -> None:
+    """Some clearance covers the run, whatever its status."""
+    if (finding := footing.clearance) is not None and finding.total:
+        raise finding.refusal(RunRequiresActiveClearanceError, RunClearanceCoverageMismatchError)
+
+
+def clearance_active(footing: Footing) -> None:
+    """One of the clearances that cover the run is in force."""
+    if (finding := footing.clearance) is not None:
+        raise finding.refusal(RunClearanceCoverageMismatchError, RunClearanceCoverageMismatchError)
+
+
+def supply_present(footing: Footing) -> None:
+    """Every kind of supply the method needs is in scope; each kind is judged to its end before the next."""
+    if (finding := footing.supply) is not None and finding.total:
+        raise finding.refusal(RunRequiresAvailableSupplyError, RunSupplyCoverageMismatchError)
+
+
+def supply_available(footing: Footing) -> None:
+    """Of every kind of supply the method needs, one is available."""
+    if (finding := footing.supply) is not None:
+        raise finding.refusal(RunSupplyCoverageMismatchError, RunSupplyCoverageMismatchError)
+
+
+def enclosure_permitted(footing: Footing) -> None:
+    """Every enclosure that assets in scope stand in permits work, by a recent observation."""
+    if (finding := footing.enclosure) is not None:
+        raise finding.refusal(RunRequiresPermittedEnclosureError, RunEnclosureCoverageMismatchError)
+
+
+def assets_in_service(footing: Footing) -> None:
+    """No asset of the plan is Decommissioned; what condition it is in does not matter."""
+    if gone := [asset for asset in footing.plan_assets if asset.lifecycle is DECOMMISSIONED]:
+        raise RunPlanAssetDecommissionedError(
+            f"{', '.join(asset.name for asset in gone)} of the plan is Decommissioned; plan with other assets.",
+            reason="asset_decommissioned",
+            facts={"asset_ids": [str(asset.id) for asset in gone]},
+        )
+
+
+RESUMING = (clearance_present, clearance_active, assets_in_service, supply_present, supply_available, enclosure_permitted)
+"""What a held run must pass again, in order."""
+FOOTING_REFUSALS = (
+    RunRequiresActiveClearanceError,
+    RunClearanceCoverageMismatchError,
+    RunRequiresAvailableSupplyError,
+    RunSupplyCoverageMismatchError,
+    RunRequiresPermittedEnclosureError,
+    RunEnclosureCoverageMismatchError,
+    RunPlanAssetDecommissionedError,
+)

@@ -1,0 +1,148 @@
+"""Readings taken while a run is on: scalar values by channel, in the run's observation logbook."""
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from domain.kernel import Call, Command, Outcome, Query, Value
+from domain.run.run import LIVE, Run, RunObservationLogbookOpened, run
+from domain.shared.listing import ListQuery, Page, Where
+from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
+from domain.shared.reads import Reads, answered
+from domain.shared.refusals import Conflict, Invalid
+from domain.shared.text import Text, refuse_blank_text
+from domain.shared.times import Instant
+from domain.shared.writes import Answer, Enter
+
+
+class SamplingProcedure(StrEnum):
+    BASELINE = "baseline"
+    """A snapshot at a boundary of the run."""
+    MONITOR = "monitor"
+    """A slow series during the run."""
+
+
+class InvalidChannelNameError(Invalid):
+    """A channel needs a name that is not blank."""
+
+
+class InvalidObservationValueError(Invalid):
+    """An observed value is a finite number."""
+
+
+class InvalidSamplingProcedureError(Invalid):
+    """The sampling procedure is none that is known."""
+
+
+class RunObservationLogbookClosedError(Conflict):
+    """The run has ended, and its observations with it."""
+
+
+class Sample(Value):
+    """One reading as its producer took it; a repeated event_id is ignored."""
+
+    event_id: UUID
+    channel_name: Annotated[str, Text(255, InvalidChannelNameError, "channel name")]
+    value: Annotated[float, Field(strict=True, allow_inf_nan=True)]
+    sampled_at: Instant
+    sampling_procedure: Annotated[str, Field(min_length=1, max_length=50)]
+    units: Annotated[str, Field(max_length=64)] | None = None
+    occurred_at: Instant | None = None
+    simulated: bool = False
+
+
+class Observation(Entry):
+    """A stored reading."""
+
+    relation: ClassVar[str] = "entries_run_observations"
+    time: ClassVar[str] = "recorded_at"
+    kind: ClassVar[LogbookKind] = LogbookKind.OBSERVATION
+    run_id: UUID
+    channel_name: str
+    value: float
+    units: str | None
+    sampling_procedure: str
+    simulated: bool
+    sampled_at: datetime
+
+
+@run.command(
+    post="/{run_id}/observations",
+    status=200,
+    returns=Appended,
+    attempts=3,
+    refuses=[InvalidObservationValueError, InvalidSamplingProcedureError, RunObservationLogbookClosedError],
+)
+class AppendObservations(Command):
+    """Add readings to a run that is on; the batch is taken whole or not at all, and repeats are harmless."""
+
+    entries: Annotated[tuple[Sample, ...], Field(min_length=1, max_length=500)]
+
+    def examine(self) -> None:
+        refuse_blank_text(self)
+        for sample in self.entries:
+            if not math.isfinite(sample.value):
+                raise InvalidObservationValueError(
+                    f"The value of {sample.channel_name} is not finite; leave it out.",
+                    facts={"event_id": str(sample.event_id)},
+                )
+            if sample.sampling_procedure not in [*SamplingProcedure]:
+                raise InvalidSamplingProcedureError(
+                    f"There is no sampling procedure {sample.sampling_procedure}; use {' or '.join(SamplingProcedure)}.",
+                    facts={"event_id": str(sample.event_id)},
+                )
+
+    def decide(self, run: Run, call: Call) -> Outcome:
+        if run.status not in LIVE:
+            raise RunObservationLogbookClosedError(
+                f"The run is {run.status.value}, and its observations are closed; register them with a dataset instead.",
+                reason=run.status.value.lower(),
+            )
+        logbook_id, opening = open_logbook(run.observation_logbook_id, RunObservationLogbookOpened, Observation, call)
+        rows = [Observation.by(call, self, logbook_id, run_id=run.id, **_stored(sample, call)) for sample in self.entries]
+        return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
+
+
+def _stored(sample: Sample, call: Call) -> dict[str, object]:
+    return {**dict(sample), "occurred_at": sample.occurred_at or call.now}
+
+
+@run.listing(Observation, get="/{run_id}/observations")
+class ListRunObservations(ListQuery):
+    """The readings of a run in the order they were recorded."""
+
+    channel_name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    sampling_procedure: SamplingProcedure | None = None
+    since: Instant | None = None
+
+    def scope(self, target: Run) -> Iterator[Where]:
+        yield Where("run_id", "is", target.id)
+        if self.since is not None:
+            yield Where("recorded_at", "after", self.since)
+
+
+class Channel(BaseModel):
+    """What a run has recorded under one name."""
+
+    channel_name: str
+    count: int
+    first_recorded_at: datetime
+    latest_recorded_at: datetime
+    latest_value: float
+    units: str | None
+    latest_sampled_at: datetime
+    simulated: bool
+
+
+@run.query(get="/{run_id}/channels", returns=Page[Channel])
+class ListRunChannels(Query):
+    """The channels of a run by name, each with its latest reading."""
+
+    def answer(self, run: Run, call: Call) -> Reads[Page[Channel]]:
+        channels: tuple[Channel, ...] = yield from answered("run_channels", run_id=run.id)
+        return Page(channels, None)

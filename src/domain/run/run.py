@@ -1,0 +1,348 @@
+"""A run: one execution of a plan, whose reason to exist is to leave a dataset of record.
+
+It knows its parameters, its subject and what it rests on; its assets are those of the plan. How it starts and resumes is
+in `starting`, its readings and notes are in `observations` and `narrative`.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, assert_never
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from domain.caution.banner import AcknowledgedCaution
+from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, changed
+from domain.operation.actuation import ActuationKind, merged_kind
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.logbooks import LogbookOpened
+from domain.shared.reads import Reads
+from domain.shared.refusals import Invalid
+from domain.shared.text import FreeText, MayContainPersonalData, Text, refuse_blank_text
+from domain.shared.times import Instant
+
+
+class RunStatus(StrEnum):
+    RUNNING = "Running"
+    HELD = "Held"
+    COMPLETED = "Completed"
+    """Done as intended."""
+    STOPPED = "Stopped"
+    """Ended early by choice; the data up to there is good."""
+    ABORTED = "Aborted"
+    """Ended in an emergency; the data is suspect."""
+    TRUNCATED = "Truncated"
+    """Died by itself, and the books were closed later."""
+
+
+RUNNING, HELD, COMPLETED, STOPPED, ABORTED, TRUNCATED = RunStatus
+LIVE = (RUNNING, HELD)
+
+Parameters = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(State):
+    name: FreeText
+    plan_id: UUID
+    subject_id: UUID | None
+    raid: str | None
+    status: RunStatus = RUNNING
+    override_parameters: Parameters
+    effective_parameters: Parameters
+    parameters_schema_revision: int
+    """The revision of the method's schema that the effective parameters were written under."""
+    pinned_calibration_ids: IdSet
+    external_refs: dict[str, str]
+    trigger_source: FreeText | None
+    campaign_id: UUID | None
+    adjustment_count: int = 0
+    last_adjusted_at: datetime | None = None
+    last_adjusted_by: UUID | None = None
+    observation_logbook_id: UUID | None = None
+    narrative_logbook_id: UUID | None = None
+    live_conduct_id: UUID | None = None
+    actuation_kind: ActuationKind | None = None
+    running_since: datetime
+    updated_at: datetime
+
+    @property
+    def override_parameters_present(self) -> bool:
+        return bool(self.override_parameters)
+
+
+run = Aggregate(Run, "/runs")
+
+
+class RunStarted(Event, of=run):
+    name: FreeText
+    plan_id: UUID
+    subject_id: UUID | None
+    raid: str | None
+    override_parameters: Parameters
+    effective_parameters: Parameters
+    parameters_schema_revision: int
+    pinned_calibration_ids: IdSet
+    trigger_source: FreeText | None
+    external_refs: dict[str, str]
+    acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()]
+    campaign_id: UUID | None
+    decided_by_decision_id: UUID | None
+
+
+class RunHeld(Event, of=run):
+    reason: FreeText | None
+    decided_by_decision_id: UUID | None
+
+
+class RunResumed(Event, of=run):
+    decided_by_decision_id: UUID | None
+
+
+class RunAdjusted(Event, of=run):
+    parameters_patch: Parameters
+    effective_parameters: Parameters
+    parameters_schema_revision: int
+    reason: FreeText
+    adjusted_by: UUID
+    decided_by_decision_id: UUID | None
+
+
+class RunAddedToCampaign(Event, of=run):
+    campaign_id: UUID
+
+
+class RunRemovedFromCampaign(Event, of=run):
+    campaign_id: UUID
+    reason: FreeText
+
+
+class RunObservationLogbookOpened(LogbookOpened, of=run):
+    pass
+
+
+class RunNarrativeLogbookOpened(LogbookOpened, of=run):
+    pass
+
+
+class RunCompleted(Event, of=run):
+    actuation_kind: ActuationKind | None
+
+
+class RunStopped(Event, of=run):
+    reason: FreeText
+    decided_by_decision_id: UUID | None
+    actuation_kind: ActuationKind | None
+
+
+class RunAborted(Event, of=run):
+    reason: FreeText
+    decided_by_decision_id: UUID | None
+    actuation_kind: ActuationKind | None
+
+
+class RunTruncated(Event, of=run):
+    reason: FreeText
+    interrupted_at: datetime | None
+    decided_by_decision_id: UUID | None
+    actuation_kind: ActuationKind | None
+
+
+RunEvent = (
+    RunHeld
+    | RunResumed
+    | RunAdjusted
+    | RunAddedToCampaign
+    | RunRemovedFromCampaign
+    | RunObservationLogbookOpened
+    | RunNarrativeLogbookOpened
+    | RunCompleted
+    | RunStopped
+    | RunAborted
+    | RunTruncated
+)
+
+
+@run.begin
+def begin(event: RunStarted) -> Run:
+    known = event.model_dump(exclude={"acknowledged_cautions", "decided_by_decision_id"})
+    at = event.occurred_at
+    return Run(id=event.stream_id, created_at=at, running_since=at, updated_at=at, **known)
+
+
+@run.evolve
+def evolve(run: Run, event: RunEvent) -> Run:
+    at = event.occurred_at
+    match event:
+        case RunHeld():
+            return changed(run, status=HELD, updated_at=at)
+        case RunResumed():
+            return changed(run, status=RUNNING, running_since=at, updated_at=at)
+        case RunAdjusted():
+            return changed(
+                run,
+                effective_parameters=event.effective_parameters,
+                parameters_schema_revision=event.parameters_schema_revision,
+                adjustment_count=run.adjustment_count + 1,
+                last_adjusted_at=at,
+                last_adjusted_by=event.adjusted_by,
+                updated_at=at,
+            )
+        case RunAddedToCampaign():
+            return changed(run, campaign_id=event.campaign_id, updated_at=at)
+        case RunRemovedFromCampaign():
+            return changed(run, campaign_id=None, updated_at=at)
+        case RunObservationLogbookOpened():
+            return changed(run, observation_logbook_id=event.logbook_id)
+        case RunNarrativeLogbookOpened():
+            return changed(run, narrative_logbook_id=event.logbook_id)
+        case RunCompleted() | RunStopped() | RunAborted() | RunTruncated():
+            kind = merged_kind((run.actuation_kind, event.actuation_kind))
+            return changed(run, status=ENDINGS[type(event)], actuation_kind=kind, updated_at=at)
+        case _:
+            assert_never(event)
+
+
+ENDINGS: dict[type[Event], RunStatus] = {
+    RunCompleted: COMPLETED,
+    RunStopped: STOPPED,
+    RunAborted: ABORTED,
+    RunTruncated: TRUNCATED,
+}
+
+
+class InvalidRunHoldReasonError(Invalid):
+    """A reason for holding, where one is given, must not be blank."""
+
+
+class InvalidRunStopReasonError(Invalid):
+    """Stopping a run takes a reason that is not blank."""
+
+
+class InvalidRunAbortReasonError(Invalid):
+    """Aborting a run takes a reason that is not blank."""
+
+
+class InvalidRunTruncateReasonError(Invalid):
+    """Truncating a run takes a reason that is not blank."""
+
+
+class InvalidRunInterruptedAtError(Invalid):
+    """A run cannot have been interrupted in the future."""
+
+
+@run.command(post="/{run_id}/hold", allowed=[RUNNING], attempts=3)
+class HoldRun(Command):
+    """Pause the run; it goes on only when somebody resumes it."""
+
+    reason: Annotated[str, Text(500, InvalidRunHoldReasonError, "reason", personal=True)] | None = None
+    decided_by_decision_id: UUID | None = None
+
+    def decide(self, run: Run, call: Call) -> Outcome:
+        return [RunHeld(**dict(self))]
+
+
+@run.command(post="/{run_id}/complete", allowed=[RUNNING])
+class CompleteRun(Command):
+    """The run is done as intended."""
+
+    def decide(self, run: Run, call: Call) -> Outcome:
+        return [RunCompleted(actuation_kind=run.actuation_kind)]
+
+
+class EndingCommand(Command):
+    """A verb that ends a run early; why it does is refused before where the run stands."""
+
+    decided_by_decision_id: UUID | None = None
+
+    def gather(self, run: Run, call: Call) -> Reads[None]:
+        refuse_blank_text(self)
+        return
+        yield
+
+
+@run.command(post="/{run_id}/stop", allowed=LIVE, attempts=3, destructive=True)
+class StopRun(EndingCommand):
+    """End the run early by choice; what it measured so far is good."""
+
+    reason: Annotated[str, Text(500, InvalidRunStopReasonError, "reason", personal=True)]
+
+    def decide(self, run: Run, call: Call, facts: None) -> Outcome:
+        return [RunStopped(**dict(self), actuation_kind=run.actuation_kind)]
+
+
+@run.command(post="/{run_id}/abort", allowed=LIVE, attempts=3, destructive=True)
+class AbortRun(EndingCommand):
+    """End the run in an emergency; what it measured is suspect."""
+
+    reason: Annotated[str, Text(500, InvalidRunAbortReasonError, "reason", personal=True)]
+
+    def decide(self, run: Run, call: Call, facts: None) -> Outcome:
+        return [RunAborted(**dict(self), actuation_kind=run.actuation_kind)]
+
+
+@run.command(post="/{run_id}/truncate", allowed=LIVE, refuses=[InvalidRunInterruptedAtError], destructive=True)
+class TruncateRun(EndingCommand):
+    """Close the books on a run that died by itself, with the best guess of when."""
+
+    reason: Annotated[str, Text(500, InvalidRunTruncateReasonError, "reason", personal=True)]
+    interrupted_at: Instant | None = None
+
+    def gather(self, run: Run, call: Call) -> Reads[None]:
+        yield from super().gather(run, call)
+        if self.interrupted_at is not None and self.interrupted_at > call.now:
+            raise InvalidRunInterruptedAtError("The run cannot have been interrupted in the future; give a past time.")
+
+    def decide(self, run: Run, call: Call, facts: None) -> Outcome:
+        return [RunTruncated(**dict(self), actuation_kind=run.actuation_kind)]
+
+
+run.get(
+    "id",
+    "name",
+    "plan_id",
+    "subject_id",
+    "raid",
+    "status",
+    "override_parameters",
+    "effective_parameters",
+    "pinned_calibration_ids",
+    "external_refs",
+    "trigger_source",
+    "campaign_id",
+    "adjustment_count",
+    "last_adjusted_at",
+    "last_adjusted_by",
+    "observation_logbook_id",
+    "narrative_logbook_id",
+    "live_conduct_id",
+    "actuation_kind",
+)
+
+
+class RunSummary(Summary):
+    run_id: UUID
+    name: str
+    plan_id: UUID
+    subject_id: UUID | None
+    raid: str | None
+    status: RunStatus
+    campaign_id: UUID | None
+    pinned_calibration_ids: IdSet
+    override_parameters_present: bool
+    adjustment_count: int
+    last_adjusted_by: UUID | None
+    created_at: datetime
+    running_since: datetime
+    updated_at: datetime
+
+
+@run.listing(RunSummary)
+class ListRuns(ListQuery):
+    """Runs in the order they were started."""
+
+    status: RunStatus | None = None
+    plan_id: UUID | None = None
+    subject_id: UUID | None = None
+    campaign_id: UUID | None = None
