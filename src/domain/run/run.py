@@ -166,7 +166,7 @@ RunEvent = (
 
 @run.begin
 def begin(event: RunStarted) -> Run:
-    known = event.model_dump(exclude={"acknowledged_cautions", "decided_by_decision_id"})
+    known = {name: value for name, value in event if name not in ("acknowledged_cautions", "decided_by_decision_id")}
     at = event.occurred_at
     return Run(id=event.stream_id, created_at=at, running_since=at, updated_at=at, **known)
 
