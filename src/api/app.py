@@ -31,6 +31,7 @@ from domain.shared.refusals import Refusal
 from infrastructure.runtime import Runtime
 
 HEALTHY = b'{"status":"ok"}'
+UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
 
 
 def create_app(settings: Settings | None = None) -> Edge:
@@ -100,16 +101,24 @@ async def health(request: Request, caller: Caller) -> Response:
 
 
 def readiness(runtime: Runtime) -> Any:
-    """Ready when the database answers and every projection is built."""
+    """Ready when the database answers, every projection is built and the configured permits were settled once."""
+    settled = False
 
     async def endpoint(request: Request, caller: Caller) -> Response:
+        nonlocal settled
         try:
-            async with asyncio.timeout(2), runtime.pool.connection() as connection:
-                row = await (await connection.execute("SELECT count(*) FROM projections WHERE built_at IS NULL")).fetchone()
+            async with asyncio.timeout(2):
+                async with runtime.pool.connection() as connection:
+                    found = await connection.execute("SELECT count(*) FROM projections WHERE built_at IS NULL")
+                    row = await found.fetchone()
+                waiting = [] if settled else await runtime.unsettled_enclosures()
         except Exception as error:
             return Response(503, orjson.dumps({"status": "unavailable", "because": type(error).__name__}))
         if row and row[0]:
             return Response(503, orjson.dumps({"status": "building", "projections": row[0]}))
+        if waiting:
+            return Response(503, orjson.dumps({"status": "settling", "because": UNSETTLED, "enclosures": waiting}))
+        settled = True
         return Response(200, orjson.dumps({"status": "ready"}))
 
     return endpoint

@@ -177,7 +177,9 @@ def responses(operation: Operation, forms: dict[tuple[str, str], Any]) -> Iterab
     if operation.accepted is not None:
         accepted = {"application/json": {"schema": forms[operation.name, "accepted"]}}
         yield "202", {"description": "Accepted and still running.", "headers": headers, "content": accepted}
-    yield str(200 if operation.accepted is not None else operation.status), success
+        if operation.status != 200:
+            yield "200", {**success, "description": "Done; the answer to a repeat of the request."}
+    yield str(operation.status), success
     by_status: dict[int, list[type[Refusal]]] = defaultdict(list)
     for refusal in dict.fromkeys((*EVERYWHERE, *standing_refusals(operation), *operation.refusals)):
         by_status[refusal.status].append(refusal)

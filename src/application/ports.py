@@ -227,7 +227,11 @@ class Work(Protocol):
     workflow: str
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
-        """The answer, once the work is done."""
+        """The answer, once the work is done; raises the refusal it ended with."""
+        ...
+
+    async def unfinished(self) -> Sequence[UUID]:
+        """What the record says is under way, whether the engine knows of it or not."""
         ...
 
 

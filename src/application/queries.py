@@ -48,8 +48,8 @@ class Queries:
         operation = query.operation
         if not operation.open:
             refuse_denied(operation, await self._authorizer.authorize(caller, operation.command_name))
-        if isinstance(query, ListQuery) and query.min_position and query.summary.relation in REGISTRY.projections:
-            await self._own_writes(query.min_position)
+        if (position := getattr(query, "min_position", None)) and not of_entries(query):
+            await self._own_writes(position)
         if isinstance(query, History) and target_id is not None:
             return await self._history(query, caller, target_id)
         call = caller.call(self._clock(), self._new_id())
@@ -89,6 +89,11 @@ class Queries:
             await asyncio.sleep(pause)
             waited += pause
             pause = min(pause * 1.5, 0.05)
+
+
+def of_entries(query: Query) -> bool:
+    """Whether a list reads rows that are written with the events themselves, and is never behind."""
+    return isinstance(query, ListQuery) and query.summary.relation not in REGISTRY.projections
 
 
 def envelope(row: EventRow, texts: bool) -> dict[str, Any]:

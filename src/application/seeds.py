@@ -4,6 +4,7 @@ Seeds go through the same decisions and the same store as everything else, as th
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from application.ports import Batch, Clock, IdGenerator, Store, StreamAppend
@@ -12,6 +13,13 @@ from domain.equipment.catalog import SEEDED_ROLES
 from domain.equipment.role import ROLE_NAME, Role
 from domain.federation.facility import Facility, FacilityKind, RegisterFacility
 from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, Outcome, State
+from domain.safety.clearance_template import (
+    SEEDED_TITLES,
+    TEMPLATE_CODE,
+    ClearanceTemplate,
+    code_key,
+    seeded_template,
+)
 from domain.shared.canonical import derived_uuid7
 from domain.shared.identifiers import FACILITY_CODE
 from domain.shared.refusals import Conflict
@@ -46,14 +54,20 @@ MONITOR_EPOCH = 1_760_000_000_000
 
 
 class Seeds:
-    """Writes what is missing, in the order own facility, actors, policies."""
+    """Writes what is missing, in the order own facility, actors, policies, templates."""
 
     def __init__(self, store: Store, clock: Clock, new_id: IdGenerator) -> None:
         self._store = store
         self._clock = clock
         self._new_id = new_id
 
-    async def plant(self, *, facility_code: str, bootstrap_principal_id: UUID | None) -> None:
+    async def plant(
+        self,
+        *,
+        facility_code: str,
+        bootstrap_principal_id: UUID | None,
+        template_codes: Sequence[str] = tuple(SEEDED_TITLES),
+    ) -> None:
         """Look after every seed."""
         for surface_id, defined in SYSTEM_SURFACES.items():
             await self._begin(Surface, surface_id, [defined])
@@ -69,6 +83,7 @@ class Seeds:
             await self._policy("Bootstrap administration", bootstrap_principal_id, SYSTEM_HTTP, BOOTSTRAP_COMMANDS)
         for name, commands in MONITORS.items():
             await self._policy(f"{name}, in process", monitor_id(name), NIL, commands)
+        await self._templates(facility_code, template_codes)
 
     async def objections(self, *, bootstrap_principal_id: UUID | None) -> list[str]:
         """What enforced authorization cannot start without; nothing, unless the log was tampered with."""
@@ -102,19 +117,36 @@ class Seeds:
             if name_key(role.name) not in present:
                 await self._decided(Role, role.decide)
 
+    async def _templates(self, facility_code: str, codes: Sequence[str]) -> None:
+        """The safety forms of the own site that nobody holds the code of, in one append; an Area has none of its own."""
+        by_key = {code_key(facility_code, code): code for code in codes}
+        async with self._store.session() as session:
+            holder = (await session.holders(FACILITY_CODE, [facility_code])).values()
+            own: Facility | None = Facility.aggregate.replay(await session.load(Facility.__name__, list(holder)))
+            if own is None or own.kind is not FacilityKind.SITE:
+                return
+            present = await session.holders(TEMPLATE_CODE, list(by_key))
+            missing = [code for key, code in by_key.items() if key not in present]
+            if not missing:
+                return
+            batch = Batch(self._call(self._new_id()), COMMAND_NAME)
+            for code in missing:
+                call = replace(batch.call, new_id=self._new_id())
+                self._add(batch, ClearanceTemplate, call.new_id, seeded_template(facility_code, code, call))
+            try:
+                await session.append(batch)
+            except Conflict:
+                return
+
     async def _decided(self, state: type[State], decide: Callable[[Call], Outcome]) -> None:
         """Begin a stream as its own decision says."""
         call = self._call(self._new_id())
-        outcome = decide(call)
-        events = [effect for effect in outcome if isinstance(effect, Event)]
-        await self._begin(
-            state, call.new_id, events, [effect for effect in outcome if isinstance(effect, Claim | Enlist | Put)]
-        )
+        await self._begin(state, call.new_id, decide(call))
 
     async def _actor(self, id: UUID, kind: ActorKind, name: str) -> None:
         now = self._clock()
         profile = ActorProfile(id, name, None, None, None, None, None, created_at=now, updated_at=now)
-        await self._begin(ActorRegistered.aggregate.state, id, [ActorRegistered(kind=kind)], [Put(profile)])
+        await self._begin(ActorRegistered.aggregate.state, id, [ActorRegistered(kind=kind), Put(profile)])
 
     async def _policy(self, name: str, principal_id: UUID, surface_id: UUID, commands: frozenset[str]) -> None:
         """A policy whose id derives from its principal, so that it is written once and never comes back."""
@@ -126,7 +158,7 @@ class Seeds:
             permitted_commands=commands,
         )
         enlisted = Enlist(LISTENERS, look_up_key(SYSTEM_CONDUIT, surface_id))
-        await self._begin(Policy, await self._policy_id(principal_id), [defined], [enlisted])
+        await self._begin(Policy, await self._policy_id(principal_id), [defined, enlisted])
 
     async def _policy_id(self, principal_id: UUID) -> UUID:
         """The id of a principal's seeded policy: derived from its registration, so that every boot finds the same."""
@@ -135,35 +167,34 @@ class Seeds:
         at = registered[0].occurred_at if registered else self._clock()
         return derived_uuid7(int(at.timestamp() * 1000), "policy", str(principal_id))
 
-    async def _begin(
-        self, state: type, id: UUID, events: Sequence[Event], writes: Sequence[Claim | Enlist | Put] = ()
-    ) -> None:
+    async def _begin(self, state: type, id: UUID, outcome: Outcome) -> None:
         """Begin a stream unless it exists; a rival process that is faster wins."""
         async with self._store.session() as session:
             if await session.load(state.__name__, [id]):
                 return
+            batch = Batch(self._call(id), COMMAND_NAME)
+            self._add(batch, state, id, outcome)
             try:
-                await session.append(self._batch(state, id, events, writes))
+                await session.append(batch)
             except Conflict:
                 return
 
     def _call(self, id: UUID) -> Call:
         return Call(principal_id=NIL, surface_id=NIL, now=self._clock(), new_id=id, correlation_id=self._new_id())
 
-    def _batch(self, state: type, id: UUID, events: Sequence[Event], writes: Sequence[Claim | Enlist | Put]) -> Batch:
-        call = self._call(id)
-        batch = Batch(call, COMMAND_NAME)
-        stamped = [(self._new_id(), event.stamped(id, call.now)) for event in events]
+    def _add(self, batch: Batch, state: type, id: UUID, outcome: Outcome) -> None:
+        """Add the beginning of one stream to what is written."""
+        events = [effect for effect in outcome if isinstance(effect, Event)]
+        stamped = [(self._new_id(), event.stamped(id, batch.call.now)) for event in events]
         batch.appends.append(StreamAppend(state.__name__, id, 0, stamped))
-        for write in writes:
-            match write:
+        for effect in outcome:
+            match effect:
                 case Claim():
-                    batch.claims.append((write, id))
+                    batch.claims.append((effect, id))
                 case Enlist():
-                    batch.enlistments.append((write, id))
+                    batch.enlistments.append((effect, id))
                 case Put():
-                    batch.puts.append(write)
-        return batch
+                    batch.puts.append(effect)
 
 
 def monitor_id(name: str) -> UUID:

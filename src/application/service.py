@@ -31,7 +31,10 @@ class Service:
     async def execute(
         self, command: Command, caller: Caller, *, target_id: UUID | None = None, key: str | None = None
     ) -> Executed:
-        """Carry out a command; long work answers when it is done, or with its ids when that takes longer than `wait`."""
+        """Carry out a command; long work answers when it is done, or with its ids when that takes longer than `wait`.
+
+        Done in time it has the operation's own status, under way it is 202, and a repeat of the request gets 200.
+        """
         executed = await self.commands.execute(command, caller, target_id=target_id, key=key)
         if command.operation.work is None or executed.body is None:
             return executed
@@ -52,6 +55,6 @@ class Service:
         deadline = asyncio.get_running_loop().time() + wait
         while (body := await work.answer(work_id)) is None:
             if asyncio.get_running_loop().time() >= deadline:
-                return executed
+                return replace(executed, status=202)
             await asyncio.sleep(LOOK_INTERVAL)
-        return replace(executed, status=200, body=body)
+        return replace(executed, status=200 if executed.replayed else executed.status, body=body)

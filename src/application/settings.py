@@ -8,15 +8,26 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from domain.access.actor import ActorKind
 from domain.kernel import NIL
+from domain.safety.clearance_template import SEEDED_TITLES
 
 PRODUCTION_TIER = frozenset({"prod", "production", "staging"})
 SIGNATURE_ALGORITHMS = (
@@ -25,6 +36,8 @@ SIGNATURE_ALGORITHMS = (
 )
 """Algorithms whose verifying key may be public; `none` and the symmetric ones are not among them."""
 HIDDEN = "***"
+TemplateCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
+FacilityCode = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
 
 
 class AuthorizationMode(StrEnum):
@@ -75,6 +88,61 @@ class IdentityProvider(BaseModel):
     subject_bindings: tuple[ProviderBinding, ...] = ()
 
 
+class Substrate(StrEnum):
+    """The control systems there is an adapter for."""
+
+    IN_MEMORY = "in_memory"
+
+
+class ControlRoute(BaseModel):
+    """The control system that serves every address with this prefix; `simulated` is declared, never inferred."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    prefix: Annotated[str, Field(max_length=200)]
+    substrate: Substrate
+    simulated: bool = False
+    read_only: bool = False
+
+
+SignalAddress = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+MonitoredName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+SignalValue = bool | int | float | str
+
+
+class ReadingRule(BaseModel):
+    """The status a signal stands for while it reads one of `values`, or a number below and above these bounds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    status: Literal["Degraded", "Unavailable", "Recovering"]
+    values: tuple[SignalValue, ...] = ()
+    below: float | None = None
+    above: float | None = None
+
+    @model_validator(mode="after")
+    def _one_test(self) -> Self:
+        if bool(self.values) == (self.below is not None or self.above is not None):
+            raise ValueError("give either values, or below or above or both of these")
+        return self
+
+
+class MonitoredSupply(BaseModel):
+    """A supply by its address, the signal that tells of it, and what its readings mean: the first rule that fits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: MonitoredName
+    kind: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
+    signal: SignalAddress
+    readings: Annotated[tuple[ReadingRule, ...], Field(min_length=1)]
+    facility_code: FacilityCode | None = None
+    containing_asset_id: UUID | None = None
+
+    @property
+    def code(self) -> str:
+        """What tells this supply from the others of the configuration."""
+        address = (self.facility_code, self.containing_asset_id, self.kind, self.name)
+        return "/".join(str(part) for part in address if part is not None)
+
+
 def _base_url(url: str) -> str:
     if not _reaches(url, ("http", "https")):
         raise ValueError("give an absolute http or https URL")
@@ -116,12 +184,28 @@ class Settings(BaseSettings):
     """`essential` limits the MCP tool list to the task-level tools."""
     public_base_url: Annotated[str, AfterValidator(_base_url)] | None = None
     """The URL clients reach the service under; unset, it is taken from the request."""
-    self_facility_code: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")] = "facility"
+    self_facility_code: FacilityCode = "facility"
     """The code of the facility this deployment serves."""
+    clearance_template_codes: tuple[TemplateCode, ...] = tuple(SEEDED_TITLES)
+    """The safety forms the own site starts with, as a JSON list; one that was withdrawn comes back while it is listed."""
     facility_publisher: Annotated[str, Field(min_length=1)] | None = None
     """The publisher named on minted identifiers; unset, the own facility's display name."""
     landing_page_template: Annotated[str, Field(pattern=r"\{asset_id\}")] | None = None
     """Where a minted identifier leads, with `{asset_id}`; unset, the console's page of the asset."""
+    enclosure_observation_ttl_seconds: Annotated[int, Field(ge=1, le=86400)] = 120
+    """After this long without an observation an enclosure counts as Unknown, whatever was observed last."""
+    control_routes: tuple[ControlRoute, ...] = ()
+    """Which control system serves which addresses, as a JSON list; without one, all signals are in memory."""
+    simulated_signals: dict[SignalAddress, SignalValue] = {}
+    """The values that signals in memory start with, as a JSON object."""
+    monitored_enclosures: dict[MonitoredName, SignalAddress] = {}
+    """The permit signal of each enclosure that is observed from here, as a JSON object under the enclosures' names."""
+    monitored_supplies: tuple[MonitoredSupply, ...] = ()
+    """The supplies that are observed from here, as a JSON list."""
+    signing_key_directory: Path | None = None
+    """Where the facility's signing keys are, one PEM file each; unset, nothing can be signed."""
+    publication_outbox: Path | None = None
+    """Where published artifacts are put for the peers; unset, nothing is published."""
     max_request_body_size_bytes: Annotated[int, Field(ge=1)] = 8 * 1024 * 1024
     """Larger request bodies are refused before anything else is looked at."""
     idempotency_lock_stale_seconds: Annotated[int, Field(ge=1)] = 60
@@ -148,6 +232,7 @@ def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
     """Why a process with these settings must not start; `stdio` asks for the process that serves MCP over stdio."""
     return [
         *_guards(settings),
+        *_plant_guards(settings),
         *provider_objections(settings.identity_providers),
         *(_stdio_guards(settings) if stdio else ()),
     ]
@@ -240,6 +325,29 @@ def _guards(settings: Settings) -> Iterator[str]:
     for name in ("bootstrap_principal_id", "mcp_stdio_principal_id"):
         if getattr(settings, name) == NIL:
             yield f"{name.upper()} is the nil UUID, which stands for the service itself; give the id of an actor."
+
+
+def _plant_guards(settings: Settings) -> Iterator[str]:
+    for prefix in _repeated(route.prefix for route in settings.control_routes):
+        yield f"CONTROL_ROUTES lists the prefix {prefix!r} more than once; keep one route for each prefix."
+    for code in _repeated(supply.code for supply in settings.monitored_supplies):
+        yield f"MONITORED_SUPPLIES lists {code} more than once; keep one signal for each supply."
+    monitored = {
+        "MONITORED_ENCLOSURES": settings.monitored_enclosures.values(),
+        "MONITORED_SUPPLIES": [supply.signal for supply in settings.monitored_supplies],
+    }
+    for variable, signals in monitored.items():
+        for signal in signals if settings.control_routes else ():
+            if not any(signal.startswith(route.prefix) for route in settings.control_routes):
+                yield f"{variable} names the signal {signal}, which no route leads to; add its prefix to CONTROL_ROUTES."
+    if settings.production and settings.simulated_signals:
+        yield (
+            f"SIMULATED_SIGNALS makes up what the plant says, which APP_ENV={settings.app_env} does not accept; unset it."
+        )
+
+
+def _repeated(texts: Iterable[str]) -> list[str]:
+    return [text for text, count in Counter(texts).items() if count > 1]
 
 
 def _stdio_guards(settings: Settings) -> Iterator[str]:

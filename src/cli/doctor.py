@@ -361,6 +361,44 @@ class Doctor:
             return wrong(f"Mint sweeps do not get on: {', '.join(struggling)}; read the worker's log and mend that.")
         return ok(f"{len(running)} unfinished, each carried by a workflow." if running else "No mint sweep is unfinished.")
 
+    async def check_monitors(self) -> Finding:
+        """Whether somebody observes what is configured, and when each enclosure was last heard of."""
+        from infrastructure.postgres.leadership import MONITOR_LOCK, is_led
+
+        connection = await self._database()
+        if self.settings is None:
+            return warning("Not looked at, because the settings cannot be read; mend that first.")
+        enclosures, supplies = self.settings.monitored_enclosures, self.settings.monitored_supplies
+        if not enclosures and not supplies:
+            return ok("No enclosure and no supply is configured to be monitored.")
+        what = f"{len(enclosures)} enclosures and {len(supplies)} supplies"
+        if not await is_led(connection, MONITOR_LOCK):
+            return wrong(f"Nobody monitors the {what} that are configured; start `python worker.py`, or `baton up`.")
+        ages = await self._contact_ages(connection, self.settings)
+        told = ", ".join(f"{name} {'never' if age is None else f'{age:.0f} s ago'}" for name, age in ages.items())
+        limit = self.settings.enclosure_observation_ttl_seconds
+        if any(age is None or age > limit for age in ages.values()):
+            return wrong(
+                f"{what} are monitored, but not every permit was observed within {limit} s (last: {told}); see that the "
+                "control system serves their signals, and read the worker's log."
+            )
+        return ok(f"{what} are monitored" + (f" (permits last observed: {told})." if told else "."))
+
+    async def _contact_ages(self, connection: Connection, settings: Settings) -> dict[str, float | None]:
+        """The seconds since each configured enclosure was last observed."""
+        from domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
+
+        keys = {
+            name_key(RegisterEnclosure(name=name, facility_code=settings.self_facility_code)): name
+            for name in settings.monitored_enclosures
+        }
+        found = await connection.execute(
+            "SELECT key, extract(epoch FROM clock_timestamp() - contacted_at)::float FROM claims "
+            "LEFT JOIN enclosure_contact ON enclosure_id = holder_id WHERE kind = %s AND key = ANY(%s)",
+            (NAMES, list(keys)),
+        )
+        return dict.fromkeys(keys.values()) | {keys[key]: age for key, age in await found.fetchall()}
+
     def _database_url(self) -> str:
         configured = self.settings.database_url if self.settings else os.environ.get("DATABASE_URL")
         url = configured or noted_place(self._data_dir, "database_url")
@@ -439,4 +477,5 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[Finding]]] = {
     "attributes": Doctor.check_attributes,
     "workers": Doctor.check_workers,
     "sweeps": Doctor.check_sweeps,
+    "monitors": Doctor.check_monitors,
 }

@@ -1,4 +1,7 @@
-"""The worker: connects to Temporal, registers workflows and activities, runs, and starts what the record still owes."""
+"""The worker: monitors the plant, and runs workflows and activities as soon as Temporal answers.
+
+It also starts what the record still owes and the engine does not know of.
+"""
 
 import asyncio
 import signal
@@ -12,13 +15,17 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
+from activities.calibration_publication import CalibrationPublicationActivities
 from activities.mint_sweep import MintSweepActivities
 from application.ports import EngineUnavailableError, StoreUnavailableError
 from application.settings import Settings
 from cli.processes import configured
 from cli.refusing import refuse
+from infrastructure.control.routes import configured_control
+from infrastructure.monitoring import monitoring
 from infrastructure.runtime import Runtime
 from infrastructure.temporal.engine import TASK_QUEUE, connect
+from workflows.calibration_publication import CalibrationPublicationWorkflow
 from workflows.mint_sweep import MintSweepWorkflow
 
 log = structlog.get_logger()
@@ -43,7 +50,7 @@ async def run(settings: Settings) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    async with Runtime(settings) as runtime:
+    async with Runtime(settings) as runtime, monitoring(runtime, configured_control(settings)):
         client = await connected(settings, stopping)
         if client is None:
             return
@@ -59,11 +66,15 @@ async def run(settings: Settings) -> None:
 def worker(client: Client, runtime: Runtime) -> Worker:
     """Everything this build can run."""
     sweeps = MintSweepActivities(runtime.mint_sweeps)
+    publications = CalibrationPublicationActivities(runtime.publications)
     return Worker(
         client,
         task_queue=TASK_QUEUE,
-        workflows=[MintSweepWorkflow],
-        activities=[sweeps.candidates, sweeps.mint, sweeps.finish],
+        workflows=[MintSweepWorkflow, CalibrationPublicationWorkflow],
+        activities=[
+            *(sweeps.candidates, sweeps.mint, sweeps.finish),
+            *(publications.sign, publications.send, publications.record),
+        ],
         graceful_shutdown_timeout=GRACE,
     )
 
@@ -89,9 +100,9 @@ async def reconcile(runtime: Runtime) -> None:
     while True:
         interval = RECONCILE_INTERVAL
         try:
-            for work_id in await runtime.mint_sweeps.unfinished():
-                workflow = runtime.mint_sweeps.workflow
-                await runtime.engine.start(workflow, f"{workflow}:{work_id}", str(work_id))
+            for workflow, work in runtime.service.works.items():
+                for work_id in await work.unfinished():
+                    await runtime.engine.start(workflow, f"{workflow}:{work_id}", str(work_id))
         except (EngineUnavailableError, StoreUnavailableError) as error:
             log.warning("reconcile_postponed", error=type(error).__name__)
             interval = RETRY_INTERVAL

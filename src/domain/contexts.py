@@ -1,6 +1,11 @@
 """Every context of the service: importing this module fills the registry."""
 
 from domain.access import actor
+from domain.calibration import at_risk, calibration, publication
+from domain.campaign import campaign, membership
+from domain.caution import caution
+from domain.decision import decision, inferences
+from domain.enclosure import enclosure
 from domain.equipment import (
     assembly,
     asset,
@@ -16,8 +21,13 @@ from domain.equipment import (
     mount,
     role,
 )
-from domain.federation import facility
+from domain.federation import credential, facility, permit, trust_anchors
 from domain.kernel import REGISTRY
+from domain.recipe import capability, method, plan, plan_inspection, plan_roles, plan_wires, practice, recipe
+from domain.run import adjusting, narrative, observations, run, starting
+from domain.safety import clearance, clearance_template, clearance_views
+from domain.subject import subject
+from domain.supply import supply
 from domain.trust import conduit, policy, surface, visit, zone
 
 CONTEXTS = (
@@ -25,7 +35,17 @@ CONTEXTS = (
     (zone, conduit, surface, policy, visit),
     (asset, asset_tree, asset_parts, asset_settings, asset_external_id, asset_views),
     (family, role, model, frame, mount, assembly, fixture),
-    (facility,),
+    (supply,),
+    (enclosure,),
+    (clearance, clearance_views, clearance_template),
+    (caution,),
+    (subject,),
+    (capability, method, practice, plan, plan_wires, plan_roles, plan_inspection, recipe),
+    (run, starting, adjusting, observations, narrative),
+    (campaign, membership),
+    (calibration, at_risk, publication),
+    (decision, inferences),
+    (facility, credential, trust_anchors, permit),
 )
 """The modules in the order a reader meets them."""
 

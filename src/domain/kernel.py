@@ -27,10 +27,13 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     PlainSerializer,
     create_model,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from domain.shared.annotations import marks, text_refusals
 from domain.shared.canonical import derived_uuid7
@@ -67,8 +70,17 @@ else:
         return successor
 
 
+class _WithRepeats:
+    """What is given twice counts once, and is not refused."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        form = handler(schema)
+        form.pop("uniqueItems", None)
+        return form
+
+
 A = TypeVar("A")
-SortedSet = Annotated[frozenset[A], PlainSerializer(lambda values: sorted(values, key=str))]
+SortedSet = Annotated[frozenset[A], PlainSerializer(lambda values: sorted(values, key=str)), _WithRepeats()]
 """A set that is written as a sorted list, so that equal sets have equal bytes."""
 IdSet = SortedSet[UUID]
 

@@ -15,6 +15,7 @@ from application.commands import Commands
 from application.feed import Feed
 from application.mint_sweeps import MintSweeps
 from application.ports import Caller, Port
+from application.publications import Publications
 from application.queries import Queries
 from application.seeds import Seeds
 from application.service import Service
@@ -26,10 +27,13 @@ from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
 from infrastructure.minter import DeterministicMinter
 from infrastructure.postgres.idempotency import Pruner
+from infrastructure.postgres.leadership import unsettled
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore
 from infrastructure.postgres.verdicts import PostgresVerdictLog
 from infrastructure.postgres.waking import Listener, Waker
+from infrastructure.publishing.publishers import OutboxPublisher
+from infrastructure.publishing.signers import KeyDirectorySigner
 from infrastructure.temporal.engine import TemporalEngine
 
 
@@ -43,12 +47,13 @@ def new_id() -> UUID:
 
 @dataclass(frozen=True)
 class Deployment:
-    """What answers may say of this deployment."""
+    """What decisions and answers may know of this deployment."""
 
     base_url: str
     landing_page_template: str | None
     publisher: str
     self_facility_code: str
+    enclosure_observation_ttl: timedelta
 
 
 @dataclass(frozen=True)
@@ -95,13 +100,23 @@ class Runtime:
         commands = Commands(self.store, self.authorizer, clock, new_id, ports, stale)
         self.engine = TemporalEngine(settings)
         self.mint_sweeps = MintSweeps(self.store, commands, self.authorizer, clock, new_id)
+        self.publications = Publications(
+            self.store,
+            self.authorizer,
+            clock,
+            new_id,
+            ports,
+            KeyDirectorySigner(settings.signing_key_directory),
+            OutboxPublisher(settings.publication_outbox),
+        )
         self.service = Service(
             commands,
             Queries(self.store, self.authorizer, clock, new_id, ports),
             self.authorizer,
             self.engine,
-            {self.mint_sweeps.workflow: self.mint_sweeps},
+            {work.workflow: work for work in (self.mint_sweeps, self.publications)},
         )
+        self._own_name: str | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -120,9 +135,20 @@ class Runtime:
         """Write what every deployment starts with; raises where enforced authorization would have nothing to rest on."""
         seeds = Seeds(self.store, clock, new_id)
         bootstrap = self.settings.bootstrap_principal_id
-        await seeds.plant(facility_code=self.settings.self_facility_code, bootstrap_principal_id=bootstrap)
+        await seeds.plant(
+            facility_code=self.settings.self_facility_code,
+            bootstrap_principal_id=bootstrap,
+            template_codes=self.settings.clearance_template_codes,
+        )
         if self.settings.enforced and (objections := await seeds.objections(bootstrap_principal_id=bootstrap)):
             raise BootRefused(objections)
+
+    async def unsettled_enclosures(self) -> list[str]:
+        """The configured enclosures whose permit was not settled since the monitor started."""
+        if not self.settings.monitored_enclosures:
+            return []
+        async with self.pool.connection() as connection:
+            return await unsettled(connection, self.settings.monitored_enclosures)
 
     async def _identity_provider(self, caller: Caller, issuer: str, subject: str) -> ProviderFacts:
         return ProviderFacts(self.identity.knows(issuer), self.identity.binds(issuer, subject))
@@ -138,16 +164,22 @@ class Runtime:
 
     async def _deployment(self, caller: Caller) -> Deployment:
         settings = self.settings
-        publisher = settings.facility_publisher or await self._facility_name(settings.self_facility_code)
-        base = settings.public_base_url or ""
-        return Deployment(base, settings.landing_page_template, publisher, settings.self_facility_code)
+        publisher = settings.facility_publisher or self._own_name or await self._facility_name(settings.self_facility_code)
+        return Deployment(
+            base_url=settings.public_base_url or "",
+            landing_page_template=settings.landing_page_template,
+            publisher=publisher,
+            self_facility_code=settings.self_facility_code,
+            enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
+        )
 
     async def _facility_name(self, code: str) -> str:
         async with self.store.session() as session:
             holder = (await session.holders(FACILITY_CODE, [code])).get(code)
             rows = await session.load(Facility.__name__, [holder]) if holder else ()
         facility: Facility | None = Facility.aggregate.replay(rows)
-        return facility.display_name if facility else code
+        self._own_name = facility.display_name if facility else None
+        return self._own_name or code
 
 
 class StoredBindings:

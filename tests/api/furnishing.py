@@ -3,8 +3,28 @@
 from typing import Any
 from uuid import uuid4
 
+from tests.api.furnishings import (
+    calibration,
+    caution,
+    decision,
+    enclosure,
+    federation,
+    plan,
+    recipe,
+    recipe_ladder,
+    run,
+    safety,
+    subject,
+    supply,
+)
 from tests.running import Api
 
+CONTEXTS = (
+    *(supply, enclosure, safety, caution, subject),
+    *(recipe_ladder, plan, recipe, run),
+    *(decision, federation, calibration),
+)
+"""The contexts that bring their own objects, in an order in which each finds what it refers to."""
 SYSTEM_CONDUIT = "00000000-0000-0000-0000-000000000010"
 SYSTEM_HTTP = "00000000-0000-0000-0000-000000000020"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -52,6 +72,8 @@ async def furnished(api: Api, facility_code: str = "facility") -> dict[str, str]
     site = {"code": f"site-{mark}", "display_name": "Lumen Light Source", "kind": "Site"}
     ids["facility_id"] = await api.create("/federation/facilities", site)
     ids |= await equipped(api, mark, facility_code)
+    for context in CONTEXTS:
+        await context.furnished(api, ids, mark)
     return ids
 
 

@@ -54,7 +54,7 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
     both = await api.post("/assets", {**beamline, "parent_id": root})
     assert refusal(both) == (400, "InvalidAssetParentError", "two_anchors")
 
-    hutch = str(uuid4())
+    hutch = await api.create("/enclosures", {"name": "Imaging hutch B", "facility_code": "lumen"})
     rotary = await api.create(
         "/assets",
         {

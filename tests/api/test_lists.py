@@ -107,6 +107,7 @@ async def stocked(api: Api) -> dict[str, str]:
     await visited(api, ids)
     await catalogued(api, ids, other)
     await built(api, ids, other)
+    await supplied(api, other)
     area = {"code": f"area-{uuid4().hex[:8]}", "display_name": "Hall", "kind": "Area", "parent_id": ids["facility_id"]}
     await api.create("/federation/facilities", area)
     position = await api.done(f"/federation/facilities/{other['facility_id']}/decommission")
@@ -136,7 +137,8 @@ async def catalogued(api: Api, ids: dict[str, str], other: dict[str, str]) -> No
 
 
 async def built(api: Api, ids: dict[str, str], other: dict[str, str]) -> None:
-    shutter = {"name": "Shutter", "tier": "Component", "parent_id": ids["asset_id"], "located_in_enclosure_id": str(uuid4())}
+    hutch = await api.create("/enclosures", {"name": f"Hutch {uuid4().hex}", "facility_code": "facility"})
+    shutter = {"name": "Shutter", "tier": "Component", "parent_id": ids["asset_id"], "located_in_enclosure_id": hutch}
     inventory = {"alternate_identifiers": [{"kind": "InventoryNumber", "value": "INV-7"}]}
     part = await api.create("/assets", {**shutter, **inventory})
     await api.done(f"/assets/{part}/fault", {"reason": "stuck"})
@@ -146,6 +148,18 @@ async def built(api: Api, ids: dict[str, str], other: dict[str, str]) -> None:
     await api.done(f"/frames/{await api.create('/frames', bench)}/decommission", {"reason": "moved"})
     slot = {"slot_code": f"B-{uuid4().hex}", "parent_id": ids["mount_id"], "placement": placed_in(ids["frame_id"])}
     await api.done(f"/mounts/{await api.create('/mounts', slot)}/decommission", {"reason": "moved"})
+
+
+async def supplied(api: Api, other: dict[str, str]) -> None:
+    site = (await api.get(f"/federation/facilities/{other['facility_id']}")).json()["code"]
+    beam = await api.create("/supplies", {"kind": "photon_beam", "name": "Ring", "facility_code": site})
+    await api.done(f"/supplies/{beam}/deregister", {"reason": "ring rebuilt"})
+    bridge = await api.create("/actors", {"name": "Plant bridge", "kind": "service_account"})
+    reading = {"monitor_ref": {"source_kind": "ProcessVariable", "source_id": "PSS:PERMIT"}, "reason": "read"}
+    hutch = await api.create("/enclosures", {"name": "Hutch", "facility_code": site})
+    permitted = {**reading, "new_status": "Permitted"}
+    await api.acting_as(bridge).done(f"/enclosures/{hutch}/observe-status", permitted)
+    await api.done(f"/enclosures/{hutch}/decommission", {"reason": "hutch rebuilt"})
 
 
 @settings(max_examples=40)
@@ -373,6 +387,8 @@ MEANT: dict[str, dict[str, Filter]] = {
     },
     "list_fixtures": {name: equal(name) for name in ("assembly_id", "surface_id", "assembly_content_hash")},
     "list_facilities": {name: equal(name) for name in ("kind", "status", "parent_id", "code")},
+    "list_supplies": {name: equal(name) for name in ("facility_code", "containing_asset_id", "kind", "status")},
+    "list_enclosures": {name: equal(name) for name in ("lifecycle", "permit_status", "facility_code")},
 }
 
 

@@ -11,7 +11,14 @@ from application.ports import Bookmark, EventRow, Store
 from application.seeds import Seeds, monitor_id
 from domain.access.actor import ActorProfile, ForgetActor, RegisterActor
 from domain.equipment.catalog import SEEDED_ROLES
-from domain.kernel import NIL, SYSTEM_CONDUIT
+from domain.federation.facility import RegisterFacility
+from domain.kernel import NIL, SYSTEM_CONDUIT, Command
+from domain.safety.clearance_template import (
+    ActivateClearanceTemplate,
+    DefineClearanceTemplate,
+    DeprecateClearanceTemplate,
+    WithdrawClearanceTemplate,
+)
 from domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from domain.trust.surface import SYSTEM_HTTP
 from domain.trust.zone import DefineZone
@@ -34,9 +41,9 @@ def clock() -> HandSetClock:
     return HandSetClock()
 
 
-async def boot(store: Store, clock: HandSetClock, principal: UUID | None = None) -> None:
+async def boot(store: Store, clock: HandSetClock, principal: UUID | None = None, **seeds: Any) -> None:
     clock.now += SECOND
-    await Seeds(store, clock, new_id).plant(facility_code="site-7", bootstrap_principal_id=principal)
+    await Seeds(store, clock, new_id).plant(facility_code="site-7", bootstrap_principal_id=principal, **seeds)
 
 
 def states(store: MemoryStore, stream_type: str) -> dict[UUID, Any]:
@@ -94,11 +101,14 @@ class TestWhatIsSeeded:
         rows = await store.follow(Bookmark(0, 0), 1000)
         assert {(row.principal_id, row.command_name) for row in rows} == {(NIL, "SystemBootstrap")}
 
-    async def test_facility_before_actors_before_policies(self, store: MemoryStore, clock: HandSetClock) -> None:
+    async def test_facility_before_actors_before_policies_before_templates(
+        self, store: MemoryStore, clock: HandSetClock
+    ) -> None:
         await boot(store, clock, OPERATOR)
-        rows = await store.follow(Bookmark(0, 0), 1000)
-        order = [row.stream_type for row in rows if row.stream_type in ("Facility", "Actor", "Policy")]
-        assert order == sorted(order, key=["Facility", "Actor", "Policy"].index)
+        turns = ["Facility", "Actor", "Policy", "ClearanceTemplate"]
+        order = [row.stream_type for row in await store.follow(Bookmark(0, 0), 1000) if row.stream_type in turns]
+        assert order == sorted(order, key=turns.index)
+        assert set(order) == set(turns)
 
     async def test_nobody_administers_unless_a_bootstrap_principal_is_named(
         self, store: MemoryStore, clock: HandSetClock
@@ -213,10 +223,77 @@ class TestBootstrap:
         assert profile.name == "Mira"  # type: ignore[attr-defined]
 
 
+class TestTemplates:
+    FORMS = ("ESAF", "SAF", "AForm", "DUO", "ESRA", "ERA", "PLHD", "DOOR", "BTR", "Form9")
+
+    async def test_the_own_site_has_the_common_safety_forms_ready_for_use(
+        self, store: MemoryStore, clock: HandSetClock
+    ) -> None:
+        await boot(store, clock)
+        templates = states(store, "ClearanceTemplate").values()
+        assert {template.code for template in templates} == set(self.FORMS)
+        assert {(template.facility_code, template.status, template.version) for template in templates} == {
+            ("site-7", "Active", 1)
+        }
+        assert {template.defined_by for template in templates} == {NIL}
+
+    async def test_they_are_written_in_one_append(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock)
+        rows = [row for row in await store.follow(Bookmark(0, 0), 1000) if row.stream_type == "ClearanceTemplate"]
+        assert (len(rows), len({row.transaction_id for row in rows})) == (20, 1)
+
+    async def test_the_list_is_configured(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock, template_codes=["House form", "ESAF", "ESAF"])
+        await boot(store, clock, template_codes=[])
+        assert {template.code for template in states(store, "ClearanceTemplate").values()} == {"House form", "ESAF"}
+
+    async def test_a_form_of_a_longer_list_is_added_by_the_next_boot(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock, template_codes=["ESAF"])
+        await boot(store, clock, template_codes=["ESAF", "SAF"])
+        codes = [template.code for template in states(store, "ClearanceTemplate").values()]
+        assert codes == ["ESAF", "SAF"]
+
+    @pytest.mark.parametrize(
+        "verbs", [[], [ActivateClearanceTemplate()], [ActivateClearanceTemplate(), DeprecateClearanceTemplate()]]
+    )
+    async def test_a_code_that_somebody_uses_is_left_alone(
+        self, store: MemoryStore, clock: HandSetClock, verbs: list[Command]
+    ) -> None:
+        await boot(store, clock, template_codes=[])
+        staff = Calling(store, clock=clock)
+        own = await staff.create(DefineClearanceTemplate(code="ESAF", title="Our own", facility_code="site-7"))
+        for verb in verbs:
+            await staff.do(verb, on=own)
+        before = store.state(("ClearanceTemplate", own))
+        await boot(store, clock)
+        templates = states(store, "ClearanceTemplate")
+        assert [id for id, template in templates.items() if template.code == "ESAF"] == [own]
+        assert templates[own] == before
+
+    async def test_a_withdrawn_form_comes_back_while_it_is_listed(self, store: MemoryStore, clock: HandSetClock) -> None:
+        await boot(store, clock, template_codes=["ESAF"])
+        (withdrawn,) = states(store, "ClearanceTemplate")
+        await Calling(store, clock=clock).do(WithdrawClearanceTemplate(), on=withdrawn)
+        await boot(store, clock, template_codes=[])
+        assert len(states(store, "ClearanceTemplate")) == 1
+        await boot(store, clock, template_codes=["ESAF"])
+        templates = [(template.code, template.status) for template in states(store, "ClearanceTemplate").values()]
+        assert templates == [("ESAF", "Withdrawn"), ("ESAF", "Active")]
+
+    async def test_an_area_has_no_forms_of_its_own(self, store: MemoryStore, clock: HandSetClock) -> None:
+        staff = Calling(store, clock=clock)
+        site = await staff.create(RegisterFacility(code="lumen", display_name="Lumen", kind="Site"))
+        await staff.create(RegisterFacility(code="site-7", display_name="Hall 7", kind="Area", parent_id=site))
+        await boot(store, clock)
+        assert states(store, "ClearanceTemplate") == {}
+
+
 def kinds(rows: Any) -> list[tuple[str, str]]:
     """How many of what was written, whatever the ids."""
     return sorted(map(_kind, rows))
 
 
 def _kind(row: EventRow) -> tuple[str, str]:
-    return row.event_type, "" if row.stream_type in ("Facility", "Role", "Policy") else str(row.stream_id)
+    return row.event_type, "" if row.stream_type in ("Facility", "Role", "Policy", "ClearanceTemplate") else str(
+        row.stream_id
+    )

@@ -65,7 +65,7 @@ def test_defaults_are_those_of_development() -> None:
     assert (settings.app_env, settings.production, settings.enforced) == ("development", False, False)
     assert (settings.require_authenticated_principal, settings.identity_providers) == (False, ())
     assert (settings.database_url, settings.temporal_address, settings.temporal_namespace) == (None, None, "default")
-    assert settings.max_request_body_size_bytes == 8388608
+    assert (settings.max_request_body_size_bytes, settings.enclosure_observation_ttl_seconds) == (8388608, 120)
     assert (settings.idempotency_lock_stale_seconds, settings.idempotency_ttl_hours) == (60, 24)
     assert (settings.database_pool_size, settings.mcp_toolset, settings.log_level) == (16, "all", "INFO")
     assert settings.self_facility_code == "facility"
@@ -113,6 +113,8 @@ def test_a_dotenv_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("AUTHORIZATION_MODE", "lenient"),
         ("IDEMPOTENCY_LOCK_STALE_SECONDS", "0"),
         ("IDEMPOTENCY_TTL_HOURS", "-1"),
+        ("ENCLOSURE_OBSERVATION_TTL_SECONDS", "0"),
+        ("ENCLOSURE_OBSERVATION_TTL_SECONDS", "86401"),
         ("DATABASE_POOL_SIZE", "0"),
         ("MAX_REQUEST_BODY_SIZE_BYTES", "0"),
         ("BOOTSTRAP_PRINCIPAL_ID", "mira"),
@@ -382,3 +384,88 @@ def test_every_setting_is_shown_and_no_secret() -> None:
 )
 def test_a_database_is_shown_without_its_password(url: str, shown: str) -> None:
     assert shown_settings(Settings(database_url=url))["DATABASE_URL"] == shown
+
+
+class TestThePlant:
+    LEVEL = {"name": "Nitrogen", "kind": "cryogen", "signal": "LN:LEVEL", "readings": [{"status": "Degraded", "below": 20}]}
+
+    def test_nothing_is_monitored_by_default(self) -> None:
+        settings = Settings()
+        assert (settings.control_routes, settings.simulated_signals) == ((), {})
+        assert (settings.monitored_enclosures, settings.monitored_supplies) == ({}, ())
+
+    def test_routes_signals_enclosures_and_supplies_are_read_from_json(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name, value in {
+            "CONTROL_ROUTES": [{"prefix": "PSS:", "substrate": "in_memory", "simulated": True}],
+            "SIMULATED_SIGNALS": {"PSS:B": 1, "PSS:C": "OFF", "PSS:D": True, "PSS:E": 0.5},
+            "MONITORED_ENCLOSURES": {" Hutch B ": "PSS:B"},
+            "MONITORED_SUPPLIES": [{**self.LEVEL, "signal": "PSS:LEVEL"}],
+        }.items():
+            monkeypatch.setenv(name, json.dumps(value))
+        settings = Settings()
+        (route,) = settings.control_routes
+        assert (route.prefix, route.substrate, route.simulated, route.read_only) == ("PSS:", "in_memory", True, False)
+        assert list(settings.simulated_signals.values()) == [1, "OFF", True, 0.5]
+        assert [type(value) for value in settings.simulated_signals.values()] == [int, str, bool, float]
+        assert settings.monitored_enclosures == {"Hutch B": "PSS:B"}
+        (supply,) = settings.monitored_supplies
+        assert (supply.facility_code, supply.containing_asset_id, supply.code) == (None, None, "cryogen/Nitrogen")
+        assert boot_objections(settings) == []
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("CONTROL_ROUTES", [{"prefix": "PSS:", "substrate": "carrier_pigeon"}]),
+            ("CONTROL_ROUTES", [{"prefix": "PSS:"}]),
+            ("MONITORED_ENCLOSURES", {" ": "PSS:B"}),
+            ("MONITORED_ENCLOSURES", {"Hutch B": ""}),
+            ("MONITORED_ENCLOSURES", {"Hutch B": "x" * 201}),
+            ("MONITORED_SUPPLIES", [{**LEVEL, "readings": []}]),
+            ("MONITORED_SUPPLIES", [{**LEVEL, "readings": [{"status": "Available", "above": 1}]}]),
+            ("MONITORED_SUPPLIES", [{**LEVEL, "facility_code": "North Ring"}]),
+            ("MONITORED_SUPPLIES", [{**LEVEL, "kind": "k" * 51}]),
+            ("SIMULATED_SIGNALS", {"PSS:B": [1]}),
+        ],
+    )
+    def test_what_cannot_be_monitored_is_refused(self, name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(name, json.dumps(value))
+        with pytest.raises(ValidationError, match=name.lower()):
+            Settings()
+
+    def test_a_signal_without_a_route_is_objected_to(self) -> None:
+        routes = [{"prefix": "PSS:", "substrate": "in_memory"}]
+        found = objections(control_routes=routes, monitored_enclosures={"Hutch B": "INT:B"}, monitored_supplies=[self.LEVEL])
+        assert found == [
+            "MONITORED_ENCLOSURES names the signal INT:B, which no route leads to; add its prefix to CONTROL_ROUTES.",
+            "MONITORED_SUPPLIES names the signal LN:LEVEL, which no route leads to; add its prefix to CONTROL_ROUTES.",
+        ]
+
+    def test_what_is_listed_twice_is_objected_to(self) -> None:
+        route = {"prefix": "LN:", "substrate": "in_memory"}
+        elsewhere = {**self.LEVEL, "containing_asset_id": str(MIRA)}
+        found = objections(control_routes=[route, route], monitored_supplies=[self.LEVEL, elsewhere, self.LEVEL])
+        assert found == [
+            "CONTROL_ROUTES lists the prefix 'LN:' more than once; keep one route for each prefix.",
+            "MONITORED_SUPPLIES lists cryogen/Nitrogen more than once; keep one signal for each supply.",
+        ]
+
+    def test_production_makes_no_signals_up(self) -> None:
+        (found,) = objections(**SOUND, simulated_signals={"PSS:B": 1})
+        assert found == "SIMULATED_SIGNALS makes up what the plant says, which APP_ENV=production does not accept; unset it."
+
+
+class TestSafetyForms:
+    def test_a_site_starts_with_the_common_ones(self) -> None:
+        common = ("ESAF", "SAF", "AForm", "DUO", "ESRA", "ERA", "PLHD", "DOOR", "BTR", "Form9")
+        assert Settings().clearance_template_codes == common
+
+    def test_they_are_a_json_list(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for listed, codes in (("[]", ()), ('[" House form ", "ESAF"]', ("House form", "ESAF"))):
+            monkeypatch.setenv("CLEARANCE_TEMPLATE_CODES", listed)
+            assert Settings().clearance_template_codes == codes
+
+    @pytest.mark.parametrize("code", [" ", "c" * 51])
+    def test_a_code_has_1_to_50_characters(self, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CLEARANCE_TEMPLATE_CODES", json.dumps([code]))
+        with pytest.raises(ValidationError, match="clearance_template_codes"):
+            Settings()

@@ -17,6 +17,8 @@ from application.settings import Settings
 from cli.doctor import CHECKS, examine
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
+from domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
+from infrastructure.postgres.leadership import MONITOR_LOCK
 from infrastructure.postgres.projections import LEADER_LOCK
 from infrastructure.runtime import Runtime
 from tests.conftest import until, with_database
@@ -88,7 +90,7 @@ def test_without_servers_every_check_says_what_it_lacks(examined: Examine, tmp_p
     none = f"is not set and no stack runs on {tmp_path}; set it, or start one with `baton up`."
     assert found.lines["database"] == ("wrong", f"DATABASE_URL {none}")
     assert found.lines["temporal"] == ("wrong", f"TEMPORAL_ADDRESS {none}")
-    for dependent in ("migrations", "rights", "projections", "namespace", "attributes", "workers", "sweeps"):
+    for dependent in ("migrations", "rights", "projections", "namespace", "attributes", "workers", "sweeps", "monitors"):
         verdict, sentence = found.lines[dependent]
         assert (verdict, sentence.startswith("Not looked at, because ")) == ("warning", True)
 
@@ -265,6 +267,55 @@ async def test_a_sweep_that_does_not_get_on_is_wrong_and_tells_why(
 
         sentence = await until(wrong, 60)
     assert re.search(rf"{sweep_id} \({CANDIDATES}, attempt \d+: the registry is on strike\)", str(sentence))
+
+
+class TestMonitors:
+    PERMITS = '{"Hutch B": "PSS:B", "Hutch C": "PSS:C"}'
+
+    @pytest.fixture
+    def monitor(self, database_url: str) -> Iterator[None]:
+        """Somebody who leads the monitors and observes nothing."""
+        with psycopg.connect(database_url) as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", (MONITOR_LOCK,))
+            yield
+
+    def observed(self, database_url: str, name: str, age: float) -> None:
+        """An enclosure whose permit was observed so many seconds ago."""
+        key = name_key(RegisterEnclosure(name=name, facility_code="facility"))
+        with psycopg.connect(database_url) as connection:
+            id = uuid4()
+            connection.execute("INSERT INTO claims VALUES (%s, %s, %s)", (NAMES, key, id))
+            contact = "INSERT INTO enclosure_contact VALUES (%s, clock_timestamp() - make_interval(secs => %s))"
+            connection.execute(contact, (id, age))
+
+    def test_nothing_configured_is_well(self, examined: Examine, database_url: str) -> None:
+        found = examined("monitors", DATABASE_URL=database_url)
+        assert found.lines["monitors"] == ("ok", "No enclosure and no supply is configured to be monitored.")
+
+    def test_configured_without_anybody_who_observes_is_wrong(self, examined: Examine, database_url: str) -> None:
+        found = examined("monitors", DATABASE_URL=database_url, MONITORED_ENCLOSURES=self.PERMITS)
+        assert (found.code, found.lines["monitors"]) == (
+            1,
+            (
+                "wrong",
+                "Nobody monitors the 2 enclosures and 0 supplies that are configured; start `python worker.py`, or "
+                "`baton up`.",
+            ),
+        )
+
+    @pytest.mark.usefixtures("monitor")
+    def test_ages_are_told_and_old_ones_are_wrong(self, examined: Examine, database_url: str) -> None:
+        self.observed(database_url, "Hutch B", 4)
+        settings = {"DATABASE_URL": database_url, "MONITORED_ENCLOSURES": self.PERMITS}
+        verdict, sentence = examined("monitors", **settings).lines["monitors"]
+        assert (verdict, "(last: Hutch B 4 s ago, Hutch C never)" in sentence) == ("wrong", True)
+        self.observed(database_url, "Hutch C", 90)
+        assert examined("monitors", **settings).lines["monitors"] == (
+            "ok",
+            "2 enclosures and 0 supplies are monitored (permits last observed: Hutch B 4 s ago, Hutch C 90 s ago).",
+        )
+        short = examined("monitors", ENCLOSURE_OBSERVATION_TTL_SECONDS="60", **settings).lines["monitors"]
+        assert (short[0], "not every permit was observed within 60 s" in short[1]) == ("wrong", True)
 
 
 def test_a_check_that_does_not_exist_is_refused(examined: Examine) -> None:

@@ -7,9 +7,20 @@ from typing import Any
 from uuid import UUID
 
 from domain.equipment.asset import AssetAttachedToFixture
+from tests.domain.calibration import lifecycles as calibration
+from tests.domain.campaign import lifecycles as campaign
+from tests.domain.caution import lifecycles as caution
+from tests.domain.decision import lifecycles as decision
+from tests.domain.enclosure import lifecycles as enclosure
 from tests.domain.equipment.assets import facility_world, family, fixture, installed, part, root
 from tests.domain.equipment.test_placement import form
+from tests.domain.federation import lifecycles as federation
 from tests.domain.lives import Life, Scene, Verb, at, because, command, nothing
+from tests.domain.recipe import ladder_lifecycles, plan_lifecycles, recipe_lifecycles
+from tests.domain.run import lifecycles as run
+from tests.domain.safety import lifecycles as safety
+from tests.domain.subject import lifecycles as subject
+from tests.domain.supply import lifecycles as supply
 from tests.domain.world import START, World, new_id
 
 
@@ -364,7 +375,10 @@ ASSEMBLY = Life(
 
 def facility_begins(world: World) -> tuple[UUID, Scene]:
     lumen = {"code": "lumen", "display_name": "Lumen Light Source", "kind": "Site"}
-    return world.create(command("register_facility", lumen)), Scene(credential_id=new_id())
+    facility_id = world.create(command("register_facility", lumen))
+    root = {"facility_id": facility_id, "audience": "registry.example", "purpose": "SealOfflineRoot"}
+    credential_id = world.create(command("register_credential", {**root, "secret_ref": "vault://root"}))
+    return facility_id, Scene(credential_id=credential_id)
 
 
 def anchor(scene: Scene) -> dict[str, Any]:
@@ -391,7 +405,26 @@ FACILITY = Life(
     },
 )
 
-LIVES = (ACTOR, VISIT, ASSET, FAMILY, MODEL, FRAME, MOUNT, ASSEMBLY, FACILITY)
+BROUGHT = (
+    supply,
+    enclosure,
+    safety,
+    caution,
+    subject,
+    ladder_lifecycles,
+    plan_lifecycles,
+    recipe_lifecycles,
+    run,
+    campaign,
+    calibration,
+    decision,
+    federation,
+)
+"""The contexts that bring their tables themselves."""
+LIVES = (
+    *(ACTOR, VISIT, ASSET, FAMILY, MODEL, FRAME, MOUNT, ASSEMBLY, FACILITY),
+    *(life for context in BROUGHT for life in context.LIVES),
+)
 
 
 def zone_begins(world: World) -> tuple[UUID, Scene]:
@@ -450,6 +483,7 @@ STATELESS = (
         {"assign_fixture_external_id": Verb(given=lambda scene: {"external_id_scheme": "Handle"})},
         asset_world,
     ),
+    *(life for context in BROUGHT for life in context.STATELESS),
 )
 """Aggregates without states, and all the verbs they have."""
 OF_NO_STREAM = {"mint_missing_asset_external_ids"}

@@ -220,7 +220,7 @@ def bytes_of_sets() -> str:
     request = {"name": "n", "conduit_id": IDS[0], "surface_id": IDS[1], "permitted_commands": []}
     command = define(**request, permitted_principal_ids=IDS)
     written.append(content_hash(command.model_dump(mode="json")))
-    return "\n".join(written)
+    return "\n".join(sorted(written))
 
 
 def test_equal_sets_have_equal_bytes_in_every_process() -> None:

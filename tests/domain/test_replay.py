@@ -16,6 +16,7 @@ from domain.access.actor import (
     ActorSubjectUnbound,
 )
 from domain.contexts import REGISTRY
+from domain.enclosure.enclosure import EnclosureDecommissioned, EnclosurePermitObserved, EnclosureRegistered
 from domain.equipment.asset import (
     AssetDegraded,
     AssetFamilyAdded,
@@ -32,8 +33,26 @@ from domain.equipment.asset import (
 )
 from domain.equipment.partition import Affine
 from domain.kernel import Event, StoredEvent, UnknownEventError
+from domain.recipe.plan import (
+    PlanDefaultParametersUpdated,
+    PlanDefined,
+    PlanRescheduled,
+    PlanRoleBound,
+    PlanRoleUnbound,
+    PlanVersioned,
+)
+from domain.supply.supply import (
+    SupplyDegraded,
+    SupplyDeregistered,
+    SupplyMarkedAvailable,
+    SupplyMarkedRecovering,
+    SupplyMarkedUnavailable,
+    SupplyRegistered,
+    SupplyRestored,
+)
 from tests.domain.world import START, new_id
 
+TIMES = st.sampled_from([START, None])
 FAMILIES = st.sampled_from([new_id(), new_id()])
 PLACES = st.sampled_from([new_id(), new_id(), None])
 TEXTS = st.sampled_from(["a", "b", "c"])
@@ -70,6 +89,35 @@ ACTOR_LIFE = st.lists(
         st.builds(ActorSubjectUnbound, issuer=TEXTS),
     ),
     max_size=20,
+)
+SUPPLY_EVENTS = (
+    SupplyMarkedAvailable,
+    SupplyDegraded,
+    SupplyMarkedUnavailable,
+    SupplyMarkedRecovering,
+    SupplyRestored,
+    SupplyDeregistered,
+)
+BY = {"trigger": st.just("Monitor"), "triggered_by": st.uuids()}
+SUPPLY_LIFE = st.lists(
+    st.one_of(*(st.builds(event, from_status=st.just("Unknown"), reason=TEXTS, **BY) for event in SUPPLY_EVENTS)),
+    max_size=30,
+)
+PERMITS = st.sampled_from(["Permitted", "NotPermitted", "Unknown"])
+ENCLOSURE_LIFE = st.lists(
+    st.one_of(
+        st.builds(
+            EnclosurePermitObserved,
+            from_status=PERMITS,
+            to_status=PERMITS,
+            reason=TEXTS,
+            monitor_ref=TEXTS.map(lambda text: f"{text}:{text}"),
+            observed_at=st.sampled_from([None, START]),
+            **BY,
+        ),
+        st.builds(EnclosureDecommissioned, reason=TEXTS, triggered_by=st.uuids()),
+    ),
+    max_size=30,
 )
 BORN = AssetRegistered.model_validate(
     {
@@ -111,8 +159,54 @@ def test_an_actor_replays_to_what_it_folds_to(life: list[Event]) -> None:
     assert actor.replay(rows) == every
 
 
+@given(SUPPLY_LIFE)
+def test_a_supply_replays_to_what_it_folds_to(life: list[Event]) -> None:
+    by = {"trigger": "Operator", "triggered_by": new_id()}
+    born = SupplyRegistered(kind="cryogen", name="Drop", facility_code="lumen", containing_asset_id=None, **by)
+    assert_replays("Supply", [born, *life])
+
+
+@given(ENCLOSURE_LIFE)
+def test_an_enclosure_replays_to_what_it_folds_to(life: list[Event]) -> None:
+    born = EnclosureRegistered(name="Hutch", facility_code="lumen", registered_by=new_id())
+    assert_replays("Enclosure", [born, *life])
+
+
+PLAN_LIFE = st.lists(
+    st.one_of(
+        st.builds(PlanRescheduled, window_starts_at=TIMES, window_ends_at=TIMES),
+        st.builds(
+            PlanDefaultParametersUpdated,
+            default_parameters=st.dictionaries(TEXTS, st.integers()),
+            parameters_schema_revision=st.integers(0, 3),
+        ),
+        st.builds(PlanVersioned, version_tag=TEXTS),
+        st.builds(PlanRoleBound, role_name=TEXTS, asset_id=FAMILIES),
+        st.builds(PlanRoleUnbound, role_name=TEXTS),
+    ),
+    max_size=20,
+)
+
+
+@given(PLAN_LIFE)
+def test_a_plan_replays_to_what_it_folds_to(life: list[Event]) -> None:
+    bound = {"practice_id": new_id(), "method_id": new_id(), "asset_ids": [new_id()]}
+    snapshots = {"method_needed_family_ids_snapshot": [], "asset_families_snapshot": {}}
+    window = {"window_starts_at": None, "window_ends_at": None}
+    assert_replays("Plan", [PlanDefined(name="Spring block", **bound, **snapshots, **window), *life])
+
+
+def assert_replays(name: str, life: list[Event]) -> None:
+    rows, aggregate = stored(new_id(), life), REGISTRY.aggregates[name]
+    decoded = (aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at) for row in rows)
+    assert aggregate.replay(rows) == aggregate.fold(decoded)
+
+
 def test_every_overwriting_event_is_among_those_tried() -> None:
     tried = {
+        *(event for event in SUPPLY_EVENTS if event.overwrites),
+        EnclosurePermitObserved,
+        *(PlanRescheduled, PlanDefaultParametersUpdated),
         *(AssetRenamed, AssetDegraded, AssetFaulted, AssetRestored, AssetMaintenanceEntered, AssetMaintenanceExited),
         *(AssetSettingsUpdated, AssetRelocated, ActorDeactivated, ActorReactivated, ActorProfileUpdated),
         *(ActorProfileForgotten, ActorSubjectBound, ActorSubjectUnbound, AssetPartitionRuleUpdated),

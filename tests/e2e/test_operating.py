@@ -19,7 +19,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_whole_stack(stack: Stack) -> None
     assert ran
     verdicts = [line.split()[:2] for line in ran.stdout.splitlines() if not line.startswith(" ")]
     checks = ["settings", "database", "migrations", "rights", "projections", "temporal", "namespace", "attributes"]
-    assert verdicts == [["ok", name] for name in [*checks, "workers", "sweeps"]]
+    assert verdicts == [["ok", name] for name in [*checks, "workers", "sweeps", "monitors"]]
     assert stack.place("database_url").split(":")[2].split("@")[0] not in ran.stdout, "the password is not shown"
 
 

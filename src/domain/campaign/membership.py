@@ -69,10 +69,11 @@ class RemoveRunFromCampaign(Command):
     reason: Annotated[str, Text(500, InvalidCampaignRunRemoveReasonError, "reason", personal=True)]
 
     def gather(self, campaign: Campaign, call: Call) -> Reads[Run]:
-        return (yield from required(Run, self.run_id))
+        run = yield from required(Run, self.run_id)
+        if campaign.status in OPEN and run.id not in campaign.run_ids:
+            raise CampaignRunNotMemberError("The run does not belong to this campaign.", reason="not_member")
+        return run
 
     def decide(self, campaign: Campaign, call: Call, run: Run) -> Outcome:
-        if run.id not in campaign.run_ids:
-            raise CampaignRunNotMemberError("The run does not belong to this campaign.", reason="not_member")
         left = RunRemovedFromCampaign(campaign_id=campaign.id, reason=self.reason)
         return [CampaignRunRemoved(run_id=run.id, reason=self.reason), Also(Run, run.id, [left])]

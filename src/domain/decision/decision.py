@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, assert_never
+from typing import Annotated, Any, assert_never
 from uuid import UUID
 
 from pydantic import Field, JsonValue
@@ -60,7 +60,7 @@ class Rating(Value):
     rated_at: datetime
 
 
-Inputs = Annotated[dict[str, JsonValue], MayContainPersonalData()]
+Inputs = Annotated[dict[str, Any], MayContainPersonalData()]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,7 +128,7 @@ class MintSweepAccepted(Value):
 
 
 @asset.command(
-    post="/mint-missing-external-ids", status=202, returns=MintSweepView, work="mint-sweep", accepted=MintSweepAccepted
+    post="/mint-missing-external-ids", status=200, returns=MintSweepView, work="mint-sweep", accepted=MintSweepAccepted
 )
 class MintMissingAssetExternalIds(Command):
     """Assign an identifier to every asset in service that lacks one, oldest first; one failure never stops the rest."""

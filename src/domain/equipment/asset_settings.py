@@ -4,7 +4,7 @@ A stored number stands in the unit of the schema revision it was written under. 
 since, the number must be set again before anything else is written; nothing is ever converted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,8 @@ from domain.shared.canonical import canonical_json
 from domain.shared.merge_patch import merge_patch
 from domain.shared.reads import Reads, every
 from domain.shared.refusals import Invalid
-from domain.shared.schema import ELEMENT, check_union
+from domain.shared.schema import check_union
+from domain.shared.stored_units import set_by, units_changed, within
 
 Unit = tuple[str, str]
 
@@ -36,7 +37,7 @@ class UpdateAssetSettings(Command):
     def decide(self, asset: Asset, call: Call, families: dict[UUID, Family]) -> Outcome:
         merged = merge_patch(asset.settings, self.settings_patch)
         current = [families[id] for id in sorted(asset.family_ids) if id in families]
-        restated = units_changed(asset, families, current)
+        restated = restated_keys(asset, families, current)
         if stale := sorted(restated - set_by(self.settings_patch, restated)):
             raise InvalidAssetSettingsError(
                 f"The unit of {', '.join(stale)} changed since it was stored; set it again in the new unit or null it.",
@@ -50,11 +51,10 @@ class UpdateAssetSettings(Command):
         return [AssetSettingsUpdated(settings=merged, schema_revisions=revisions)]
 
 
-def units_changed(asset: Asset, families: Mapping[UUID, Family], current: Iterable[Family]) -> frozenset[str]:
+def restated_keys(asset: Asset, families: Mapping[UUID, Family], current: Iterable[Family]) -> frozenset[str]:
     """The stored keys, as dotted paths, that are declared now in another unit than they were written in.
 
-    An array is set as a whole, so it stands for what is in it. Keys that no family declares any more, or that two
-    families declare differently, are the schema check's business.
+    Keys that no family declares any more, or that two families declare differently, are the schema check's business.
     """
     schemas = [family.settings_schema for family in current if family.settings_schema is not None]
     declared = {name for schema in schemas for name in schema.get("properties", {})}
@@ -66,42 +66,10 @@ def units_changed(asset: Asset, families: Mapping[UUID, Family], current: Iterab
     for family in current:
         for path, unit in family.units_by_revision[family.settings_schema_revision].items():
             now.setdefault(path, set()).add(unit)
-    return frozenset(
-        path.partition(f".{ELEMENT}")[0]
-        for path in stored_paths(asset.settings)
-        if written.get(path) != next(iter(now.get(path, ())), None)
-        and len(now.get(path, ())) <= 1
-        and ({} in schemas or any(within(path, name) for name in declared))
+    disputed = {path for path, units in now.items() if len(units) > 1}
+    changed = units_changed(
+        asset.settings,
+        {path: unit for path, unit in written.items() if path not in disputed},
+        {path: next(iter(units)) for path, units in now.items() if path not in disputed},
     )
-
-
-def stored_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """The dotted path of everything in a settings object, as schemas spell it."""
-    match value:
-        case Mapping():
-            for key, item in value.items():
-                yield ".".join((*path, key))
-                yield from stored_paths(item, (*path, key))
-        case list() | tuple():
-            for item in value:
-                yield ".".join((*path, ELEMENT))
-                yield from stored_paths(item, (*path, ELEMENT))
-
-
-def set_by(patch: Mapping[str, Any], paths: Iterable[str]) -> frozenset[str]:
-    """Which of these paths a patch sets or nulls, themselves or with what they stand in."""
-    ends = [end for end, value in patched(patch) if not isinstance(value, Mapping)]
-    return frozenset(path for path in paths if any(within(path, end) for end in ends))
-
-
-def patched(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Every dotted path a patch mentions, with what it puts there."""
-    for key, value in patch.items():
-        yield ".".join((*path, key)), value
-        if isinstance(value, Mapping):
-            yield from patched(value, (*path, key))
-
-
-def within(path: str, outer: str) -> bool:
-    """Whether a path is the outer one or stands in it."""
-    return path == outer or path.startswith(f"{outer}.")
+    return frozenset(path for path in changed if {} in schemas or any(within(path, name) for name in declared))

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
+from domain.enclosure.enclosure import Enclosure
 from domain.equipment.affordance import Affordance
 from domain.equipment.asset import (
     DECOMMISSIONED,
@@ -127,11 +128,6 @@ def affordances_of(assets: Iterable[Asset]) -> Reads[dict[UUID, frozenset[Afford
     }
 
 
-def enclosure_ids_of(assets: Iterable[Asset]) -> frozenset[UUID]:
-    """The enclosures these assets stand in."""
-    return frozenset(one.located_in_enclosure_id for one in assets if one.located_in_enclosure_id is not None)
-
-
 @dataclass(frozen=True)
 class Surroundings:
     """What a registration refers to."""
@@ -149,6 +145,7 @@ class Surroundings:
         AssetFacilityNotFoundError,
         Family.aggregate.NotFound,
         Model.aggregate.NotFound,
+        Enclosure.aggregate.NotFound,
         InvalidAssetParentError,
         AncestorWalkDepthExceededError,
     ],
@@ -179,6 +176,8 @@ class RegisterAsset(Command):
             yield from self.required_facility(self.facility_code)
         families = yield from required_all(Family, self.family_ids)
         model = None if self.model_id is None else (yield from required(Model, self.model_id))
+        if self.located_in_enclosure_id is not None:
+            yield from required(Enclosure, self.located_in_enclosure_id)
         return Surroundings(depth, parent, families, model)
 
     def required_facility(self, code: str) -> Reads[None]:
@@ -249,7 +248,7 @@ class Destination:
     post="/{asset_id}/relocate",
     allowed=IN_SERVICE,
     reasons=["root_has_no_parent", "self_parent", "cycle", "too_deep", "no_change", "parent_decommissioned"],
-    refuses=[AssetParentNotFoundError, AncestorWalkDepthExceededError],
+    refuses=[AssetParentNotFoundError, Enclosure.aggregate.NotFound, AncestorWalkDepthExceededError],
     lock=TREE_LOCK,
 )
 class RelocateAsset(Command):
@@ -269,8 +268,13 @@ class RelocateAsset(Command):
         return self
 
     def gather(self, asset: Asset, call: Call) -> Reads[Destination | None]:
-        if "to_parent_id" not in self.model_fields_set:
-            return None
+        destination = (yield from self.destination(asset)) if "to_parent_id" in self.model_fields_set else None
+        if self.located_in_enclosure_id is not None:
+            yield from required(Enclosure, self.located_in_enclosure_id)
+        return destination
+
+    def destination(self, asset: Asset) -> Reads[Destination]:
+        """The new parent, what is above it, and how much the asset brings along."""
         parent = yield from required(Asset, self.to_parent_id, AssetParentNotFoundError)
         if asset.parent_id in (None, parent.id):
             return Destination(parent, {}, 0)

@@ -7,15 +7,21 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
+from domain.caution.banner import cautions_in_scope, in_force
+from domain.caution.caution import Caution, CautionCategory, CautionSeverity
 from domain.equipment.affordance import Affordance
 from domain.equipment.asset import Asset, AssetCondition, AssetLifecycle, AssetTier, asset
-from domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of, enclosure_ids_of
+from domain.equipment.asset_tree import AncestorWalkDepthExceededError
 from domain.equipment.family import Family
+from domain.equipment.scope import asset_scope
 from domain.equipment.values import AlternateIdentifier, AlternateIdentifierKind, Drawing, Owner, Port
 from domain.kernel import Call, IdSet, Query, SortedSet, Value
+from domain.recipe.capability import Capability, capabilities_on_offer
+from domain.recipe.lifecycle import TemplateStatus
 from domain.shared.listing import Hidden, ListQuery, Summary, Where
 from domain.shared.reads import Reads, every
 from domain.shared.schema import Schema
+from domain.shared.text import FreeText
 
 asset.get()
 
@@ -81,16 +87,16 @@ class AssetFamilyView(Value):
 
 class ActiveCaution(Value):
     caution_id: UUID
-    category: str
-    severity: str
-    text: str
+    category: CautionCategory
+    severity: CautionSeverity
+    text: FreeText
 
 
 class ApplicableCapability(Value):
     capability_id: UUID
     code: str
     name: str
-    status: str
+    status: TemplateStatus
 
 
 class AssetIntegrationView(Value):
@@ -125,8 +131,12 @@ class GetAssetIntegrationView(Query):
     min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
 
     def answer(self, asset: Asset, call: Call) -> Reads[AssetIntegrationView]:
-        scope = yield from ancestors_of([asset.id])
+        scope = yield from asset_scope([asset.id])
         families = yield from every(Family, sorted(asset.family_ids))
+        candidates = yield from cautions_in_scope(scope.bound_ids, (), ())
+        cautions = in_force(candidates, scope.bound_ids, (), (), call.now, CautionSeverity.NOTICE)
+        affordances = frozenset(one for family in families.values() for one in family.affordances)
+        offered = yield from capabilities_on_offer()
         return AssetIntegrationView(
             asset_id=asset.id,
             name=asset.name,
@@ -135,13 +145,13 @@ class GetAssetIntegrationView(Query):
             condition=asset.condition,
             parent_id=asset.parent_id,
             located_in_enclosure_id=asset.located_in_enclosure_id,
-            enclosure_ids=enclosure_ids_of(scope.values()),
+            enclosure_ids=scope.enclosure_ids,
             families=tuple(map(_family, sorted(families.values(), key=lambda family: family.name))),
             ports=asset.ports,
             settings=asset.settings,
             alternate_identifiers=asset.alternate_identifiers,
-            active_cautions=(),
-            applicable_capabilities=(),
+            active_cautions=tuple(map(_caution, cautions)),
+            applicable_capabilities=tuple(_capability(one) for one in offered if one.required_affordances <= affordances),
             incomplete=len(families) < len(asset.family_ids),
         )
 
@@ -152,4 +162,14 @@ def _family(family: Family) -> AssetFamilyView:
         name=family.name,
         affordances=family.affordances,
         settings_schema=family.settings_schema,
+    )
+
+
+def _caution(caution: Caution) -> ActiveCaution:
+    return ActiveCaution(caution_id=caution.id, category=caution.category, severity=caution.severity, text=caution.text)
+
+
+def _capability(capability: Capability) -> ApplicableCapability:
+    return ApplicableCapability(
+        capability_id=capability.id, code=capability.code, name=capability.name, status=capability.status
     )

@@ -19,6 +19,7 @@ from domain.shared.listing import ListQuery, Page, Summary
 from domain.shared.reads import Reads, every, required
 from domain.shared.refusals import Invalid
 from domain.shared.schema import Schema, changed_units, check_declaration, declared_units
+from domain.shared.stored_units import Units
 from domain.shared.text import FreeText, Text, name_key
 from domain.shared.writes import Claim
 
@@ -34,9 +35,6 @@ class FamilyStatus(StrEnum):
 
 DEFINED, VERSIONED, DEPRECATED = FamilyStatus
 CURRENT = (DEFINED, VERSIONED)
-
-Units = Mapping[str, tuple[str, str]]
-"""The declared units of one schema: dotted property path -> (system, code)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from pydantic import Field
 from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
 from domain.shared.identifiers import FACILITY_CODE, FacilityCode, InvalidFacilityCodeError, check_facility_code
 from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, required
+from domain.shared.reads import Reads, answered, existing, holder_of, required
 from domain.shared.refusals import Conflict, Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.writes import Answer, Claim
@@ -142,14 +142,6 @@ class FacilityAreaParentMustBeSiteError(Conflict):
     """The parent of an Area is a Site, never another Area."""
 
 
-class FacilityTrustAnchorCredentialAlreadyPresentError(Conflict):
-    """The credential is a trust anchor of this facility already."""
-
-
-class FacilityTrustAnchorCredentialNotPresentError(Conflict):
-    """The credential is no trust anchor of this facility."""
-
-
 Reason = Annotated[str, Text(500, InvalidFacilityReasonError, "reason", personal=True)]
 
 
@@ -212,51 +204,6 @@ class RegisterFacility(Command):
         ]
 
 
-@facility.command(
-    post="/{facility_id}/trust-anchors/add",
-    allowed=[FacilityStatus.ACTIVE],
-    reasons=["area"],
-    refuses=[FacilityTrustAnchorCredentialAlreadyPresentError],
-)
-class AddFacilityTrustAnchorCredential(Command):
-    """Let a Site's seals rest on this credential."""
-
-    credential_id: UUID
-
-    def decide(self, facility: Facility, call: Call) -> Outcome:
-        if facility.kind is FacilityKind.AREA:
-            raise self.cannot("area", "An Area has no trust anchors; add the credential to its Site.")
-        if self.credential_id in facility.trust_anchor_credential_ids:
-            raise FacilityTrustAnchorCredentialAlreadyPresentError(
-                "This credential is a trust anchor of the facility already; nothing to add."
-            )
-        return [FacilityTrustAnchorCredentialAdded(credential_id=self.credential_id, added_by=call.principal_id)]
-
-
-@facility.command(
-    post="/{facility_id}/trust-anchors/remove",
-    allowed=[FacilityStatus.ACTIVE],
-    refuses=[FacilityTrustAnchorCredentialNotPresentError],
-    destructive=True,
-)
-class RemoveFacilityTrustAnchorCredential(Command):
-    """Let no new seal rest on this credential; seals that use it already keep it."""
-
-    credential_id: UUID
-    reason: Reason | None = None
-
-    def decide(self, facility: Facility, call: Call) -> Outcome:
-        if self.credential_id not in facility.trust_anchor_credential_ids:
-            raise FacilityTrustAnchorCredentialNotPresentError(
-                "This credential is no trust anchor of the facility; read the facility for the ones it has."
-            )
-        return [
-            FacilityTrustAnchorCredentialRemoved(
-                credential_id=self.credential_id, removed_by=call.principal_id, reason=self.reason
-            )
-        ]
-
-
 @facility.command(post="/{facility_id}/decommission", allowed=[FacilityStatus.ACTIVE], destructive=True)
 class DecommissionFacility(Command):
     """Close a facility; its code stays its own, and what was recorded under it stays valid."""
@@ -303,3 +250,9 @@ class ListFacilities(ListQuery):
     status: FacilityStatus | None = None
     parent_id: UUID | None = None
     code: Annotated[str, Field(min_length=1, max_length=32)] | None = None
+
+
+def own_facility() -> Reads[Facility | None]:
+    """The facility this deployment serves."""
+    deployment = yield from answered("deployment")
+    return (yield from existing(Facility, (yield from holder_of(FACILITY_CODE, deployment.self_facility_code))))

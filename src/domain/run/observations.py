@@ -2,22 +2,23 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from domain.kernel import Call, Command, Outcome, Query, Value
 from domain.run.run import LIVE, Run, RunObservationLogbookOpened, run
 from domain.shared.listing import ListQuery, Page, Where
 from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
-from domain.shared.reads import Reads, answered
+from domain.shared.reads import Reads, records_of
 from domain.shared.refusals import Conflict, Invalid
 from domain.shared.text import Text, refuse_blank_text
 from domain.shared.times import Instant
-from domain.shared.writes import Answer, Enter
+from domain.shared.writes import Answer, Enter, Record
 
 
 class SamplingProcedure(StrEnum):
@@ -126,9 +127,13 @@ class ListRunObservations(ListQuery):
             yield Where("recorded_at", "after", self.since)
 
 
-class Channel(BaseModel):
-    """What a run has recorded under one name."""
+@dataclass(frozen=True)
+class Channel(Record):
+    """What a run has recorded under one name; nobody writes it, it is summed up where the observations are kept."""
 
+    relation: ClassVar[str] = "run_channels"
+    key: ClassVar[tuple[str, ...]] = ("run_id", "channel_name")
+    run_id: UUID
     channel_name: str
     count: int
     first_recorded_at: datetime
@@ -137,6 +142,7 @@ class Channel(BaseModel):
     units: str | None
     latest_sampled_at: datetime
     simulated: bool
+    """Whether any of its readings is."""
 
 
 @run.query(get="/{run_id}/channels", returns=Page[Channel])
@@ -144,5 +150,4 @@ class ListRunChannels(Query):
     """The channels of a run by name, each with its latest reading."""
 
     def answer(self, run: Run, call: Call) -> Reads[Page[Channel]]:
-        channels: tuple[Channel, ...] = yield from answered("run_channels", run_id=run.id)
-        return Page(channels, None)
+        return Page((yield from records_of(Channel, run_id=run.id)), None)

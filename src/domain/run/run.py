@@ -7,10 +7,8 @@ in `starting`, its readings and notes are in `observations` and `narrative`.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, assert_never
+from typing import Annotated, Any, assert_never
 from uuid import UUID
-
-from pydantic import JsonValue
 
 from domain.caution.banner import AcknowledgedCaution
 from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, changed
@@ -39,7 +37,7 @@ class RunStatus(StrEnum):
 RUNNING, HELD, COMPLETED, STOPPED, ABORTED, TRUNCATED = RunStatus
 LIVE = (RUNNING, HELD)
 
-Parameters = dict[str, JsonValue]
+Parameters = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,9 +288,11 @@ class TruncateRun(EndingCommand):
     interrupted_at: Instant | None = None
 
     def gather(self, run: Run, call: Call) -> Reads[None]:
-        yield from super().gather(run, call)
+        refuse_blank_text(self)
         if self.interrupted_at is not None and self.interrupted_at > call.now:
             raise InvalidRunInterruptedAtError("The run cannot have been interrupted in the future; give a past time.")
+        return
+        yield
 
     def decide(self, run: Run, call: Call, facts: None) -> Outcome:
         return [RunTruncated(**dict(self), actuation_kind=run.actuation_kind)]

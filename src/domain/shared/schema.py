@@ -120,7 +120,7 @@ def check_union(schemas: Mapping[str, Schema | None], values: Mapping[str, Any],
 
 def declared_units(schema: Schema | None) -> dict[str, tuple[str, str]]:
     """The unit of each property that has one: dotted path -> (system, code); `[]` stands for an array's elements."""
-    units = ((path, _unit(level)) for path, level in _properties(schema))
+    units = ((path, unit_of(level)) for path, level in _properties(schema))
     return {".".join(path): unit for path, unit in units if unit is not None}
 
 
@@ -131,9 +131,25 @@ def changed_units(before: Schema | None, after: Schema | None) -> tuple[str, ...
         sorted(
             ".".join(path)
             for path, level in _properties(before)
-            if (unit := _unit(level)) is not None and path in kept and _unit(kept[path]) != unit
+            if (unit := unit_of(level)) is not None and path in kept and unit_of(kept[path]) != unit
         )
     )
+
+
+def unit_of(level: Schema) -> tuple[str, str] | None:
+    """The unit of one level of a declared schema."""
+    return (level["unit"]["system"], level["unit"]["code"]) if "unit" in level else None
+
+
+def types_of(level: Schema) -> frozenset[str]:
+    """The types one level of a declared schema admits, none for any."""
+    declared = level.get("type")
+    return frozenset(name for name in (declared if isinstance(declared, list) else [declared]) if isinstance(name, str))
+
+
+def is_closed(level: Schema) -> bool:
+    """Whether one level of a declared schema admits no keys but those it declares."""
+    return level.get("additionalProperties", level.get("unevaluatedProperties")) is False
 
 
 def _levels(schema: Schema, path: Path, refusal: type[Refusal], depth: int = 1) -> Iterator[tuple[Path, Schema]]:
@@ -207,13 +223,15 @@ def _check_compiles(schema: Schema, refusal: type[Refusal]) -> None:
     except SchemaError as error:
         path = _at(("$", *map(str, error.absolute_path)))
         raise refusal(
-            f"The schema does not compile at {path}: {_short(error.message)}; correct it.",
+            f"The schema does not compile at {path}: {shortened(error.message)}; correct it.",
             reason="does_not_compile",
             facts={"path": path},
         ) from error
     except (OverflowError, RecursionError, ValueError) as error:
         raise refusal(
-            f"The schema does not compile: {_short(str(error))}; correct it.", reason="does_not_compile", facts={"path": "$"}
+            f"The schema does not compile: {shortened(str(error))}; correct it.",
+            reason="does_not_compile",
+            facts={"path": "$"},
         ) from error
 
 
@@ -224,7 +242,7 @@ def _malformed(path: Path, form: str, refusal: type[Refusal]) -> Refusal:
 def _nothing_declared(values: Mapping[str, Any], refusal: type[Refusal]) -> Refusal:
     keys = sorted(values)
     return refusal(
-        f"No schema is declared for {_short(', '.join(keys))}; declare one ({{}} for no constraint) or drop these keys.",
+        f"No schema is declared for {shortened(', '.join(keys))}; declare one ({{}} for no constraint) or drop these keys.",
         reason="no_schema",
         facts={"keys": keys},
     )
@@ -255,7 +273,9 @@ def _refuse_first_violation(schema: Schema, values: Mapping[str, Any], refusal: 
     reason, saying = VIOLATIONS[str(error.validator)]
     unit = level.get("unit", {}).get("code", "") if error.validator in ("minimum", "maximum") else ""
     limit = f"{json.dumps(error.validator_value, ensure_ascii=False)} {unit}".strip()
-    raise refusal(f"{path} {saying.format(limit=_short(limit))}.", reason=reason, facts={"path": path, **facts}) from error
+    raise refusal(
+        f"{path} {saying.format(limit=shortened(limit))}.", reason=reason, facts={"path": path, **facts}
+    ) from error
 
 
 def _offending_key(error: ValidationError, level: Schema) -> Iterator[str]:
@@ -274,14 +294,14 @@ def _refuse_clash(one: tuple[str, Schema], other: tuple[str, Schema], refusal: t
         if path not in there:
             continue
         facts = {"key": ".".join(path), "families": [one[0], other[0]]}
-        types, other_types = _types(level), _types(there[path])
+        types, other_types = types_of(level), types_of(there[path])
         if types and other_types and types != other_types:
             raise refusal(
                 f"{one[0]} and {other[0]} declare {facts['key']} with different types; settle on one in their schemas.",
                 reason="type_clash",
                 facts=facts,
             )
-        if _unit(level) != _unit(there[path]):
+        if unit_of(level) != unit_of(there[path]):
             raise refusal(
                 f"{one[0]} and {other[0]} declare {facts['key']} in different units; settle on one in their schemas.",
                 reason="unit_clash",
@@ -315,18 +335,9 @@ def _properties(schema: Schema | None, path: Path = ()) -> Iterator[tuple[Path, 
         yield from _properties(schema["items"], (*path, ELEMENT))
 
 
-def _unit(level: Schema) -> tuple[str, str] | None:
-    return (level["unit"]["system"], level["unit"]["code"]) if "unit" in level else None
-
-
-def _types(level: Schema) -> frozenset[str]:
-    declared = level.get("type")
-    return frozenset(name for name in (declared if isinstance(declared, list) else [declared]) if isinstance(name, str))
-
-
 def _numeric(level: Schema) -> bool:
     """Whether a schema describes a number, or an array of numbers."""
-    types = _types(level)
+    types = types_of(level)
     if types == {"array"}:
         return "items" in level and _numeric(level["items"])
     return bool(types & {"number", "integer"}) and types <= {"number", "integer", "null"}
@@ -336,5 +347,6 @@ def _at(path: Path) -> str:
     return ".".join(path)
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """A text as far as a sentence can quote it."""
     return text if len(text) <= 200 else f"{text[:199]}…"

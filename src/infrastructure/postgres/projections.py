@@ -59,7 +59,7 @@ def table(summary: type[Summary], name: str) -> list[str]:
     id_column = next(iter(columns))
     lines = [f"{column} {sql_type}" for column, sql_type in columns.items()]
     statements = [
-        f"CREATE TABLE {name} ({', '.join(lines)}, version integer NOT NULL, PRIMARY KEY ({id_column}))",
+        f"CREATE TABLE {name} ({', '.join(lines)}, stream_version integer NOT NULL, PRIMARY KEY ({id_column}))",
         f"CREATE INDEX {name}_order ON {name} ({summary.time}, {id_column})",
     ]
     for column in filtered_columns(summary):
@@ -223,12 +223,12 @@ async def folded_streams(
 
 async def upsert(connection: Connection, summary: type[Summary], relation: str, states: Iterable[tuple[int, State]]) -> None:
     """Write the rows of these states; a row that already shows a later version stays."""
-    rows = ",".join(f'{summary.of(state).model_dump_json()[:-1]},"version":{version}}}' for version, state in states)
-    names = [*summary.model_fields, "version"]
+    rows = ",".join(f'{summary.of(state).model_dump_json()[:-1]},"stream_version":{version}}}' for version, state in states)
+    names = [*summary.model_fields, "stream_version"]
     changes = ", ".join(f"{name} = excluded.{name}" for name in names[1:])
     await connection.execute(
         f"INSERT INTO {relation} AS kept SELECT * FROM json_populate_recordset(NULL::{relation}, %s) "
-        f"ON CONFLICT ({names[0]}) DO UPDATE SET {changes} WHERE kept.version < excluded.version",
+        f"ON CONFLICT ({names[0]}) DO UPDATE SET {changes} WHERE kept.stream_version < excluded.stream_version",
         (f"[{rows}]",),
     )
 

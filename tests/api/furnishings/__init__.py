@@ -1,0 +1,1 @@
+"""What each context adds to a furnished service."""

@@ -2,12 +2,9 @@
 
 from uuid import UUID
 
-from domain.decision import inferences
 from domain.decision.decision import Decision
 from tests.domain.lives import Life, Scene, Verb, command
 from tests.domain.world import START, World, new_id
-
-assert inferences, "the verbs of the inference logbook are declared by importing it"
 
 
 def decision_begins(world: World) -> tuple[UUID, Scene]:

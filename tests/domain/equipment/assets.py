@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 from uuid import UUID
 
+from domain.enclosure.enclosure import RegisterEnclosure
 from domain.equipment.asset import Asset
 from domain.equipment.asset_tree import RegisterAsset
 from domain.equipment.family import DefineFamily
@@ -11,7 +12,7 @@ from domain.equipment.fixture import FixtureRegistered, SlotBinding
 from domain.equipment.frame import RegisterFrame
 from domain.equipment.model import DefineModel
 from domain.equipment.mount import InstallAsset, RegisterMount
-from domain.shared.reads import Reads
+from domain.shared.reads import Read, Reads
 from domain.shared.schema import DIALECT
 from tests.domain.world import World, new_id
 
@@ -51,6 +52,10 @@ def hanging_chain(world: World, parent_id: UUID, length: int) -> list[UUID]:
     return links
 
 
+def enclosure(world: World, name: str = "Imaging hutch B") -> UUID:
+    return world.create(RegisterEnclosure(name=name, facility_code=LUMEN))
+
+
 def asset_of(world: World, id: UUID) -> Asset:
     state: Asset = world.state(Asset, id)
     return state
@@ -60,6 +65,23 @@ def known(world: World, reads: Reads[T]) -> T:
     """What a generator of reads comes to in this world."""
     answer: T = world.fulfil(reads)
     return answer
+
+
+def asked(world: World, reads: Reads[Any]) -> list[Read]:
+    """What a generator of reads asks for in this world, in order."""
+    requests: list[Read] = []
+
+    def listened() -> Reads[None]:
+        answer = None
+        while True:
+            try:
+                requests.append(reads.send(answer))
+            except StopIteration:
+                return
+            answer = yield requests[-1]
+
+    world.fulfil(listened())
+    return requests
 
 
 def settings_schema(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:

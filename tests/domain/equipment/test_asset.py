@@ -147,7 +147,7 @@ def test_renaming_changes_the_name_alone_and_the_same_name_nothing(world: World)
     "command",
     [
         RenameAsset(name=" "),
-        RelocateAsset(located_in_enclosure_id=new_id(), reason=" "),
+        RelocateAsset(located_in_enclosure_id=None, reason=" "),
         RemoveAssetFamily(family_id=new_id()),
         UpdateAssetSettings(settings_patch={"speed": 5}),
         AddAssetPort(port_name=" ", direction="Input", signal_type="TTL"),
@@ -171,6 +171,8 @@ def test_what_is_referred_to_is_sought_before_the_state_is_judged(world: World) 
     asset_id = standing(world, "Decommissioned")
     with refused("FamilyNotFoundError"):
         world.when(AddAssetFamily(family_id=new_id()), on=asset_id)
+    with refused("EnclosureNotFoundError"):
+        world.when(RelocateAsset(located_in_enclosure_id=new_id(), reason="moved"), on=asset_id)
     with refused("FixtureNotFoundError"):
         world.when(AttachAssetToFixture(fixture_id=new_id()), on=asset_id)
     with refused("AssetCannotAddFamilyError", "decommissioned"):

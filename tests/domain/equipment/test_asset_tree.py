@@ -19,7 +19,6 @@ from domain.equipment.asset_tree import (
     RelocateAsset,
     affordances_of,
     ancestors_of,
-    enclosure_ids_of,
 )
 from domain.equipment.family import DeprecateFamily
 from domain.equipment.model import AddModelFamily, DeprecateModel
@@ -28,6 +27,7 @@ from domain.shared.refusals import Conflict
 from tests.domain.equipment.assets import (
     LUMEN,
     asset_of,
+    enclosure,
     facility_world,
     family,
     fixture,
@@ -88,8 +88,23 @@ def test_everything_a_registration_refers_to_must_exist(world: World) -> None:
     assert missing.value.facts == {"missing_ids": [str(lost)]}
     with refused("ModelNotFoundError"):
         root(world, model_id=new_id(), family_ids=[known])
-    with refused("AssetParentNotFoundError"):
-        part(world, new_id(), facility_code="nowhere", family_ids=[new_id()], model_id=new_id(), name=" ")
+    with refused("EnclosureNotFoundError"):
+        root(world, located_in_enclosure_id=new_id(), name=" ")
+
+
+def test_what_is_missing_is_told_in_the_order_it_was_given(world: World) -> None:
+    missing: dict[str, tuple[str, object]] = {
+        "AssetParentNotFoundError": ("parent_id", new_id()),
+        "AssetFacilityNotFoundError": ("facility_code", "nowhere"),
+        "FamilyNotFoundError": ("family_ids", [new_id()]),
+        "ModelNotFoundError": ("model_id", new_id()),
+        "EnclosureNotFoundError": ("located_in_enclosure_id", new_id()),
+    }
+    given = dict(missing.values())
+    for refusal, (name, _) in missing.items():
+        with refused(refusal):
+            world.create(RegisterAsset(name=" ", tier="Device", **given))
+        del given[name]
 
 
 def test_the_controller_is_not_sought(world: World) -> None:
@@ -186,7 +201,7 @@ def test_the_tree_is_at_most_fifty_levels_deep(world: World) -> None:
 def test_relocation_moves_the_parent_the_enclosure_or_both(world: World) -> None:
     beamline = root(world)
     table, rotary = part(world, beamline), part(world, beamline)
-    hutch, lab = new_id(), new_id()
+    hutch, lab = enclosure(world, "Hutch"), enclosure(world, "Lab")
     relocated(world, rotary, to_parent_id=table)
     relocated(world, rotary, located_in_enclosure_id=hutch)
     relocated(world, rotary, to_parent_id=beamline, located_in_enclosure_id=lab)
@@ -207,7 +222,7 @@ def test_relocation_moves_the_parent_the_enclosure_or_both(world: World) -> None
 
 
 def test_a_root_keeps_its_place_and_may_change_its_enclosure(world: World) -> None:
-    beamline, hutch = root(world), new_id()
+    beamline, hutch = root(world), enclosure(world)
     other = root(world)
     with refused("AssetCannotRelocateError", "root_has_no_parent"):
         relocated(world, beamline, to_parent_id=other)
@@ -226,7 +241,9 @@ def test_a_move_must_leave_a_tree_and_change_something(world: World) -> None:
         with refused("AssetCannotRelocateError", reason):
             relocated(world, table, **fields)
     with refused("AssetParentNotFoundError"):
-        relocated(world, table, to_parent_id=new_id())
+        relocated(world, table, to_parent_id=new_id(), located_in_enclosure_id=new_id())
+    with refused("EnclosureNotFoundError"):
+        relocated(world, table, to_parent_id=table, located_in_enclosure_id=new_id(), reason=" ")
     with refused("InvalidReasonError"):
         relocated(world, table, to_parent_id=rotary, reason=" ")
 
@@ -295,14 +312,6 @@ def test_an_asset_affords_what_all_its_families_afford_deprecated_ones_included(
     world.when(DeprecateFamily(), on=stage)
     found = known(world, affordances_of([asset_of(world, both), asset_of(world, none)]))
     assert found == {both: {Affordance.ROTATABLE, Affordance.IMAGEABLE, Affordance.CAPTURING}, none: set()}
-
-
-def test_the_enclosures_of_a_scope_are_distinct(world: World) -> None:
-    hutch = new_id()
-    beamline = root(world, located_in_enclosure_id=hutch)
-    table = part(world, beamline)
-    rotary = part(world, table, located_in_enclosure_id=hutch)
-    assert enclosure_ids_of(known(world, ancestors_of([rotary])).values()) == {hutch}
 
 
 def test_the_tree_lists_what_is_below_by_depth_and_id_and_what_is_above(world: World) -> None:

@@ -1,12 +1,19 @@
 """The list's conditions and the integrator's view."""
 
+from datetime import timedelta
+
 import pytest
 from pydantic import ValidationError
 
+from domain.caution.caution import RetireCaution
 from domain.equipment.asset_settings import UpdateAssetSettings
 from domain.equipment.asset_views import AssetSummary, GetAssetIntegrationView, ListAssets
+from domain.equipment.family import VersionFamily
+from domain.recipe.capability import DeprecateCapability
 from domain.shared.listing import Where
-from tests.domain.equipment.assets import asset_of, facility_world, family, part, root, rotary_schema
+from tests.domain.caution.cautions import DRIFT, on_asset, registered
+from tests.domain.equipment.assets import asset_of, enclosure, facility_world, family, part, root, rotary_schema
+from tests.domain.recipe.ladder import capability
 from tests.domain.world import World, new_id
 
 
@@ -71,7 +78,7 @@ def test_kind_and_value_of_an_identifier_are_asked_for_together(half: dict[str, 
 
 
 def test_the_integration_view_gathers_what_an_integrator_needs(world: World) -> None:
-    hutch, cabinet = sorted([new_id(), new_id()])
+    hutch, cabinet = sorted([enclosure(world, "Hutch"), enclosure(world, "Cabinet")])
     stage, housing = family(world, "RotaryStage", rotary_schema(), "Rotatable", "Homeable"), family(world, "Housing")
     beamline = root(world, located_in_enclosure_id=cabinet)
     table = part(world, beamline, located_in_enclosure_id=hutch)
@@ -87,6 +94,46 @@ def test_the_integration_view_gathers_what_an_integrator_needs(world: World) -> 
     assert view.settings == {"max_position": 360}
     assert (view.active_cautions, view.applicable_capabilities, view.incomplete) == ((), (), False)
     assert f'"enclosure_ids":["{hutch}","{cabinet}"]' in view.model_dump_json()
+
+
+def test_the_integration_view_warns_of_everything_in_effect_on_the_asset_itself(world: World) -> None:
+    beamline = root(world)
+    stage = part(world, beamline)
+    expiring = registered(world, on_asset(stage), severity="Notice", expires_at=world.now + timedelta(hours=1))
+    lasting = registered(world, on_asset(stage), severity="Warning", text="x" * 300)
+    registered(world, on_asset(beamline), propagate_to_children=True)
+    world.when(RetireCaution(reason="Resolved"), on=registered(world, on_asset(stage)))
+    warned = world.ask(GetAssetIntegrationView(), on=stage).active_cautions
+    assert [(one.caution_id, one.category, one.severity, one.text) for one in warned] == [
+        (lasting, "OperationalWindow", "Warning", "x" * 300),
+        (expiring, "OperationalWindow", "Notice", DRIFT),
+    ]
+    world.now += timedelta(hours=1)
+    assert [one.caution_id for one in world.ask(GetAssetIntegrationView(), on=stage).active_cautions] == [lasting]
+
+
+def test_the_integration_view_offers_the_capabilities_that_the_families_cover_together(world: World) -> None:
+    stage, camera = family(world, "RotaryStage", None, "Rotatable"), family(world, "Camera", None, "Imageable")
+    required = {
+        "tomography": ["Rotatable", "Imageable"],
+        "characterization": [],
+        "alignment": ["Rotatable"],
+        "maintenance": ["Rotatable", "Homeable"],
+        "acquisition": ["Imageable"],
+    }
+    ids = {
+        name: capability(world, code=f"baton.capability.{name}", required_affordances=affordances)
+        for name, affordances in required.items()
+    }
+    world.when(DeprecateCapability(), on=ids["acquisition"])
+    offered = world.ask(GetAssetIntegrationView(), on=root(world, family_ids=[stage, camera])).applicable_capabilities
+    assert [(one.capability_id, one.code, one.name, one.status) for one in offered] == [
+        (ids[name], f"baton.capability.{name}", "Acquisition", "Defined")
+        for name in ("alignment", "characterization", "tomography")
+    ]
+    world.when(VersionFamily(version_tag="v2", affordances=[]), on=stage)
+    (left,) = world.ask(GetAssetIntegrationView(), on=root(world, family_ids=[stage])).applicable_capabilities
+    assert left.capability_id == ids["characterization"]
 
 
 def test_the_integration_view_says_when_a_family_cannot_be_read(world: World) -> None:

@@ -19,6 +19,7 @@ from tests.domain.equipment.assets import (
     LUMEN,
     RADIAN,
     asset_of,
+    enclosure,
     facility_world,
     family,
     installed,
@@ -27,7 +28,7 @@ from tests.domain.equipment.assets import (
     root,
     rotary_schema,
 )
-from tests.domain.world import new_id, refused
+from tests.domain.world import refused
 
 AFFORDANCES = ["Rotatable", "Homeable", "Limitable", "Marking", "Leading", "Reportable"]
 
@@ -44,7 +45,7 @@ def test_the_life_of_a_rotary_stage() -> None:
         world,
         tomography,
         model_id=acme,
-        located_in_enclosure_id=new_id(),
+        located_in_enclosure_id=enclosure(world),
         alternate_identifiers=[{"kind": "EPICS_PV", "value": "lum:m102"}],
         owners=[{"name": "Lumen Light Source"}],
     )

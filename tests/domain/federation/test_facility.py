@@ -7,7 +7,6 @@ import pytest
 from pydantic import ValidationError
 
 from domain.federation.facility import (
-    AddFacilityTrustAnchorCredential,
     DecommissionFacility,
     Facility,
     FacilityDecommissioned,
@@ -18,8 +17,9 @@ from domain.federation.facility import (
     FacilityTrustAnchorCredentialRemoved,
     ListFacilities,
     RegisterFacility,
-    RemoveFacilityTrustAnchorCredential,
 )
+from domain.federation.trust_anchors import AddFacilityTrustAnchorCredential, RemoveFacilityTrustAnchorCredential
+from tests.domain.federation.peers import credential
 from tests.domain.world import OPERATOR, World, new_id, refused
 
 
@@ -108,20 +108,22 @@ def test_other_identifiers_are_kept_once_each_in_order(world: World) -> None:
 
 
 def test_a_site_rests_on_trust_anchors_an_area_does_not(world: World) -> None:
-    lumen, credential = site(world), new_id()
-    [added] = world.when(AddFacilityTrustAnchorCredential(credential_id=credential), on=lumen)
-    assert added == FacilityTrustAnchorCredentialAdded(credential_id=credential, added_by=OPERATOR)
-    assert world.state(Facility, lumen).trust_anchor_credential_ids == {credential}
+    lumen = site(world)
+    anchor = credential(world, lumen)
+    [added] = world.when(AddFacilityTrustAnchorCredential(credential_id=anchor), on=lumen)
+    assert added == FacilityTrustAnchorCredentialAdded(credential_id=anchor, added_by=OPERATOR)
+    assert world.state(Facility, lumen).trust_anchor_credential_ids == {anchor}
     with refused("FacilityTrustAnchorCredentialAlreadyPresentError"):
-        world.when(AddFacilityTrustAnchorCredential(credential_id=credential), on=lumen)
+        world.when(AddFacilityTrustAnchorCredential(credential_id=anchor), on=lumen)
     with refused("FacilityCannotAddTrustAnchorCredentialError", "area"):
-        world.when(AddFacilityTrustAnchorCredential(credential_id=credential), on=area(world, lumen))
+        world.when(AddFacilityTrustAnchorCredential(credential_id=anchor), on=area(world, lumen))
 
 
 def test_a_trust_anchor_is_removed_once(world: World) -> None:
-    lumen, credential = site(world), new_id()
-    world.when(AddFacilityTrustAnchorCredential(credential_id=credential), on=lumen)
-    removal = RemoveFacilityTrustAnchorCredential(credential_id=credential, reason="key ceremony")
+    lumen = site(world)
+    anchor = credential(world, lumen)
+    world.when(AddFacilityTrustAnchorCredential(credential_id=anchor), on=lumen)
+    removal = RemoveFacilityTrustAnchorCredential(credential_id=anchor, reason="key ceremony")
     [removed] = world.when(removal, on=lumen)
     assert (removed.removed_by, removed.reason) == (OPERATOR, "key ceremony")
     assert world.state(Facility, lumen).trust_anchor_credential_ids == frozenset()
@@ -129,8 +131,18 @@ def test_a_trust_anchor_is_removed_once(world: World) -> None:
         world.when(removal, on=lumen)
 
 
+def test_only_a_known_credential_becomes_a_trust_anchor(world: World) -> None:
+    lumen = site(world)
+    with refused("CredentialNotFoundError"):
+        world.when(AddFacilityTrustAnchorCredential(credential_id=new_id()), on=lumen)
+    world.when(DecommissionFacility(), on=lumen)
+    with refused("CredentialNotFoundError"):
+        world.when(AddFacilityTrustAnchorCredential(credential_id=new_id()), on=lumen)
+
+
 def test_a_decommissioned_facility_changes_no_more(world: World) -> None:
     lumen = site(world)
+    anchor = credential(world, lumen)
     [event] = world.when(DecommissionFacility(reason="closed"), on=lumen)
     assert event == FacilityDecommissioned(decommissioned_by=OPERATOR, reason="closed")
     state = world.state(Facility, lumen)
@@ -141,7 +153,7 @@ def test_a_decommissioned_facility_changes_no_more(world: World) -> None:
     )
     for command, refusal in {
         DecommissionFacility(): "FacilityCannotDecommissionError",
-        AddFacilityTrustAnchorCredential(credential_id=new_id()): "FacilityCannotAddTrustAnchorCredentialError",
+        AddFacilityTrustAnchorCredential(credential_id=anchor): "FacilityCannotAddTrustAnchorCredentialError",
         RemoveFacilityTrustAnchorCredential(credential_id=new_id()): "FacilityCannotRemoveTrustAnchorCredentialError",
     }.items():
         with refused(refusal, "decommissioned"):
@@ -157,9 +169,10 @@ def test_a_reason_may_be_left_out_but_not_be_blank(world: World) -> None:
 
 
 def test_a_facilitys_stream_folds_from_its_stored_form(world: World) -> None:
-    lumen, credential = site(world, alternate_identifiers=[{"kind": "Other", "value": "grid.7"}]), new_id()
-    world.when(AddFacilityTrustAnchorCredential(credential_id=credential), on=lumen)
-    world.when(RemoveFacilityTrustAnchorCredential(credential_id=credential), on=lumen)
+    lumen = site(world, alternate_identifiers=[{"kind": "Other", "value": "grid.7"}])
+    anchor = credential(world, lumen)
+    world.when(AddFacilityTrustAnchorCredential(credential_id=anchor), on=lumen)
+    world.when(RemoveFacilityTrustAnchorCredential(credential_id=anchor), on=lumen)
     world.when(DecommissionFacility(reason="closed"), on=lumen)
     stream = world.streams["Facility", lumen]
     assert [type(event) for event in stream] == [

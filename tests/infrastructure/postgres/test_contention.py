@@ -86,7 +86,7 @@ class TestOneStream:
         assert lost > 0
         await project(database_url, owner)
         state: Any = Visit.aggregate.replay(stored)
-        shown = await rows(owner, "SELECT visit_id, status, version, arrived_at FROM proj_trust_visit_summary")
+        shown = await rows(owner, "SELECT visit_id, status, stream_version, arrived_at FROM proj_trust_visit_summary")
         assert shown == [(visit, state.status, WRITERS + 2, state.arrived_at)]
         assert len({entry.actor_id for entry in state.presence_entries}) == WRITERS
 

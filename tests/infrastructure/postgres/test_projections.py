@@ -86,7 +86,7 @@ class TestRows:
             async with calling.store.session() as session:
                 stream = list(await session.load("Visit", [visit]))
             state: Any = Visit.aggregate.replay(stream)
-            (row,) = await rows(owner, f"SELECT {columns}, version FROM {VISITS} WHERE visit_id = %s", visit)
+            (row,) = await rows(owner, f"SELECT {columns}, stream_version FROM {VISITS} WHERE visit_id = %s", visit)
             assert VisitSummary(**dict(zip(VisitSummary.model_fields, row[:-1], strict=True))) == VisitSummary.of(state)
             assert row[-1] == len(stream)
 
@@ -120,12 +120,12 @@ class TestRows:
         place = await bookmark(owner)
         await calling.do(RecordVisitArrival(), on=visit)
         await project(database_url, owner)
-        await owner.execute(f"UPDATE {VISITS} SET version = 99")
+        await owner.execute(f"UPDATE {VISITS} SET stream_version = 99")
         await owner.execute("UPDATE bookmarks SET transaction_id = %s::text::xid8, position = %s", place)
         await calling.do(StartVisit(), on=visit)
         while await behind.advance(owner):
             pass
-        assert await rows(owner, f"SELECT status, version FROM {VISITS}") == [("Arrived", 99)]
+        assert await rows(owner, f"SELECT status, stream_version FROM {VISITS}") == [("Arrived", 99)]
 
 
 class TestOneTransaction:
@@ -221,7 +221,7 @@ class TestRebuilding:
         await project(database_url, owner)
         before = await everything_shown(owner)
         for name in REGISTRY.projections:
-            await owner.execute(f"UPDATE {name} SET version = 0")
+            await owner.execute(f"UPDATE {name} SET stream_version = 0")
         read = await rebuild(database_url, REGISTRY.projections)
         assert await everything_shown(owner) == before
         kept = sorted({projection.aggregate.name for projection in REGISTRY.projections.values()})

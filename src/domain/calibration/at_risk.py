@@ -1,0 +1,104 @@
+"""Results at risk: which datasets rest on a calibration value that was replaced later."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.calibration.calibration import (
+    Calibration,
+    CalibrationRevisionNotFoundError,
+    CalibrationStatus,
+    calibration,
+    required_revision,
+)
+from domain.kernel import Call, Query, Value
+from domain.shared.listing import Cursor, Order, Page
+from domain.shared.reads import Reads
+
+
+class Exposure(StrEnum):
+    USED = "Used"
+    DERIVED = "Derived"
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A revision whose results are asked for, and what replaced it; one that nothing replaced puts nothing at risk."""
+
+    revision_id: UUID
+    superseded_by_revision_id: UUID | None
+    superseded_by_status: CalibrationStatus | None
+    superseded_at: datetime | None
+
+    @property
+    def at_risk(self) -> bool:
+        return self.superseded_by_revision_id is not None
+
+
+def suspects(calibration: Calibration, revision_id: UUID | None) -> tuple[Suspect, ...]:
+    """The named revision whatever became of it, or else every superseded one, oldest first."""
+    if revision_id is None:
+        chosen = [revision for revision in calibration.revisions if revision.superseded_by_revision_id is not None]
+    else:
+        chosen = [required_revision(calibration, revision_id)]
+    found = []
+    for revision in chosen:
+        successor_id = revision.superseded_by_revision_id
+        successor = None if successor_id is None else calibration.revision(successor_id)
+        found.append(
+            Suspect(
+                revision.revision_id,
+                successor_id,
+                successor.status if successor else None,
+                successor.established_at if successor else None,
+            )
+        )
+    return tuple(found)
+
+
+class AtRiskResult(Value):
+    """A dataset that used a suspect value, or was derived from one that did."""
+
+    dataset_id: UUID
+    name: str
+    intent: str
+    producing_run_id: UUID | None
+    subject_id: UUID | None
+    revision_id: UUID
+    exposure: Exposure
+    superseded_by_revision_id: UUID | None
+    superseded_by_status: CalibrationStatus | None
+    superseded_at: datetime | None
+    at_risk: bool
+
+
+@calibration.query(
+    get="/{calibration_id}/at-risk-results",
+    returns=Page[AtRiskResult],
+    refuses=[CalibrationRevisionNotFoundError],
+)
+class ListCalibrationAtRiskResults(Query):
+    """Datasets that used a superseded revision, then those derived from them; with a revision named, what used that one."""
+
+    revision_id: UUID | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+    cursor: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    order: Order = Order.ASC
+    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+
+    def answer(self, calibration: Calibration, call: Call) -> Reads[Page[Any]]:
+        after = Cursor.parse(self.cursor, self.order) if self.cursor else None
+        return (yield from results_resting_on(suspects(calibration, self.revision_id), self, after))
+
+
+def results_resting_on(
+    suspects: Sequence[Suspect], query: ListCalibrationAtRiskResults, after: Cursor | None
+) -> Reads[Page[AtRiskResult]]:
+    """One page of the datasets that cite these revisions; no dataset is recorded yet, so nothing rests on any."""
+    return Page((), None)
+    yield

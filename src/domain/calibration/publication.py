@@ -1,0 +1,368 @@
+"""Publishing a revision to a peer facility: the gates before it, the artifact that is sent, and what is recorded.
+
+Publishing is long work. It is accepted with its receipt fixed, signed, sent and recorded; once sent, it is recorded
+whatever happens to the permit meanwhile.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, NamedTuple
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.access.actor import Actor, ActorKind
+from domain.calibration.calibration import (
+    Calibration,
+    CalibrationRevisionNotFoundError,
+    CalibrationRevisionPublished,
+    CalibrationStatus,
+    Revision,
+    calibration,
+    required_revision,
+)
+from domain.federation.credential import Credential, CredentialPurpose
+from domain.federation.facility import Facility, own_facility
+from domain.federation.permit import (
+    AbiTier,
+    Permit,
+    PermitDirection,
+    PermitReceiptRecorded,
+    permit_in_force,
+    permits_of,
+)
+from domain.kernel import NIL, Call, Command, Outcome, Value, instant
+from domain.shared.canonical import canonical_json, derived_uuid7
+from domain.shared.reads import Reads, every, existing, record_of
+from domain.shared.refusals import Conflict, Refusal, UnauthorizedError
+from domain.shared.writes import Answer, Put, Record
+
+ARTIFACT_KIND = "CalibrationRevision"
+PAYLOAD_TYPE = "application/json"
+SCHEMA_VERSION = 1
+CANONICALIZATION_VERSION = 1
+SIGNING_VERSION = 1
+TIERS = {CalibrationStatus.VERIFIED: AbiTier.STABLE, CalibrationStatus.PROVISIONAL: AbiTier.TESTING}
+LOCK = "calibration-publication"
+
+
+class PublicationStatus(StrEnum):
+    RUNNING = "Running"
+    PUBLISHED = "Published"
+    REFUSED = "Refused"
+
+
+@dataclass(frozen=True)
+class CalibrationPublication(Record):
+    """One revision on its way to one peer: who signed it off, how far it is, and why it was refused if it was."""
+
+    relation: ClassVar[str] = "calibration_publication"
+    key: ClassVar[tuple[str, ...]] = ("receipt_id",)
+    receipt_id: UUID
+    calibration_id: UUID
+    revision_id: UUID
+    peer_facility_id: UUID
+    permit_id: UUID
+    principal_id: UUID
+    surface_id: UUID
+    correlation_id: UUID
+    status: PublicationStatus
+    accepted_at: datetime
+    signature: dict[str, str] | None = None
+    published_at: datetime | None = None
+    refusal: dict[str, Any] | None = None
+
+
+class OutboundPermitNotActiveError(Conflict):
+    """No outbound permit in force lets calibration revisions go to this peer."""
+
+
+class CalibrationPublicationError(Refusal):
+    """The revision could not be signed or sent; nothing left the facility."""
+
+    status = 502
+
+
+class PublishedRevision(Value):
+    receipt_id: UUID
+
+
+class PublicationAccepted(Value):
+    receipt_id: UUID
+    work_id: UUID
+
+
+class PublicationFacts(NamedTuple):
+    """What the gates before publishing look at."""
+
+    revision: Revision
+    permits: tuple[Permit, ...]
+    credentials: Mapping[UUID, Credential]
+    own: Facility | None
+    caller: Actor | None
+
+
+@calibration.command(
+    post="/{calibration_id}/revisions/{revision_id}/publish",
+    reasons=["already_published", "sign_off_not_human", "no_signing_credential"],
+    refuses=[
+        CalibrationRevisionNotFoundError,
+        OutboundPermitNotActiveError,
+        UnauthorizedError,
+        CalibrationPublicationError,
+    ],
+    status=201,
+    returns=PublishedRevision,
+    work="calibration-publication",
+    accepted=PublicationAccepted,
+    lock=LOCK,
+)
+class PublishCalibrationRevision(Command):
+    """Sign a revision and send it to a peer; the caller is the sign-off and must be a person.
+
+    Asked for again while it is under way, it is the same work with the same receipt.
+    """
+
+    revision_id: UUID
+    peer_facility_id: UUID
+    wait: Annotated[int, Field(ge=0, le=60)] = 30
+
+    def gather(self, calibration: Calibration, call: Call) -> Reads[tuple[PublicationFacts, CalibrationPublication | None]]:
+        revision = required_revision(calibration, self.revision_id)
+        permits = yield from permits_of(self.peer_facility_id, PermitDirection.OUTBOUND, ARTIFACT_KIND)
+        credentials = yield from credentials_of(permits)
+        own = yield from own_facility()
+        caller = yield from existing(Actor, call.principal_id)
+        facts = PublicationFacts(revision, permits, credentials, own, caller)
+        permit = permit_in_force(permits, call.now)
+        under_way = None
+        if permit is not None:
+            under_way = yield from record_of(CalibrationPublication, receipt_id=receipt_of(revision, permit))
+        return facts, under_way
+
+    def decide(
+        self, calibration: Calibration, call: Call, gathered: tuple[PublicationFacts, CalibrationPublication | None]
+    ) -> Outcome:
+        facts, under_way = gathered
+        permit = self.pass_gates(facts, call)
+        receipt_id = receipt_of(facts.revision, permit)
+        ids = Answer({"receipt_id": str(receipt_id), "work_id": str(receipt_id)})
+        if under_way is not None and under_way.status is PublicationStatus.RUNNING:
+            return [ids]
+        accepted = CalibrationPublication(
+            receipt_id=receipt_id,
+            calibration_id=calibration.id,
+            revision_id=self.revision_id,
+            peer_facility_id=self.peer_facility_id,
+            permit_id=permit.id,
+            principal_id=call.principal_id,
+            surface_id=call.surface_id,
+            correlation_id=call.correlation_id,
+            status=PublicationStatus.RUNNING,
+            accepted_at=call.now,
+        )
+        return [Put(accepted), ids]
+
+    def pass_gates(self, facts: PublicationFacts, call: Call) -> Permit:
+        """The permit to publish under, once every gate before signing has let the revision through."""
+        permit = permit_in_force(facts.permits, call.now)
+        if permit is None:
+            raise no_permit(self.peer_facility_id)
+        self.check_unpublished(facts.revision, permit)
+        self.check_human(facts.caller, call)
+        if signing_credential(permit, facts.credentials, facts.own, call.now) is None:
+            raise self.without_credential(permit.id)
+        return permit
+
+    def check_unpublished(self, revision: Revision, permit: Permit) -> None:
+        for publication in revision.publications:
+            if publication.outbound_permit_id == permit.id:
+                raise self.cannot(
+                    "already_published",
+                    "The revision was published under this permit already; a new permit allows it again.",
+                    outbound_permit_id=str(permit.id),
+                    receipt_id=str(publication.receipt_id),
+                )
+
+    def check_human(self, caller: Actor | None, call: Call) -> None:
+        if caller is None and call.principal_id != NIL:
+            raise UnauthorizedError(
+                "Publishing is signed off by a registered person; ask an administrator to register you as an actor.",
+                reason="unknown_actor",
+            )
+        if caller is None or caller.kind is not ActorKind.HUMAN:
+            raise self.cannot(
+                "sign_off_not_human", "Only a person can sign a publication off; have one publish the revision."
+            )
+
+    def without_credential(self, permit_id: UUID) -> Refusal:
+        return self.cannot(
+            "no_signing_credential",
+            "The permit allows no Active, unexpired Signing credential of this facility; register one and permit it.",
+            outbound_permit_id=str(permit_id),
+        )
+
+
+def credentials_of(permits: Iterable[Permit]) -> Reads[dict[UUID, Credential]]:
+    """Every credential that one of these permits allows."""
+    ids = sorted({id for permit in permits for id in permit.allowed_credential_ids})
+    return (yield from every(Credential, ids))
+
+
+def signing_credential(
+    permit: Permit, credentials: Mapping[UUID, Credential], own: Facility | None, now: datetime
+) -> Credential | None:
+    """The credential to sign with: the lowest-id usable own Signing credential that the permit allows."""
+    for id in sorted(permit.allowed_credential_ids):
+        credential = credentials.get(id)
+        if (
+            credential is not None
+            and own is not None
+            and (credential.facility_id, credential.purpose) == (own.id, CredentialPurpose.SIGNING)
+            and credential.usable(now)
+        ):
+            return credential
+    return None
+
+
+def no_permit(peer_facility_id: UUID) -> OutboundPermitNotActiveError:
+    """The refusal where nothing may go to this peer."""
+    return OutboundPermitNotActiveError(
+        f"No outbound permit in force lets a {ARTIFACT_KIND} go to this peer; define or activate one first.",
+        reason="no_permit_in_force",
+        facts={"peer_facility_id": str(peer_facility_id)},
+    )
+
+
+def receipt_of(revision: Revision, permit: Permit) -> UUID:
+    """The receipt of a revision under a permit: there is one, however often it is asked for."""
+    established = int(revision.established_at.timestamp() * 1000)
+    return derived_uuid7(established, "calibration-publication", f"{revision.revision_id}:{permit.id}")
+
+
+def published_bytes(calibration: Calibration, revision: Revision) -> bytes:
+    """What is signed and sent of a revision: everything a peer needs to use it, in its one canonical form."""
+    return canonical_json(
+        {
+            "calibration_id": calibration.id,
+            "target_id": calibration.target_id,
+            "quantity": calibration.quantity,
+            "operating_point": calibration.operating_point,
+            "revision_id": revision.revision_id,
+            "value": revision.value,
+            "status": revision.status,
+            "source": revision.source.model_dump(mode="json"),
+            "established_at": instant(revision.established_at),
+            "established_by": revision.established_by,
+            "decided_by_decision_id": revision.decided_by_decision_id,
+            "supersedes_revision_id": revision.supersedes_revision_id,
+            "content_hash": revision.content_hash,
+        }
+    )
+
+
+class Signature(Value):
+    """A detached signature: what kind it is, which key made it, and its bytes."""
+
+    envelope_kind: str
+    kid: str
+    bytes_hex: str
+
+
+def signed(publication: CalibrationPublication, signature: Signature, at: datetime) -> CalibrationPublication:
+    """The publication once it is signed; its time of publication is fixed with it, so that a repeat sends the same."""
+    return replace(publication, signature=signature.model_dump(), published_at=at)
+
+
+def signature_of(publication: CalibrationPublication) -> tuple[Signature, datetime]:
+    """The signature of a publication that is past signing, and its time."""
+    assert publication.signature is not None, "only what is signed is sent"
+    assert publication.published_at is not None, "what is signed has its time"
+    return Signature(**publication.signature), publication.published_at
+
+
+def refused(publication: CalibrationPublication, refusal: Refusal) -> CalibrationPublication:
+    """The publication that came to nothing, and why."""
+    reasons = {"code": refusal.code, "detail": refusal.detail, "reason": refusal.reason, "facts": refusal.facts}
+    return replace(publication, status=PublicationStatus.REFUSED, refusal=reasons)
+
+
+def refusal_of(publication: CalibrationPublication) -> Refusal:
+    """Why the publication came to nothing."""
+    assert publication.refusal is not None, "only a refused publication says why"
+    told = dict(publication.refusal)
+    kinds = {kind.__name__: kind for kind in PublishCalibrationRevision.operation.refusals}
+    return kinds[told.pop("code")](**told)
+
+
+def artifact(publication: CalibrationPublication, calibration: Calibration, permit: Permit, source: Facility) -> bytes:
+    """What is handed to the peer, in its one canonical form: the signed bytes and everything to judge them by."""
+    signature, published_at = signature_of(publication)
+    revision = required_revision(calibration, publication.revision_id)
+    content = published_bytes(calibration, revision)
+    return canonical_json(
+        {
+            "receipt_id": publication.receipt_id,
+            "artifact_kind": ARTIFACT_KIND,
+            "content_hash": bytes_hash(content),
+            "canonical_bytes": base64.b64encode(content).decode(),
+            "payload_type": PAYLOAD_TYPE,
+            "signature_envelope": {
+                "kind": signature.envelope_kind,
+                "signing_version": SIGNING_VERSION,
+                "kid": signature.kid,
+                "bytes_hex": signature.bytes_hex,
+            },
+            "source_facility": {"facility_id": source.id, "code": source.code},
+            "peer_facility_id": publication.peer_facility_id,
+            "published_at": instant(published_at),
+            "expires_at": instant(permit.expires_at),
+            "abi_tier": TIERS[revision.status],
+            "sign_off_chain": [{"actor_id": publication.principal_id, "kind": ActorKind.HUMAN}],
+            "schema_version": SCHEMA_VERSION,
+            "canonicalization_version": CANONICALIZATION_VERSION,
+        }
+    )
+
+
+def bytes_hash(content: bytes) -> str:
+    """SHA-256 of canonical bytes, as a peer recomputes it."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_recorded(publication: CalibrationPublication, calibration: Calibration) -> bool:
+    """Whether the calibration's own stream tells of this publication already."""
+    revision = required_revision(calibration, publication.revision_id)
+    return any(known.receipt_id == publication.receipt_id for known in revision.publications)
+
+
+def recorded(
+    publication: CalibrationPublication, calibration: Calibration, at: datetime
+) -> tuple[CalibrationRevisionPublished, PermitReceiptRecorded]:
+    """What both streams say of a revision that was sent."""
+    signature, published_at = signature_of(publication)
+    published = CalibrationRevisionPublished(
+        revision_id=publication.revision_id,
+        peer_facility_id=publication.peer_facility_id,
+        outbound_permit_id=publication.permit_id,
+        receipt_id=publication.receipt_id,
+        signature_envelope_kind=signature.envelope_kind,
+        signing_version=SIGNING_VERSION,
+        signature_bytes_hex=signature.bytes_hex,
+        signature_kid=signature.kid,
+        published_at=published_at,
+        published_by=publication.principal_id,
+    )
+    receipt = PermitReceiptRecorded(
+        receipt_id=publication.receipt_id,
+        content_hash=bytes_hash(published_bytes(calibration, required_revision(calibration, publication.revision_id))),
+        home_stream_type=Calibration.__name__,
+        home_stream_id=calibration.id,
+        home_artifact_id=publication.revision_id,
+        recorded_at=at,
+    )
+    return published, receipt

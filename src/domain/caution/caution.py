@@ -1,0 +1,367 @@
+"""A caution: an operator's note about a quirk of an asset or a procedure, with what to do about it.
+
+It warns and never blocks. It is not edited: a better one supersedes it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Self, assert_never
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
+from domain.shared.listing import Hidden, ListQuery, Page, Summary, Where
+from domain.shared.reads import Reads, Rows
+from domain.shared.refusals import Invalid
+from domain.shared.text import FreeText, MayContainPersonalData, Text
+from domain.shared.times import Instant
+from domain.shared.writes import Also, Answer, Delist, Enlist
+
+TARGETED = "caution-target"
+"""Look-up kind: the Active cautions on one target."""
+
+
+class CautionTargetKind(StrEnum):
+    ASSET = "Asset"
+    PROCEDURE = "Procedure"
+
+
+class CautionCategory(StrEnum):
+    WEAR = "Wear"
+    CALIBRATION = "Calibration"
+    WIRING = "Wiring"
+    OPERATIONAL_WINDOW = "OperationalWindow"
+    INTERLOCK_QUIRK = "InterlockQuirk"
+    PROCEDURE_GOTCHA = "ProcedureGotcha"
+
+
+class CautionSeverity(StrEnum):
+    """What the next operator must do: know it, work differently, or expect harm to the work or to people."""
+
+    NOTICE = "Notice"
+    CAUTION = "Caution"
+    WARNING = "Warning"
+
+    def and_above(self) -> "tuple[CautionSeverity, ...]":
+        """This severity and every stronger one, the weakest first."""
+        severities = tuple(CautionSeverity)
+        return severities[severities.index(self) :]
+
+
+class CautionStatus(StrEnum):
+    ACTIVE = "Active"
+    SUPERSEDED = "Superseded"
+    RETIRED = "Retired"
+
+
+ACTIVE, SUPERSEDED, RETIRED = CautionStatus
+
+
+class CautionRetireReason(StrEnum):
+    RESOLVED = "Resolved"
+    NO_LONGER_APPLIES = "NoLongerApplies"
+    WRONG_TARGET = "WrongTarget"
+
+
+class CautionTarget(Value):
+    """What a caution is about; it need not be known here."""
+
+    kind: CautionTargetKind
+    id: UUID
+
+    @property
+    def key(self) -> str:
+        """The look-up key of cautions on this target."""
+        return f"{self.kind} {self.id}"
+
+
+Tags = Annotated[SortedSet[str], MayContainPersonalData()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caution(State):
+    target: CautionTarget
+    category: CautionCategory
+    severity: CautionSeverity
+    text: FreeText
+    workaround: FreeText
+    tags: Tags
+    authored_by: UUID
+    expires_at: datetime | None
+    propagate_to_children: bool
+    status: CautionStatus = ACTIVE
+    parent_id: UUID | None
+    superseded_by_caution_id: UUID | None = None
+    retired_reason: CautionRetireReason | None = None
+    registered_at: datetime
+    last_status_changed_at: datetime | None = None
+
+    def in_effect(self, now: datetime) -> bool:
+        """Whether it counts now; passing its expiry changes no status."""
+        return self.status is ACTIVE and (self.expires_at is None or self.expires_at > now)
+
+    @property
+    def target_kind(self) -> CautionTargetKind:
+        return self.target.kind
+
+    @property
+    def target_id(self) -> UUID:
+        return self.target.id
+
+    @property
+    def reaches(self) -> frozenset[str]:
+        """What this applies to: its target, and where it propagates whatever is below that."""
+        inherited = {below(self.target.id)} if self.propagate_to_children else set()
+        return frozenset({str(self.target.id), *inherited})
+
+
+def below(id: UUID) -> str:
+    """Everything below an asset, as a caution's reach names it."""
+    return f"below {id}"
+
+
+caution = Aggregate(Caution, "/cautions")
+
+
+class CautionRegistered(Event, of=caution):
+    target: CautionTarget
+    category: CautionCategory
+    severity: CautionSeverity
+    text: FreeText
+    workaround: FreeText
+    tags: Tags
+    authored_by: UUID
+    expires_at: datetime | None
+    propagate_to_children: bool
+    parent_id: UUID | None
+
+
+class CautionSuperseded(Event, of=caution):
+    superseded_by_caution_id: UUID
+
+
+class CautionRetired(Event, of=caution):
+    reason: CautionRetireReason
+
+
+CautionEvent = CautionSuperseded | CautionRetired
+
+
+@caution.begin
+def begin(event: CautionRegistered) -> Caution:
+    return Caution(id=event.stream_id, created_at=event.occurred_at, registered_at=event.occurred_at, **dict(event))
+
+
+@caution.evolve
+def evolve(caution: Caution, event: CautionEvent) -> Caution:
+    match event:
+        case CautionSuperseded():
+            return changed(
+                caution,
+                status=SUPERSEDED,
+                superseded_by_caution_id=event.superseded_by_caution_id,
+                last_status_changed_at=event.occurred_at,
+            )
+        case CautionRetired():
+            return changed(caution, status=RETIRED, retired_reason=event.reason, last_status_changed_at=event.occurred_at)
+        case _:
+            assert_never(event)
+
+
+class InvalidCautionTextError(Invalid):
+    """A caution says what is wrong in text that is not blank."""
+
+
+class InvalidCautionWorkaroundError(Invalid):
+    """A caution says what to do about it in text that is not blank."""
+
+
+class InvalidCautionTagError(Invalid):
+    """A tag must not be blank."""
+
+
+class InvalidCautionExpiresAtError(Invalid):
+    """A caution expires in the future, or never."""
+
+
+class InvalidCautionSupersedeTargetError(Invalid):
+    """A caution is superseded by one on the same target."""
+
+
+Tag = Annotated[str, Text(50, InvalidCautionTagError, "tag", personal=True)]
+
+
+class CautionNote(Command):
+    """What a new caution says; its author is the caller."""
+
+    target: CautionTarget
+    category: CautionCategory
+    severity: CautionSeverity
+    text: Annotated[str, Text(2000, InvalidCautionTextError, "text", personal=True)]
+    workaround: Annotated[str, Text(2000, InvalidCautionWorkaroundError, "workaround", personal=True)]
+    tags: Annotated[SortedSet[Tag], Field(max_length=100)] = frozenset()
+    expires_at: Instant | None = None
+    propagate_to_children: bool = False
+
+    def written(self, call: Call, parent_id: UUID | None) -> CautionRegistered:
+        """The caution as it is registered; refused when it would be over before it began."""
+        if self.expires_at is not None and self.expires_at <= call.now:
+            raise InvalidCautionExpiresAtError("expires_at is past; set a later one or leave it out.", reason="past")
+        return CautionRegistered(**dict(self), authored_by=call.principal_id, parent_id=parent_id)
+
+
+def enlisted(registered: CautionRegistered) -> Outcome:
+    """A new caution, findable by its target."""
+    return [registered, Enlist(TARGETED, registered.target.key)]
+
+
+class NewCaution(Value):
+    caution_id: UUID
+
+
+@caution.creation(returns=NewCaution, refuses=[InvalidCautionExpiresAtError, caution.AlreadyExists])
+class RegisterCaution(CautionNote):
+    """Warn everybody who will work with an asset or a procedure, and say what to do about it."""
+
+    def decide(self, call: Call) -> Outcome:
+        return enlisted(self.written(call, None))
+
+
+@caution.command(
+    post="/{caution_id}/supersede",
+    allowed=[ACTIVE],
+    status=201,
+    returns=NewCaution,
+    refuses=[InvalidCautionExpiresAtError, InvalidCautionSupersedeTargetError],
+)
+class SupersedeCaution(CautionNote):
+    """Replace a caution by another one on the same target; nothing of the old one is copied."""
+
+    def decide(self, caution: Caution, call: Call) -> Outcome:
+        successor = self.written(call, caution.id)
+        if self.target != caution.target:
+            raise InvalidCautionSupersedeTargetError(
+                "The caution is about something else; name its target, or register a new caution.",
+                reason="other_target",
+                facts={"target": caution.target.model_dump(mode="json")},
+            )
+        return [
+            CautionSuperseded(superseded_by_caution_id=call.new_id),
+            Delist(TARGETED, caution.target.key),
+            Also(Caution, call.new_id, enlisted(successor)),
+            Answer({"caution_id": str(call.new_id)}),
+        ]
+
+
+@caution.command(post="/{caution_id}/retire", allowed=[ACTIVE], destructive=True)
+class RetireCaution(Command):
+    """Stop warning, without a successor."""
+
+    reason: CautionRetireReason
+
+    def decide(self, caution: Caution, call: Call) -> Outcome:
+        return [CautionRetired(reason=self.reason), Delist(TARGETED, caution.target.key)]
+
+
+caution.get(
+    "id",
+    "target",
+    "category",
+    "severity",
+    "text",
+    "workaround",
+    "tags",
+    "authored_by",
+    "expires_at",
+    "propagate_to_children",
+    "status",
+    "parent_id",
+    "superseded_by_caution_id",
+    "retired_reason",
+    "registered_at",
+    "last_status_changed_at",
+)
+
+
+class CautionSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    caution_id: UUID
+    target: CautionTarget
+    category: CautionCategory
+    severity: CautionSeverity
+    text: FreeText
+    workaround: FreeText
+    authored_by: UUID
+    tags: Tags
+    expires_at: datetime | None
+    propagate_to_children: bool
+    status: CautionStatus
+    parent_id: UUID | None
+    superseded_by_caution_id: UUID | None
+    retired_reason: CautionRetireReason | None
+    registered_at: datetime
+    last_status_changed_at: datetime | None
+    target_kind: Hidden[CautionTargetKind]
+    target_id: Hidden[UUID]
+    reaches: Hidden[SortedSet[str]]
+
+
+class ListedStatus(StrEnum):
+    """A status to list, or all of them."""
+
+    ACTIVE = "Active"
+    SUPERSEDED = "Superseded"
+    RETIRED = "Retired"
+    ALL = "all"
+
+
+@caution.listing(CautionSummary, refuses=[AncestorWalkDepthExceededError])
+class ListCautions(ListQuery):
+    """Cautions in order of registration, the Active ones unless another status is asked for.
+
+    `in_effect` leaves out expired ones; `inherited` adds those that propagate from above the asset asked about.
+    """
+
+    indexed: ClassVar[tuple[str, ...]] = ("reaches",)
+    target_kind: CautionTargetKind | None = None
+    target_id: UUID | None = None
+    category: CautionCategory | None = None
+    severity: tuple[CautionSeverity, ...] = ()
+    min_severity: CautionSeverity | None = None
+    status: Annotated[tuple[ListedStatus, ...], Field(min_length=1)] = (ListedStatus.ACTIVE,)
+    tag: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+    authored_by: UUID | None = None
+    in_effect: bool = False
+    inherited: bool = False
+
+    @model_validator(mode="after")
+    def _filters_agree(self) -> Self:
+        if self.severity and self.min_severity is not None:
+            raise ValueError("give severity or min_severity, not both")
+        if ListedStatus.ALL in self.status and set(self.status) != {ListedStatus.ALL}:
+            raise ValueError("give status=all alone, or the statuses to list")
+        if self.inherited and (self.target_kind is not CautionTargetKind.ASSET or self.target_id is None):
+            raise ValueError("inherited needs target_kind=Asset and target_id")
+        return self
+
+    def where(self) -> Iterator[Where]:
+        widened = {"status"} if ListedStatus.ALL in self.status else set()
+        widened |= {"target_id"} if self.inherited else set()
+        yield from (condition for condition in super().where() if condition.column not in widened)
+        if self.min_severity is not None:
+            yield Where("severity", "in", self.min_severity.and_above())
+
+    def answer(self, *known: State | Call) -> Reads[Page[Any]]:
+        conditions = list(self.where())
+        if self.in_effect:
+            now = next(one.now for one in known if isinstance(one, Call))
+            conditions += [Where("status", "is", ACTIVE), Where("expires_at", "after_or_null", now)]
+        if self.inherited and self.target_id is not None:
+            above = (yield from ancestors_of([self.target_id])).keys() - {self.target_id}
+            conditions.append(Where("reaches", "has_any", (str(self.target_id), *map(below, sorted(above)))))
+        page: Page[Any] = yield Rows(self.summary, self, tuple(conditions))
+        return page

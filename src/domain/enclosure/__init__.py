@@ -1,0 +1,1 @@
+"""Enclosure: what the interlock reports about the volumes it guards, and whether work may begin in them."""

@@ -1,0 +1,294 @@
+"""An enclosure: what the upstream interlock reports about one volume it guards, be it a hutch, a cabinet or a vault.
+
+It records and never grants: only an observation changes the permit status, and nothing here opens or bypasses anything.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.access.actor import ActorKind
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
+from domain.shared.canonical import canonical_json
+from domain.shared.identifiers import (
+    FACILITY_CODE,
+    FacilityCode,
+    InvalidFacilityCodeError,
+    check_facility_code,
+    is_facility_code,
+)
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
+from domain.shared.reads import Reads, holder_of, record_of, records_of
+from domain.shared.refusals import Invalid, NotFound
+from domain.shared.text import FreeText, Text
+from domain.shared.times import Instant
+from domain.shared.writes import Claim, Put, Record, Release
+
+NAMES = "enclosure-name"
+"""Claim kind: the names of Active enclosures, each within its facility."""
+
+
+class EnclosurePermitStatus(StrEnum):
+    PERMITTED = "Permitted"
+    NOT_PERMITTED = "NotPermitted"
+    UNKNOWN = "Unknown"
+
+
+class EnclosureLifecycle(StrEnum):
+    ACTIVE = "Active"
+    DECOMMISSIONED = "Decommissioned"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enclosure(State):
+    name: str
+    facility_code: str
+    permit_status: EnclosurePermitStatus = EnclosurePermitStatus.UNKNOWN
+    lifecycle: EnclosureLifecycle = EnclosureLifecycle.ACTIVE
+    registered_at: datetime
+    registered_by: UUID
+    last_permit_status_changed_at: datetime | None = None
+    last_permit_status_reason: FreeText | None = None
+    last_trigger: TriggerSource | None = None
+    last_source_kind: str | None = None
+    last_source_id: str | None = None
+    last_source_observed_at: datetime | None = None
+    decommissioned_at: datetime | None = None
+    decommissioned_by: UUID | None = None
+
+
+@dataclass(frozen=True)
+class EnclosureContact(Record):
+    """When an enclosure's permit was last observed, repeats included; no row, never."""
+
+    relation: ClassVar[str] = "enclosure_contact"
+    key: ClassVar[tuple[str, ...]] = ("enclosure_id",)
+    enclosure_id: UUID
+    contacted_at: datetime
+
+
+enclosure = Aggregate(Enclosure, "/enclosures", axis="lifecycle")
+
+
+class EnclosureRegistered(Event, of=enclosure):
+    name: str
+    facility_code: str
+    registered_by: UUID
+
+
+class EnclosurePermitObserved(Event, of=enclosure, overwrites=True):
+    from_status: EnclosurePermitStatus
+    to_status: EnclosurePermitStatus
+    reason: FreeText
+    trigger: TriggerSource
+    triggered_by: UUID
+    monitor_ref: str
+    observed_at: datetime | None
+
+
+class EnclosureDecommissioned(Event, of=enclosure):
+    reason: FreeText
+    triggered_by: UUID
+
+
+EnclosureEvent = EnclosurePermitObserved | EnclosureDecommissioned
+
+
+@enclosure.begin
+def begin(event: EnclosureRegistered) -> Enclosure:
+    return Enclosure(id=event.stream_id, created_at=event.occurred_at, registered_at=event.occurred_at, **dict(event))
+
+
+@enclosure.evolve
+def evolve(enclosure: Enclosure, event: EnclosureEvent) -> Enclosure:
+    match event:
+        case EnclosurePermitObserved():
+            source_kind, _, source_id = event.monitor_ref.partition(":")
+            return changed(
+                enclosure,
+                permit_status=event.to_status,
+                last_permit_status_changed_at=event.occurred_at,
+                last_permit_status_reason=event.reason,
+                last_trigger=event.trigger,
+                last_source_kind=source_kind,
+                last_source_id=source_id,
+                last_source_observed_at=event.observed_at,
+            )
+        case EnclosureDecommissioned():
+            return changed(
+                enclosure,
+                lifecycle=EnclosureLifecycle.DECOMMISSIONED,
+                decommissioned_at=event.occurred_at,
+                decommissioned_by=event.triggered_by,
+            )
+        case _:
+            assert_never(event)
+
+
+class InvalidEnclosureNameError(Invalid):
+    """An enclosure needs a name that is not blank."""
+
+
+class InvalidEnclosureReasonError(Invalid):
+    """An observation or a decommissioning needs a reason that is not blank."""
+
+
+class EnclosureFacilityNotFoundError(NotFound):
+    """No facility has this code."""
+
+
+@enclosure.creation(refuses=[EnclosureFacilityNotFoundError, InvalidFacilityCodeError, enclosure.AlreadyExists])
+class RegisterEnclosure(Command):
+    """Make an interlock-gated volume known; its permit status is Unknown until it is observed."""
+
+    name: Annotated[str, Text(200, InvalidEnclosureNameError, "name")]
+    facility_code: FacilityCode
+
+    def gather(self, call: Call) -> Reads[None]:
+        code = self.facility_code
+        if is_facility_code(code) and (yield from holder_of(FACILITY_CODE, code)) is None:
+            raise EnclosureFacilityNotFoundError(
+                f"No facility has the code {code}; register the facility first or correct the code.",
+                facts={"facility_code": code},
+            )
+
+    def decide(self, call: Call, facts: None) -> Outcome:
+        check_facility_code(self.facility_code)
+        taken = enclosure.AlreadyExists(
+            f"An Active enclosure of {self.facility_code} is named {self.name} already; use it or choose another name.",
+            reason="name_taken",
+            facts=self.model_dump(mode="json"),
+        )
+        return [
+            EnclosureRegistered(**dict(self), registered_by=call.principal_id),
+            Claim(NAMES, name_key(self), rival=taken),
+        ]
+
+
+def name_key(named: RegisterEnclosure | Enclosure) -> str:
+    """The form under which two names in their facilities count as the same; case is kept."""
+    return canonical_json((named.facility_code, named.name)).decode()
+
+
+@enclosure.command(
+    post="/{enclosure_id}/observe-status",
+    allowed=[EnclosureLifecycle.ACTIVE],
+    verb="Observe",
+    refuses=[InvalidEnclosureReasonError, InvalidMonitorRefError],
+    callers=(ActorKind.SERVICE_ACCOUNT,),
+    attempts=3,
+    mcp=False,
+)
+class ObserveEnclosureStatus(Observation):
+    """What a monitor reads from the interlock. A repeat is no event, but it shows that the reading is still current."""
+
+    new_status: EnclosurePermitStatus
+    observed_at: Instant | None = None
+
+    def decide(self, enclosure: Enclosure, call: Call) -> Outcome:
+        contact = Put(EnclosureContact(enclosure_id=enclosure.id, contacted_at=call.now))
+        if self.new_status is enclosure.permit_status:
+            return [contact]
+        observed = EnclosurePermitObserved(
+            from_status=enclosure.permit_status,
+            to_status=self.new_status,
+            trigger=TriggerSource.MONITOR,
+            triggered_by=call.principal_id,
+            observed_at=self.observed_at,
+            **self.cause(InvalidEnclosureReasonError),
+        )
+        return [observed, contact]
+
+
+@enclosure.command(post="/{enclosure_id}/decommission", allowed=[EnclosureLifecycle.ACTIVE], destructive=True)
+class DecommissionEnclosure(Command):
+    """Retire an enclosure for good: nothing starts in it any more, and its name is free again."""
+
+    reason: Annotated[str, Text(500, InvalidEnclosureReasonError, "reason", personal=True)]
+
+    def decide(self, enclosure: Enclosure, call: Call) -> Outcome:
+        return [
+            EnclosureDecommissioned(reason=self.reason, triggered_by=call.principal_id),
+            Release(NAMES, name_key(enclosure)),
+        ]
+
+
+class PastEnclosureView(Value):
+    """An enclosure as it was; contacts have no past, so the age of its observation is not said."""
+
+    id: UUID
+    name: str
+    facility_code: str
+    permit_status: EnclosurePermitStatus
+    lifecycle: EnclosureLifecycle
+    registered_at: datetime
+    registered_by: UUID
+    decommissioned_at: datetime | None
+    decommissioned_by: UUID | None
+
+
+class EnclosureView(PastEnclosureView):
+    """An enclosure as it is, with the seconds since its permit was last observed; null when it never was."""
+
+    observation_age: float | None
+
+
+@enclosure.query(get="/{enclosure_id}", returns=EnclosureView | PastEnclosureView)
+class GetEnclosure(TimeTravel):
+    """One enclosure, folded from its stream, with the age of its last observation."""
+
+    def answer(self, enclosure: Enclosure, call: Call) -> Reads[PastEnclosureView]:
+        shown: dict[str, Any] = {name: getattr(enclosure, name) for name in PastEnclosureView.model_fields}
+        if self.travels:
+            return PastEnclosureView(**shown)
+        contact = yield from record_of(EnclosureContact, enclosure_id=enclosure.id)
+        return EnclosureView(**shown, observation_age=observation_age(contact, call.now))
+
+
+def observation_age(contact: EnclosureContact | None, now: datetime) -> float | None:
+    """The seconds since the last observation, or None when there was none."""
+    return None if contact is None else (now - contact.contacted_at).total_seconds()
+
+
+class EnclosureSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    enclosure_id: UUID
+    name: str
+    facility_code: str
+    lifecycle: EnclosureLifecycle
+    permit_status: EnclosurePermitStatus
+    registered_at: datetime
+    registered_by: UUID
+    last_permit_status_changed_at: datetime | None
+    last_permit_status_reason: FreeText | None
+    last_trigger: TriggerSource | None
+    last_source_kind: str | None
+    last_source_id: str | None
+    last_source_observed_at: datetime | None
+    decommissioned_at: datetime | None
+    decommissioned_by: UUID | None
+
+
+class EnclosureItem(EnclosureSummary):
+    """A listed enclosure; an old change means no change since, and `last_contact_at` when it was last looked at."""
+
+    last_contact_at: datetime | None
+
+
+@enclosure.listing(EnclosureSummary, returns=EnclosureItem)
+class ListEnclosures(ListQuery):
+    """Enclosures in order of registration, Decommissioned ones included, with the time of their last observation."""
+
+    lifecycle: EnclosureLifecycle | None = None
+    permit_status: EnclosurePermitStatus | None = None
+    facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None
+
+    def present(self, rows: tuple[EnclosureSummary, ...]) -> Reads[tuple[EnclosureItem, ...]]:
+        contacts = yield from records_of(EnclosureContact, enclosure_id=tuple(row.enclosure_id for row in rows))
+        contacted_at = {contact.enclosure_id: contact.contacted_at for contact in contacts}
+        return tuple(EnclosureItem(**dict(row), last_contact_at=contacted_at.get(row.enclosure_id)) for row in rows)

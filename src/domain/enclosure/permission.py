@@ -1,0 +1,75 @@
+"""The enclosure gate: whether every enclosure that some work touches is permitted, and known to be so just now."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from domain.enclosure.enclosure import (
+    Enclosure,
+    EnclosureContact,
+    EnclosureLifecycle,
+    EnclosurePermitStatus,
+    observation_age,
+)
+from domain.shared.gates import Finding
+from domain.shared.reads import Reads, every, records_of
+
+Enclosures = Mapping[UUID, Enclosure]
+Contacts = Mapping[UUID, EnclosureContact]
+
+
+def enclosures_with_contacts(enclosure_ids: Iterable[UUID]) -> Reads[tuple[Enclosures, Contacts]]:
+    """These enclosures and when each was last observed; what is not on record is left out."""
+    ids = tuple(sorted(enclosure_ids))
+    if not ids:
+        return {}, {}
+    enclosures = yield from every(Enclosure, ids)
+    contacts = yield from records_of(EnclosureContact, enclosure_id=ids)
+    return enclosures, {contact.enclosure_id: contact for contact in contacts}
+
+
+def enclosure_finding(
+    enclosure_ids: Iterable[UUID], enclosures: Enclosures, contacts: Contacts, now: datetime, fresh_within: timedelta
+) -> Finding | None:
+    """Which of these enclosures do not permit work; one that is not on record does not either."""
+    ids = sorted(set(enclosure_ids))
+    failing = {
+        id: why for id in ids if (why := _objection(enclosures.get(id), contacts.get(id), now, fresh_within)) is not None
+    }
+    if not failing:
+        return None
+    named = ", ".join(f"{enclosures[id].name if id in enclosures else id} {why}" for id, why in failing.items())
+    return Finding(
+        total=len(failing) == len(ids),
+        reason="no_enclosure_permitted" if len(failing) == len(ids) else "enclosure_not_permitted",
+        detail=f"The interlock does not permit work in every enclosure: {named}; have each secured and observed first.",
+        facts={"enclosures": [_shown(id, enclosures.get(id), contacts.get(id), now) for id in failing]},
+    )
+
+
+def _objection(
+    enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, fresh_within: timedelta
+) -> str | None:
+    """Why an enclosure does not pass; a contact from the future proves as little as an old one."""
+    if enclosure is None:
+        return "is not on record"
+    if enclosure.lifecycle is not EnclosureLifecycle.ACTIVE:
+        return f"is {enclosure.lifecycle.value}"
+    if enclosure.permit_status is not EnclosurePermitStatus.PERMITTED:
+        return f"is {enclosure.permit_status.value}"
+    if contact is None:
+        return "has no contact on record"
+    age = now - contact.contacted_at
+    if abs(age) > fresh_within:
+        where = "ago" if age > timedelta() else "ahead of the clock"
+        return f"was last observed {abs(age).total_seconds():.0f} s {where}, not within {fresh_within.total_seconds():.0f} s"
+    return None
+
+
+def _shown(id: UUID, enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime) -> dict[str, object]:
+    return {
+        "enclosure_id": str(id),
+        "permit_status": enclosure.permit_status.value if enclosure else None,
+        "lifecycle": enclosure.lifecycle.value if enclosure else None,
+        "observation_age": observation_age(contact, now),
+    }

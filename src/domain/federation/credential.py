@@ -1,0 +1,329 @@
+"""A credential: a facility's pointer to one piece of key or token material, for one audience and one purpose.
+
+The secret itself is never here: a reference says where a signer finds it, and rotation swaps one reference for another.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar, assert_never
+from uuid import UUID
+
+from pydantic import GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from domain.federation.audit import audited
+from domain.federation.facility import Facility
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from domain.shared.canonical import content_hash
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, required
+from domain.shared.refusals import Conflict, Invalid
+from domain.shared.text import FreeText, MayContainPersonalData, Text
+from domain.shared.times import Instant
+from domain.shared.writes import Claim, Release
+
+IDENTITY = "credential-identity"
+"""Claim kind: the credential of one facility, audience and purpose, until it is revoked."""
+
+
+class CredentialPurpose(StrEnum):
+    SIGNING = "Signing"
+    VERIFICATION = "Verification"
+    AUTHENTICATION = "Authentication"
+    ENCRYPTION = "Encryption"
+    SEAL_ONLINE_SIGNING = "SealOnlineSigning"
+    SEAL_OFFLINE_ROOT = "SealOfflineRoot"
+
+
+class CredentialStatus(StrEnum):
+    ACTIVE = "Active"
+    ROTATING = "Rotating"
+    REVOKED = "Revoked"
+
+
+class Withheld(MayContainPersonalData):
+    """Marks a pointer into a secret store: nobody's data, but shown to the same few as free text."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(schema)
+
+
+SecretRef = Annotated[str, Withheld()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credential(State):
+    facility_id: UUID
+    audience: str
+    purpose: CredentialPurpose
+    secret_ref: str
+    public_material_ref: str | None
+    expires_at: datetime | None
+    rotation_pending_secret_ref: str | None = None
+    rotation_pending_public_material_ref: str | None = None
+    status: CredentialStatus = CredentialStatus.ACTIVE
+    registered_at: datetime
+    registered_by: UUID
+    rotation_started_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def usable(self, now: datetime) -> bool:
+        """Whether the credential may be relied on: Active, and not past its expiry."""
+        return self.status is CredentialStatus.ACTIVE and not self.expired(now)
+
+    def expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and now >= self.expires_at
+
+
+credential = Aggregate(Credential, "/federation/credentials")
+
+
+class CredentialRegistered(Event, of=credential):
+    facility_id: UUID
+    audience: str
+    purpose: CredentialPurpose
+    secret_ref: SecretRef
+    public_material_ref: str | None
+    expires_at: datetime | None
+    registered_by: UUID
+
+
+class CredentialRotationStarted(Event, of=credential):
+    pending_secret_ref: SecretRef
+    pending_public_material_ref: str | None
+    rotation_started_by: UUID
+
+
+class CredentialRotationCompleted(Event, of=credential):
+    rotation_completed_by: UUID
+
+
+class CredentialRotationAborted(Event, of=credential):
+    rotation_aborted_by: UUID
+    reason: FreeText | None
+
+
+class CredentialRevoked(Event, of=credential):
+    revoked_by: UUID
+    reason: FreeText | None
+
+
+CredentialEvent = CredentialRotationStarted | CredentialRotationCompleted | CredentialRotationAborted | CredentialRevoked
+
+
+@credential.begin
+def begin(event: CredentialRegistered) -> Credential:
+    return Credential(id=event.stream_id, created_at=event.occurred_at, registered_at=event.occurred_at, **dict(event))
+
+
+@credential.evolve
+def evolve(credential: Credential, event: CredentialEvent) -> Credential:
+    match event:
+        case CredentialRotationStarted():
+            return changed(
+                credential,
+                status=CredentialStatus.ROTATING,
+                rotation_pending_secret_ref=event.pending_secret_ref,
+                rotation_pending_public_material_ref=event.pending_public_material_ref,
+                rotation_started_at=event.occurred_at,
+            )
+        case CredentialRotationCompleted():
+            assert credential.rotation_pending_secret_ref is not None, "a rotation has something to rotate to"
+            return changed(
+                without_rotation(credential, CredentialStatus.ACTIVE),
+                secret_ref=credential.rotation_pending_secret_ref,
+                public_material_ref=credential.rotation_pending_public_material_ref,
+            )
+        case CredentialRotationAborted():
+            return without_rotation(credential, CredentialStatus.ACTIVE)
+        case CredentialRevoked():
+            return changed(without_rotation(credential, CredentialStatus.REVOKED), revoked_at=event.occurred_at)
+        case _:
+            assert_never(event)
+
+
+def without_rotation(credential: Credential, status: CredentialStatus) -> Credential:
+    """The credential in this status, with nothing pending."""
+    return changed(
+        credential,
+        status=status,
+        rotation_pending_secret_ref=None,
+        rotation_pending_public_material_ref=None,
+    )
+
+
+class InvalidCredentialAudienceError(Invalid):
+    """A credential is for an audience, which must not be blank."""
+
+
+class InvalidCredentialSecretRefError(Invalid):
+    """A secret reference must not be blank, and rotation leads to another one."""
+
+
+class InvalidCredentialPublicMaterialRefError(Invalid):
+    """A reference to public material, where one is given, must not be blank."""
+
+
+class InvalidCredentialExpiresAtError(Invalid):
+    """A credential expires in the future or never."""
+
+
+class InvalidCredentialReasonError(Invalid):
+    """A reason, where one is given, must not be blank."""
+
+
+class CredentialExpiredError(Conflict):
+    """An expired credential is not rotated; revoke it and register a new one."""
+
+
+SecretRefInput = Annotated[str, Text(2000, InvalidCredentialSecretRefError, "secret reference")]
+PublicMaterialRef = Annotated[str, Text(2000, InvalidCredentialPublicMaterialRefError, "public material reference")]
+Reason = Annotated[str, Text(500, InvalidCredentialReasonError, "reason", personal=True)]
+
+
+@credential.creation(
+    refuses=[Facility.aggregate.NotFound, InvalidCredentialExpiresAtError, credential.AlreadyExists],
+)
+class RegisterCredential(Command):
+    """Say where a facility's key or token for one audience and purpose is kept; the secret itself stays there."""
+
+    facility_id: UUID
+    audience: Annotated[str, Text(500, InvalidCredentialAudienceError, "audience")]
+    purpose: CredentialPurpose
+    secret_ref: SecretRefInput
+    public_material_ref: PublicMaterialRef | None = None
+    expires_at: Instant | None = None
+
+    def gather(self, call: Call) -> Reads[Facility]:
+        return (yield from required(Facility, self.facility_id))
+
+    def decide(self, call: Call, facility: Facility) -> Outcome:
+        if self.expires_at is not None and self.expires_at <= call.now:
+            raise InvalidCredentialExpiresAtError(
+                "The credential would be expired already; set a later expires_at, or none.", reason="not_in_the_future"
+            )
+        taken = credential.AlreadyExists(
+            "The facility has a credential for this audience and purpose already; rotate it, or revoke it first.",
+            reason="identity_taken",
+        )
+        return [
+            CredentialRegistered(**dict(self), registered_by=call.principal_id),
+            Claim(IDENTITY, identity_key(self.facility_id, self.audience, self.purpose), rival=taken),
+            audited(CredentialRegistered, call.new_id, call),
+        ]
+
+
+def identity_key(facility_id: UUID, audience: str, purpose: CredentialPurpose) -> str:
+    """The form under which two credentials count as the same."""
+    return content_hash([facility_id, audience, purpose])
+
+
+@credential.command(
+    post="/{credential_id}/rotation/start",
+    allowed=[CredentialStatus.ACTIVE],
+    refuses=[CredentialExpiredError],
+)
+class StartCredentialRotation(Command):
+    """Name the material that is to follow; until the rotation is completed the current one stays in use."""
+
+    new_secret_ref: SecretRefInput
+    new_public_material_ref: PublicMaterialRef | None = None
+
+    def gather(self, credential: Credential, call: Call) -> Reads[None]:
+        """Expiry is a matter of the credential's own state, so it is judged before the values."""
+        if credential.status is CredentialStatus.ACTIVE and credential.expired(call.now):
+            raise CredentialExpiredError(
+                "The credential has expired and rotation would not change that; revoke it and register a new one.",
+                reason="expired",
+            )
+        return
+        yield
+
+    def decide(self, credential: Credential, call: Call, facts: None) -> Outcome:
+        if self.new_secret_ref == credential.secret_ref:
+            raise InvalidCredentialSecretRefError(
+                "The new secret reference is the current one; name the material that is to follow.", reason="unchanged"
+            )
+        return [
+            CredentialRotationStarted(
+                pending_secret_ref=self.new_secret_ref,
+                pending_public_material_ref=self.new_public_material_ref,
+                rotation_started_by=call.principal_id,
+            )
+        ]
+
+
+@credential.command(post="/{credential_id}/rotation/complete", allowed=[CredentialStatus.ROTATING])
+class CompleteCredentialRotation(Command):
+    """Use the new material from now on; the expiry stays as it was."""
+
+    def decide(self, credential: Credential, call: Call) -> Outcome:
+        return [CredentialRotationCompleted(rotation_completed_by=call.principal_id)]
+
+
+@credential.command(post="/{credential_id}/rotation/abort", allowed=[CredentialStatus.ROTATING])
+class AbortCredentialRotation(Command):
+    """Stay with the current material."""
+
+    reason: Reason | None = None
+
+    def decide(self, credential: Credential, call: Call) -> Outcome:
+        return [CredentialRotationAborted(rotation_aborted_by=call.principal_id, reason=self.reason)]
+
+
+@credential.command(
+    post="/{credential_id}/revoke", allowed=[CredentialStatus.ACTIVE, CredentialStatus.ROTATING], destructive=True
+)
+class RevokeCredential(Command):
+    """Trust this credential no longer, for good; its facility may register another for the same audience and purpose."""
+
+    reason: Reason | None = None
+
+    def decide(self, credential: Credential, call: Call) -> Outcome:
+        return [
+            CredentialRevoked(revoked_by=call.principal_id, reason=self.reason),
+            Release(IDENTITY, identity_key(credential.facility_id, credential.audience, credential.purpose)),
+            audited(CredentialRevoked, credential.id, call),
+        ]
+
+
+credential.get(
+    "id",
+    "facility_id",
+    "audience",
+    "purpose",
+    "secret_ref",
+    "public_material_ref",
+    "expires_at",
+    "rotation_pending_secret_ref",
+    "rotation_pending_public_material_ref",
+    "status",
+    "registered_at",
+    "registered_by",
+    "rotation_started_at",
+    "revoked_at",
+)
+
+
+class CredentialSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    credential_id: UUID
+    facility_id: UUID
+    audience: str
+    purpose: CredentialPurpose
+    expires_at: datetime | None
+    status: CredentialStatus
+    registered_at: datetime
+    rotation_started_at: datetime | None
+    revoked_at: datetime | None
+
+
+@credential.listing(CredentialSummary)
+class ListCredentials(ListQuery):
+    """Credentials in order of registration, without their references."""
+
+    facility_id: UUID | None = None
+    purpose: CredentialPurpose | None = None
+    status: CredentialStatus | None = None

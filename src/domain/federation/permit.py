@@ -1,0 +1,462 @@
+"""A permit: a directional grant for one flow of data with one peer facility.
+
+Policies govern commands inside the facility; a permit governs what leaves it or comes in.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Literal, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.federation.audit import audited
+from domain.federation.facility import Facility, FacilityKind, FacilityStatus, own_facility
+from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, Value, changed
+from domain.shared.canonical import content_hash
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, every, members_of, required
+from domain.shared.refusals import Conflict, Invalid
+from domain.shared.text import FreeText, Text
+from domain.shared.times import Instant
+from domain.shared.writes import Claim, Delist, Enlist, Release
+
+GRANT = "permit-grant"
+"""Claim kind: the permit of one peer, audience, purpose and direction, until it is revoked."""
+FLOWS = "permit-flow"
+"""Look-up kind: the permits of one peer, direction and artifact kind that are not revoked."""
+CANONICALIZATION_VERSIONS = frozenset({1})
+"""The canonical forms this service can check; 1 is the canonical JSON it writes itself."""
+
+
+class PermitDirection(StrEnum):
+    OUTBOUND = "Outbound"
+    INBOUND = "Inbound"
+
+
+class PermitStatus(StrEnum):
+    DEFINED = "Defined"
+    ACTIVE = "Active"
+    SUSPENDED = "Suspended"
+    REVOKED = "Revoked"
+
+
+DEFINED, ACTIVE, SUSPENDED, REVOKED = PermitStatus
+
+
+class AbiTier(StrEnum):
+    """How settled an artifact is, from the least to the most."""
+
+    TESTING = "Testing"
+    STABLE = "Stable"
+    OBSOLETE = "Obsolete"
+    REMOVED = "Removed"
+
+
+class ReadScope(StrEnum):
+    LIST_METADATA_ONLY = "ListMetadataOnly"
+    READ_ALL_ARTIFACTS = "ReadAllArtifacts"
+    READ_BY_ABI_TIER_MINIMUM = "ReadByAbiTierMinimum"
+
+
+class OnwardActionScope(StrEnum):
+    READ_ONLY = "ReadOnly"
+    MAY_CACHE_LOCALLY = "MayCacheLocally"
+    MAY_REPUBLISH_TO_OWN_PEERS = "MayRepublishToOwnPeers"
+    MAY_EXPORT_OFF_PLATFORM = "MayExportOffPlatform"
+
+
+class ReceiptKind(StrEnum):
+    SCITT = "scitt"
+    REKOR_SCT = "rekor_sct"
+    TS_AUTHORITY = "ts_authority"
+
+
+class InvalidPermitScopeError(Invalid):
+    """A permit names what it covers: no empty set, no blank member, terms of its direction, an expiry in the future."""
+
+
+class PermitScopeCollapseError(Invalid):
+    """A peer that may only list metadata has nothing to export."""
+
+
+class UnsupportedCanonicalizationVersionError(Invalid):
+    """The terms accept a canonical form that this service cannot check."""
+
+
+class InvalidPermitReasonError(Invalid):
+    """A reason, where one is given, must not be blank."""
+
+
+class PermitRequiresActivePeerError(Conflict):
+    """The peer of a permit is an Active Site other than the own one."""
+
+
+def _scope(length: int, label: str) -> Text:
+    return Text(length, InvalidPermitScopeError, label)
+
+
+class PermitScope(Value):
+    """One part of the facility that a peer may read."""
+
+    kind: Annotated[str, _scope(100, "scope kind")]
+    name: Annotated[str, _scope(200, "scope name")]
+    qualifier: Annotated[str, _scope(200, "scope qualifier")] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}\0{self.name}\0{self.qualifier or ''}"
+
+
+ArtifactKinds = Annotated[SortedSet[Annotated[str, _scope(100, "artifact kind")]], Field(max_length=100)]
+PayloadTypes = Annotated[SortedSet[Annotated[str, _scope(200, "payload type")]], Field(max_length=100)]
+
+
+class OutboundTerms(Value):
+    """What this facility lets the peer read, and do with what it read."""
+
+    kind: Literal[PermitDirection.OUTBOUND]
+    scopes: Annotated[SortedSet[PermitScope], Field(max_length=100)]
+    read_scope: ReadScope
+    onward_action_scope: OnwardActionScope
+
+
+class InboundTerms(Value):
+    """What this facility accepts from the peer, and which proofs it asks for."""
+
+    kind: Literal[PermitDirection.INBOUND]
+    inbound_allowed_artifact_kinds: ArtifactKinds
+    accepted_canonicalization_versions: Annotated[SortedSet[int], Field(max_length=100)] = CANONICALIZATION_VERSIONS
+    required_receipt_kinds: SortedSet[ReceiptKind] = frozenset()
+    publisher_grant_correlation_handle: Annotated[str, _scope(500, "correlation handle")] | None = None
+
+
+Terms = Annotated[OutboundTerms | InboundTerms, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permit(State):
+    peer_facility_id: UUID
+    audience: str
+    purpose: str
+    direction: PermitDirection
+    allowed_credential_ids: IdSet
+    allowed_payload_types: SortedSet[str]
+    allowed_artifact_kinds: SortedSet[str]
+    abi_tier_floor: AbiTier
+    expires_at: datetime
+    terms: Terms
+    status: PermitStatus = DEFINED
+    defined_at: datetime
+    defined_by: UUID
+    activated_at: datetime | None = None
+    suspended_at: datetime | None = None
+    resumed_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    @property
+    def terms_kind(self) -> PermitDirection:
+        return self.terms.kind
+
+    def in_force(self, now: datetime) -> bool:
+        """Whether anything may flow under this permit; expiry counts though it changes no status."""
+        return self.status is ACTIVE and now < self.expires_at
+
+
+permit = Aggregate(Permit, "/federation/permits")
+
+
+class PermitDefined(Event, of=permit):
+    peer_facility_id: UUID
+    audience: str
+    purpose: str
+    direction: PermitDirection
+    allowed_credential_ids: IdSet
+    allowed_payload_types: SortedSet[str]
+    allowed_artifact_kinds: SortedSet[str]
+    abi_tier_floor: AbiTier
+    expires_at: datetime
+    terms: Terms
+    defined_by: UUID
+
+
+class PermitActivated(Event, of=permit):
+    activated_by: UUID
+
+
+class PermitSuspended(Event, of=permit):
+    suspended_by: UUID
+    reason: FreeText | None
+
+
+class PermitResumed(Event, of=permit):
+    resumed_by: UUID
+
+
+class PermitRevoked(Event, of=permit):
+    revoked_by: UUID
+    reason: FreeText | None
+
+
+class PermitReceiptRecorded(Event, of=permit):
+    """Something was sent under this permit."""
+
+    receipt_id: UUID
+    content_hash: str
+    home_stream_type: str
+    home_stream_id: UUID
+    home_artifact_id: UUID
+    recorded_at: datetime
+
+
+PermitEvent = PermitActivated | PermitSuspended | PermitResumed | PermitRevoked | PermitReceiptRecorded
+
+
+@permit.begin
+def begin(event: PermitDefined) -> Permit:
+    return Permit(id=event.stream_id, created_at=event.occurred_at, defined_at=event.occurred_at, **dict(event))
+
+
+@permit.evolve
+def evolve(permit: Permit, event: PermitEvent) -> Permit:
+    match event:
+        case PermitActivated():
+            return changed(permit, status=ACTIVE, activated_at=event.occurred_at)
+        case PermitSuspended():
+            return changed(permit, status=SUSPENDED, suspended_at=event.occurred_at)
+        case PermitResumed():
+            return changed(permit, status=ACTIVE, resumed_at=event.occurred_at)
+        case PermitRevoked():
+            return changed(permit, status=REVOKED, revoked_at=event.occurred_at)
+        case PermitReceiptRecorded():
+            return permit
+        case _:
+            assert_never(event)
+
+
+Reason = Annotated[str, Text(500, InvalidPermitReasonError, "reason", personal=True)]
+
+
+@permit.creation(
+    refuses=[
+        Facility.aggregate.NotFound,
+        InvalidPermitScopeError,
+        PermitScopeCollapseError,
+        UnsupportedCanonicalizationVersionError,
+        PermitRequiresActivePeerError,
+        permit.AlreadyExists,
+    ]
+)
+class DefinePermit(Command):
+    """Set down what may flow to or from a peer, until when and under which credentials; it counts once activated."""
+
+    peer_facility_id: UUID
+    audience: Annotated[str, _scope(500, "audience")]
+    purpose: Annotated[str, _scope(100, "purpose")]
+    direction: PermitDirection
+    allowed_credential_ids: Annotated[IdSet, Field(max_length=100)]
+    allowed_payload_types: PayloadTypes
+    allowed_artifact_kinds: ArtifactKinds
+    abi_tier_floor: AbiTier
+    expires_at: Instant
+    terms: Terms
+
+    def gather(self, call: Call) -> Reads[tuple[Facility, Facility | None]]:
+        peer = yield from required(Facility, self.peer_facility_id)
+        own = yield from own_facility()
+        return peer, own
+
+    def decide(self, call: Call, facts: tuple[Facility, Facility | None]) -> Outcome:
+        peer, own = facts
+        self.check_scope(call)
+        check_terms(self.terms)
+        if peer == own or peer.kind is not FacilityKind.SITE or peer.status is not FacilityStatus.ACTIVE:
+            raise PermitRequiresActivePeerError(
+                "A permit is for an Active Site other than the own one; name such a peer.",
+                reason="own_facility" if peer == own else "not_an_active_site",
+                facts={"kind": peer.kind, "status": peer.status},
+            )
+        taken = permit.AlreadyExists(
+            "The peer has a permit for this audience, purpose and direction already; use that one, or revoke it first.",
+            reason="grant_taken",
+        )
+        return [
+            PermitDefined(**dict(self), defined_by=call.principal_id),
+            Claim(GRANT, grant_key(self), rival=taken),
+            *(Enlist(FLOWS, key) for key in flow_keys(self)),
+            audited(PermitDefined, call.new_id, call),
+        ]
+
+    def check_scope(self, call: Call) -> None:
+        """Refuse a permit that covers nothing, ends at once, or whose terms are of the other direction."""
+        for name in ("allowed_credential_ids", "allowed_payload_types", "allowed_artifact_kinds"):
+            check_named(name, getattr(self, name))
+        if self.expires_at <= call.now:
+            raise InvalidPermitScopeError(
+                "The permit would be expired already; set a later expires_at.", reason="not_in_the_future"
+            )
+        if self.terms.kind is not self.direction:
+            raise InvalidPermitScopeError(
+                f"The direction is {self.direction} and the terms are {self.terms.kind}; make them agree.",
+                reason="direction_mismatch",
+            )
+
+
+def check_terms(terms: OutboundTerms | InboundTerms) -> None:
+    """Refuse terms that cover nothing, contradict themselves, or rest on a form nobody here can check."""
+    match terms:
+        case OutboundTerms():
+            check_named("terms.scopes", terms.scopes)
+            if (terms.read_scope, terms.onward_action_scope) == (
+                ReadScope.LIST_METADATA_ONLY,
+                OnwardActionScope.MAY_EXPORT_OFF_PLATFORM,
+            ):
+                raise PermitScopeCollapseError(
+                    "A peer that may only list metadata has nothing to export; widen read_scope or narrow "
+                    "onward_action_scope."
+                )
+        case InboundTerms():
+            check_named("terms.inbound_allowed_artifact_kinds", terms.inbound_allowed_artifact_kinds)
+            check_named("terms.accepted_canonicalization_versions", terms.accepted_canonicalization_versions)
+            if unknown := sorted(terms.accepted_canonicalization_versions - CANONICALIZATION_VERSIONS):
+                raise UnsupportedCanonicalizationVersionError(
+                    f"Canonical form {unknown[0]} cannot be checked here; accept only "
+                    f"{', '.join(map(str, sorted(CANONICALIZATION_VERSIONS)))}.",
+                    facts={"unsupported": unknown},
+                )
+        case _:
+            assert_never(terms)
+
+
+def check_named(name: str, members: Iterable[Any]) -> None:
+    """Refuse an empty set: a permit has no wildcard."""
+    if not members:
+        raise InvalidPermitScopeError(
+            f"{name} is empty and there is no wildcard; name what the permit covers.",
+            reason="empty_set",
+            facts={"path": name},
+        )
+
+
+def grant_key(grant: DefinePermit | Permit) -> str:
+    """The form under which two permits count as the same."""
+    return content_hash([grant.peer_facility_id, grant.audience, grant.purpose, grant.direction])
+
+
+def flow_key(peer_facility_id: UUID, direction: PermitDirection, artifact_kind: str) -> str:
+    """Where the permits of one flow are enlisted."""
+    return f"{peer_facility_id}/{direction}/{artifact_kind}"
+
+
+def flow_keys(grant: DefinePermit | Permit) -> list[str]:
+    kinds = sorted(grant.allowed_artifact_kinds)
+    return [flow_key(grant.peer_facility_id, grant.direction, kind) for kind in kinds]
+
+
+def permits_of(peer_facility_id: UUID, direction: PermitDirection, artifact_kind: str) -> Reads[tuple[Permit, ...]]:
+    """Every permit that was defined for this flow and is not revoked, whether in force or not."""
+    found = yield from every(Permit, (yield from members_of(FLOWS, flow_key(peer_facility_id, direction, artifact_kind))))
+    return tuple(found.values())
+
+
+def permit_in_force(permits: Iterable[Permit], now: datetime) -> Permit | None:
+    """The permit to go by: the oldest of those in force."""
+    return min(
+        (permit for permit in permits if permit.in_force(now)),
+        key=lambda permit: (permit.defined_at, permit.id),
+        default=None,
+    )
+
+
+@permit.command(post="/{permit_id}/activate", allowed=[DEFINED])
+class ActivatePermit(Command):
+    """Put the permit in force."""
+
+    def decide(self, permit: Permit, call: Call) -> Outcome:
+        return [PermitActivated(activated_by=call.principal_id)]
+
+
+@permit.command(post="/{permit_id}/suspend", allowed=[ACTIVE])
+class SuspendPermit(Command):
+    """Let nothing flow for now; only a person's resume ends it."""
+
+    reason: Reason | None = None
+
+    def decide(self, permit: Permit, call: Call) -> Outcome:
+        return [PermitSuspended(suspended_by=call.principal_id, reason=self.reason)]
+
+
+@permit.command(post="/{permit_id}/resume", allowed=[SUSPENDED])
+class ResumePermit(Command):
+    """Let data flow again."""
+
+    def decide(self, permit: Permit, call: Call) -> Outcome:
+        return [PermitResumed(resumed_by=call.principal_id)]
+
+
+@permit.command(post="/{permit_id}/revoke", allowed=[DEFINED, ACTIVE, SUSPENDED], destructive=True)
+class RevokePermit(Command):
+    """End the permit for good; the same peer, audience and purpose may be granted anew."""
+
+    reason: Reason | None = None
+
+    def decide(self, permit: Permit, call: Call) -> Outcome:
+        return [
+            PermitRevoked(revoked_by=call.principal_id, reason=self.reason),
+            Release(GRANT, grant_key(permit)),
+            *(Delist(FLOWS, key) for key in flow_keys(permit)),
+        ]
+
+
+permit.get(
+    "id",
+    "peer_facility_id",
+    "audience",
+    "purpose",
+    "direction",
+    "allowed_credential_ids",
+    "allowed_payload_types",
+    "allowed_artifact_kinds",
+    "abi_tier_floor",
+    "expires_at",
+    "terms",
+    "status",
+    "defined_at",
+    "defined_by",
+    "activated_at",
+    "suspended_at",
+    "resumed_at",
+    "revoked_at",
+)
+
+
+class PermitSummary(Summary):
+    time: ClassVar[str] = "defined_at"
+    permit_id: UUID
+    peer_facility_id: UUID
+    audience: str
+    purpose: str
+    direction: PermitDirection
+    allowed_credential_ids: IdSet
+    allowed_payload_types: SortedSet[str]
+    allowed_artifact_kinds: SortedSet[str]
+    abi_tier_floor: AbiTier
+    expires_at: datetime
+    terms_kind: PermitDirection
+    status: PermitStatus
+    defined_at: datetime
+    defined_by: UUID
+    activated_at: datetime | None
+    suspended_at: datetime | None
+    resumed_at: datetime | None
+    revoked_at: datetime | None
+
+
+@permit.listing(PermitSummary)
+class ListPermits(ListQuery):
+    """Permits in order of definition."""
+
+    direction: PermitDirection | None = None
+    status: PermitStatus | None = None
+    peer_facility_id: UUID | None = None

@@ -1,0 +1,256 @@
+"""A capability: the contract of a kind of operation, neutral as to who carries it out.
+
+It says which affordances the equipment must have, which parameters there are, and whether methods, procedures or both
+may realise it. It grants nobody anything.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.equipment.affordance import Affordance
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, changed
+from domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
+from domain.recipe.parameters import InvalidCapabilityParametersSchemaError
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, every, members_of, required
+from domain.shared.refusals import Conflict, Invalid
+from domain.shared.schema import Schema, check_declaration
+from domain.shared.text import FreeText, Remark, Text
+from domain.shared.writes import Claim, Delist, Enlist
+
+CODE_PREFIX = "baton.capability."
+CAPABILITY_CODE = "capability-code"
+"""Claim kind: the capability that holds a code, for ever."""
+CAPABILITIES = "capability"
+"""Look-up kind: the capabilities that are not Deprecated, all under one key."""
+ON_OFFER = "on-offer"
+
+
+class ExecutorShape(StrEnum):
+    """What may realise a capability."""
+
+    METHOD = "METHOD"
+    PROCEDURE = "PROCEDURE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capability(State):
+    code: str
+    name: str
+    description: str | None
+    required_affordances: SortedSet[Affordance]
+    executor_shapes: SortedSet[ExecutorShape]
+    parameters_schema: Schema | None
+    status: TemplateStatus = DEFINED
+    version_tag: str | None = None
+    replaced_by_capability_id: UUID | None = None
+    versioned_at: datetime | None = None
+    deprecated_at: datetime | None = None
+
+    @property
+    def parameters_schema_present(self) -> bool:
+        return self.parameters_schema is not None
+
+
+capability = Aggregate(Capability, "/capabilities")
+
+
+class CapabilityDefined(Event, of=capability):
+    code: str
+    name: str
+    description: str | None
+    required_affordances: SortedSet[Affordance]
+    executor_shapes: SortedSet[ExecutorShape]
+    parameters_schema: Schema | None
+
+
+class CapabilityVersioned(Event, of=capability):
+    version_tag: str
+    description: str | None
+    required_affordances: SortedSet[Affordance]
+    executor_shapes: SortedSet[ExecutorShape]
+    parameters_schema: Schema | None
+
+
+class CapabilityDeprecated(Event, of=capability):
+    reason: FreeText | None
+    replaced_by_capability_id: UUID | None
+
+
+CapabilityEvent = CapabilityVersioned | CapabilityDeprecated
+
+
+@capability.begin
+def begin(event: CapabilityDefined) -> Capability:
+    return Capability(id=event.stream_id, created_at=event.occurred_at, **dict(event))
+
+
+@capability.evolve
+def evolve(capability: Capability, event: CapabilityEvent) -> Capability:
+    match event:
+        case CapabilityVersioned():
+            return changed(capability, status=VERSIONED, versioned_at=event.occurred_at, **dict(event))
+        case CapabilityDeprecated():
+            return changed(
+                capability,
+                status=DEPRECATED,
+                replaced_by_capability_id=event.replaced_by_capability_id,
+                deprecated_at=event.occurred_at,
+            )
+        case _:
+            assert_never(event)
+
+
+class InvalidCapabilityCodeError(Invalid):
+    """A capability's code begins with the common prefix and has a name of its own behind it."""
+
+
+class InvalidCapabilityNameError(Invalid):
+    """A capability needs a name that is not blank."""
+
+
+class InvalidCapabilityVersionTagError(Invalid):
+    """A version needs a tag that is not blank."""
+
+
+class InvalidExecutorShapesError(Invalid):
+    """A capability must be realised by methods, by procedures or by both."""
+
+
+class InvalidCapabilityReplacementError(Invalid):
+    """A capability cannot be replaced by itself."""
+
+
+class CapabilityCodeAlreadyExistsError(Conflict):
+    """The code belongs to another capability, for ever."""
+
+
+Description = Annotated[str | None, Remark(2000)]
+
+
+@capability.creation(
+    refuses=[
+        InvalidCapabilityCodeError,
+        InvalidExecutorShapesError,
+        InvalidCapabilityParametersSchemaError,
+        CapabilityCodeAlreadyExistsError,
+    ]
+)
+class DefineCapability(Command):
+    """Define the contract of a kind of operation: the affordances it needs, its parameters and who may realise it."""
+
+    code: Annotated[str, Text(200, InvalidCapabilityCodeError, "code")]
+    name: Annotated[str, Text(200, InvalidCapabilityNameError, "name")]
+    required_affordances: SortedSet[Affordance]
+    executor_shapes: SortedSet[ExecutorShape]
+    description: Description = None
+    parameters_schema: Schema | None = None
+
+    def decide(self, call: Call) -> Outcome:
+        if self.code == CODE_PREFIX or not self.code.startswith(CODE_PREFIX):
+            raise InvalidCapabilityCodeError(
+                f"The code must be {CODE_PREFIX} and a name behind it, such as {CODE_PREFIX}tomography.",
+                reason="wrong_form",
+                facts={"code": self.code},
+            )
+        check_contract(self)
+        taken = CapabilityCodeAlreadyExistsError(
+            f"The code {self.code} belongs to another capability; use that one or choose another code.",
+            reason="code_taken",
+            facts={"code": self.code},
+        )
+        return [
+            CapabilityDefined(**dict(self)),
+            Claim(CAPABILITY_CODE, unicodedata.normalize("NFC", self.code), rival=taken),
+            Enlist(CAPABILITIES, ON_OFFER),
+        ]
+
+
+@capability.command(
+    post="/{capability_id}/version",
+    allowed=CURRENT,
+    refuses=[InvalidExecutorShapesError, InvalidCapabilityParametersSchemaError],
+)
+class VersionCapability(Command):
+    """Replace the contract as a whole: nothing is kept by leaving it out; methods written under the old one stand."""
+
+    version_tag: Annotated[str, Text(50, InvalidCapabilityVersionTagError, "version tag")]
+    required_affordances: SortedSet[Affordance]
+    executor_shapes: SortedSet[ExecutorShape]
+    description: Description
+    parameters_schema: Schema | None
+
+    def decide(self, capability: Capability, call: Call) -> Outcome:
+        check_contract(self)
+        return [CapabilityVersioned(**dict(self))]
+
+
+def check_contract(contract: DefineCapability | VersionCapability) -> None:
+    """Refuse a contract that nothing may realise, or whose parameters may not be declared."""
+    if not contract.executor_shapes:
+        raise InvalidExecutorShapesError("No executor shape is given; name METHOD, PROCEDURE or both.", reason="empty")
+    check_declaration(contract.parameters_schema, InvalidCapabilityParametersSchemaError)
+
+
+@capability.command(
+    post="/{capability_id}/deprecate",
+    allowed=CURRENT,
+    refuses=[capability.NotFound, InvalidCapabilityReplacementError],
+    destructive=True,
+)
+class DeprecateCapability(Command):
+    """Keep procedures from being newly registered for it, and say what replaces it; what refers to it stays as it is."""
+
+    reason: OptionalReason = None
+    replaced_by_capability_id: UUID | None = None
+
+    def gather(self, capability: Capability, call: Call) -> Reads[None]:
+        if self.replaced_by_capability_id is not None:
+            yield from required(Capability, self.replaced_by_capability_id)
+
+    def decide(self, capability: Capability, call: Call, facts: None) -> Outcome:
+        if self.replaced_by_capability_id == capability.id:
+            raise InvalidCapabilityReplacementError(
+                "A capability cannot replace itself; name another one or none.", reason="itself"
+            )
+        return [CapabilityDeprecated(**dict(self)), Delist(CAPABILITIES, ON_OFFER)]
+
+
+def capabilities_on_offer() -> Reads[list[Capability]]:
+    """Every capability that is not Deprecated, by code."""
+    ids = yield from members_of(CAPABILITIES, ON_OFFER)
+    found = yield from every(Capability, ids)
+    return sorted((one for one in found.values() if one.status is not DEPRECATED), key=lambda one: one.code)
+
+
+capability.get()
+
+
+class CapabilitySummary(Summary):
+    capability_id: UUID
+    code: str
+    name: str
+    status: TemplateStatus
+    version_tag: str | None
+    description: str | None
+    required_affordances: SortedSet[Affordance]
+    executor_shapes: SortedSet[ExecutorShape]
+    parameters_schema_present: bool
+    replaced_by_capability_id: UUID | None
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
+
+
+@capability.listing(CapabilitySummary)
+class ListCapabilities(ListQuery):
+    """Capabilities in order of definition."""
+
+    status: TemplateStatus | None = None
+    code: Annotated[str, Field(min_length=1, max_length=200)] | None = None

@@ -1,0 +1,416 @@
+"""A method: a portable technique that realises a capability.
+
+It names device families, kinds of supplies and the roles devices play in it, never assets. Its parameter schema stays
+within that of its capability and may change in place as long as no unit does; a new unit takes a new version.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.equipment.family import Family
+from domain.equipment.role import Role
+from domain.equipment.values import PortDirection
+from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, Value, changed
+from domain.recipe.capability import Capability, ExecutorShape
+from domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
+from domain.recipe.parameters import InvalidMethodParametersSchemaError, check_units_kept
+from domain.recipe.subset import first_violation
+from domain.shared.canonical import canonical_json
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, required, required_all
+from domain.shared.refusals import Conflict, Invalid, NotFound
+from domain.shared.schema import Schema, check_declaration, declared_units
+from domain.shared.stored_units import Units
+from domain.shared.text import FreeText, Text
+
+
+class InvalidRoleNameError(Invalid):
+    """A role of a method needs a name that is not blank."""
+
+
+class InvalidPortRequirementError(Invalid):
+    """A required port needs a name and a signal type that are not blank."""
+
+
+class PortRequirement(Value):
+    """A port that whoever plays a role must have, to the letter."""
+
+    port_name: Annotated[str, Text(100, InvalidPortRequirementError, "port name")]
+    direction: PortDirection
+    signal_type: Annotated[str, Text(50, InvalidPortRequirementError, "signal type")]
+
+
+class RoleRequirement(Value):
+    """A part to be played in the method, by an asset of a family or by one that presents an equipment role."""
+
+    role_name: Annotated[str, Text(50, InvalidRoleNameError, "role name")]
+    family_id: UUID | None = None
+    role_id: UUID | None = None
+    required_ports: Annotated[tuple[PortRequirement, ...], Field(max_length=100)] = ()
+    optional: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(State):
+    name: str
+    capability_id: UUID
+    needed_family_ids: IdSet
+    needed_supplies: SortedSet[str]
+    parameters_schema: Schema | None
+    units_by_revision: Mapping[int, Units]
+    """The units of every schema this method has had: stored parameters stand under the revision they were written under."""
+    parameters_schema_revision: int = 0
+    required_roles: tuple[RoleRequirement, ...] = ()
+    """Each role once, by name."""
+    status: TemplateStatus = DEFINED
+    version_tag: str | None = None
+    versioned_at: datetime | None = None
+    deprecated_at: datetime | None = None
+
+    @property
+    def parameters_schema_present(self) -> bool:
+        return self.parameters_schema is not None
+
+    def units_at(self, revision: int | None) -> Units:
+        """The units of one revision of the schema; none where nothing was ever written under it."""
+        return {} if revision is None else self.units_by_revision[revision]
+
+    def required_role(self, name: str) -> RoleRequirement | None:
+        """The role of this name, if the method has it."""
+        return next((role for role in self.required_roles if role.role_name == name), None)
+
+
+method = Aggregate(Method, "/methods")
+
+
+class MethodDefined(Event, of=method):
+    name: str
+    capability_id: UUID
+    needed_family_ids: IdSet
+    needed_supplies: SortedSet[str]
+    parameters_schema: Schema | None
+
+
+class MethodParametersSchemaUpdated(Event, of=method):
+    parameters_schema: Schema | None
+    parameters_schema_revision: int
+
+
+class MethodRequiredRoleAdded(Event, of=method):
+    role_name: str
+    family_id: UUID | None
+    role_id: UUID | None
+    required_ports: tuple[PortRequirement, ...]
+    optional: bool
+
+
+class MethodRequiredRoleRemoved(Event, of=method):
+    role_name: str
+
+
+class MethodVersioned(Event, of=method):
+    version_tag: str
+    parameters_schema: Schema | None
+    parameters_schema_revision: int
+
+
+class MethodDeprecated(Event, of=method):
+    reason: FreeText | None
+
+
+MethodEvent = (
+    MethodParametersSchemaUpdated | MethodRequiredRoleAdded | MethodRequiredRoleRemoved | MethodVersioned | MethodDeprecated
+)
+
+
+@method.begin
+def begin(event: MethodDefined) -> Method:
+    units = {0: declared_units(event.parameters_schema)}
+    return Method(id=event.stream_id, created_at=event.occurred_at, units_by_revision=units, **dict(event))
+
+
+@method.evolve
+def evolve(method: Method, event: MethodEvent) -> Method:
+    match event:
+        case MethodParametersSchemaUpdated():
+            return with_schema(method, event.parameters_schema, event.parameters_schema_revision)
+        case MethodRequiredRoleAdded():
+            roles = (*method.required_roles, RoleRequirement(**dict(event)))
+            return changed(method, required_roles=tuple(sorted(roles, key=lambda role: role.role_name)))
+        case MethodRequiredRoleRemoved():
+            kept = tuple(role for role in method.required_roles if role.role_name != event.role_name)
+            return changed(method, required_roles=kept)
+        case MethodVersioned():
+            return changed(
+                with_schema(method, event.parameters_schema, event.parameters_schema_revision),
+                status=VERSIONED,
+                version_tag=event.version_tag,
+                versioned_at=event.occurred_at,
+            )
+        case MethodDeprecated():
+            return changed(method, status=DEPRECATED, deprecated_at=event.occurred_at)
+        case _:
+            assert_never(event)
+
+
+def with_schema(method: Method, schema: Schema | None, revision: int) -> Method:
+    """The method under this revision of its schema; the units of earlier ones are remembered."""
+    if revision == method.parameters_schema_revision:
+        return method
+    return changed(
+        method,
+        parameters_schema=schema,
+        parameters_schema_revision=revision,
+        units_by_revision={**method.units_by_revision, revision: declared_units(schema)},
+    )
+
+
+class InvalidMethodNameError(Invalid):
+    """A method needs a name that is not blank."""
+
+
+class InvalidMethodNeededSuppliesError(Invalid):
+    """A needed kind of supply must not be blank."""
+
+
+class InvalidMethodVersionTagError(Invalid):
+    """A version needs a tag that is not blank."""
+
+
+class InvalidRoleRequirementTargetError(Invalid):
+    """A role is played by an asset of a family or by a presenter of an equipment role: one of the two is named."""
+
+
+class MethodCapabilityExecutorMismatchError(Conflict):
+    """The capability is not to be realised by methods."""
+
+
+class MethodParametersNotSubsetError(Conflict):
+    """The parameter schema goes beyond that of the capability."""
+
+
+class MethodRoleNameAlreadyDeclaredError(Conflict):
+    """The method has a role of this name already."""
+
+
+class MethodRoleNameNotFoundError(NotFound):
+    """The method has no role of this name."""
+
+
+SupplyKinds = Annotated[
+    SortedSet[Annotated[str, Text(50, InvalidMethodNeededSuppliesError, "kind of supply")]], Field(max_length=100)
+]
+
+
+@method.creation(
+    refuses=[
+        Capability.aggregate.NotFound,
+        Family.aggregate.NotFound,
+        InvalidMethodParametersSchemaError,
+        MethodCapabilityExecutorMismatchError,
+        MethodParametersNotSubsetError,
+    ]
+)
+class DefineMethod(Command):
+    """Define a technique that realises a capability: the families and supplies it needs, and its parameters."""
+
+    name: Annotated[str, Text(200, InvalidMethodNameError, "name")]
+    capability_id: UUID
+    needed_family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
+    needed_supplies: SupplyKinds = frozenset()
+    parameters_schema: Schema | None = None
+
+    def gather(self, call: Call) -> Reads[Capability]:
+        capability = yield from required(Capability, self.capability_id)
+        yield from required_all(Family, self.needed_family_ids)
+        return capability
+
+    def decide(self, call: Call, capability: Capability) -> Outcome:
+        check_declaration(self.parameters_schema, InvalidMethodParametersSchemaError)
+        if ExecutorShape.METHOD not in capability.executor_shapes:
+            raise MethodCapabilityExecutorMismatchError(
+                f"The capability {capability.code} is realised by procedures only; name one that allows METHOD.",
+                reason="executor_shape",
+                facts={"capability_id": str(capability.id), "executor_shapes": sorted(capability.executor_shapes)},
+            )
+        check_subset(None, self.parameters_schema, capability)
+        return [MethodDefined(**dict(self))]
+
+
+@method.command(
+    put="/{method_id}/parameters-schema",
+    refuses=[Capability.aggregate.NotFound, InvalidMethodParametersSchemaError, MethodParametersNotSubsetError],
+)
+class UpdateMethodParametersSchema(Command):
+    """Replace or, with null, withdraw the parameter schema; units of properties that stay must stay too."""
+
+    parameters_schema: Schema | None
+
+    def gather(self, method: Method, call: Call) -> Reads[Capability]:
+        return (yield from required(Capability, method.capability_id))
+
+    def decide(self, method: Method, call: Call, capability: Capability) -> Outcome:
+        check_declaration(self.parameters_schema, InvalidMethodParametersSchemaError)
+        revision = revision_after(method, self.parameters_schema)
+        if revision == method.parameters_schema_revision:
+            return []
+        check_units_kept(method.parameters_schema, self.parameters_schema)
+        check_subset(method, self.parameters_schema, capability)
+        return [MethodParametersSchemaUpdated(parameters_schema=self.parameters_schema, parameters_schema_revision=revision)]
+
+
+def revision_after(method: Method, schema: Schema | None) -> int:
+    """The schema's revision once this one is declared; an equal schema is no change."""
+    return method.parameters_schema_revision + (canonical_json(schema) != canonical_json(method.parameters_schema))
+
+
+def check_subset(method: Method | None, schema: Schema | None, capability: Capability) -> None:
+    """Refuse a schema that goes beyond that of the capability as it stands now."""
+    if violation := first_violation(schema, capability.parameters_schema):
+        raise MethodParametersNotSubsetError(
+            f"The schema goes beyond that of the capability at {violation.path}, where {violation.saying}; stay within it.",
+            reason="not_subset",
+            facts={
+                "method_id": None if method is None else str(method.id),
+                "capability_id": str(capability.id),
+                "rule": violation.rule,
+                "path": violation.path,
+            },
+        )
+
+
+@method.command(
+    post="/{method_id}/add-required-role",
+    allowed=[DEFINED],
+    refuses=[
+        Family.aggregate.NotFound,
+        Role.aggregate.NotFound,
+        InvalidRoleRequirementTargetError,
+        MethodRoleNameAlreadyDeclaredError,
+    ],
+)
+class AddMethodRequiredRole(Command):
+    """Add a role that an asset is to play, by its family or by an equipment role it presents, with the ports it needs."""
+
+    requirement: RoleRequirement
+
+    def gather(self, method: Method, call: Call) -> Reads[None]:
+        if self.requirement.family_id is not None:
+            yield from required(Family, self.requirement.family_id)
+        if self.requirement.role_id is not None:
+            yield from required(Role, self.requirement.role_id)
+
+    def decide(self, method: Method, call: Call, facts: None) -> Outcome:
+        requirement = self.requirement
+        if (requirement.family_id is None) == (requirement.role_id is None):
+            raise InvalidRoleRequirementTargetError(
+                f"The role {requirement.role_name} must name a family_id or a role_id, and not both; name one.",
+                reason="not_one_target",
+            )
+        if method.required_role(requirement.role_name) is not None:
+            raise MethodRoleNameAlreadyDeclaredError(
+                f"The method has a role {requirement.role_name} already; remove it first or choose another name.",
+                reason="already_declared",
+                facts={"role_name": requirement.role_name},
+            )
+        ports = sorted(set(requirement.required_ports), key=lambda port: tuple(dict(port).values()))
+        return [MethodRequiredRoleAdded(**{**dict(requirement), "required_ports": tuple(ports)})]
+
+
+@method.command(
+    post="/{method_id}/remove-required-role", allowed=[DEFINED], refuses=[MethodRoleNameNotFoundError], destructive=True
+)
+class RemoveMethodRequiredRole(Command):
+    """Take a role out of the method."""
+
+    role_name: Annotated[str, Text(50, InvalidRoleNameError, "role name")]
+
+    def decide(self, method: Method, call: Call) -> Outcome:
+        if method.required_role(self.role_name) is None:
+            raise MethodRoleNameNotFoundError(
+                f"The method has no role {self.role_name}; read the method for those it has.",
+                facts={"role_name": self.role_name},
+            )
+        return [MethodRequiredRoleRemoved(role_name=self.role_name)]
+
+
+@method.command(
+    post="/{method_id}/version",
+    allowed=CURRENT,
+    refuses=[Capability.aggregate.NotFound, InvalidMethodParametersSchemaError, MethodParametersNotSubsetError],
+)
+class VersionMethod(Command):
+    """Label the method as it stands and, where one is given, replace its schema: left out it stays, null withdraws it."""
+
+    version_tag: Annotated[str, Text(50, InvalidMethodVersionTagError, "version tag")]
+    parameters_schema: Schema | None = None
+
+    def gather(self, method: Method, call: Call) -> Reads[Capability]:
+        return (yield from required(Capability, method.capability_id))
+
+    def decide(self, method: Method, call: Call, capability: Capability) -> Outcome:
+        schema = method.parameters_schema
+        if "parameters_schema" in self.model_fields_set:
+            schema = self.parameters_schema
+            check_declaration(schema, InvalidMethodParametersSchemaError)
+            check_subset(method, schema, capability)
+        return [
+            MethodVersioned(
+                version_tag=self.version_tag,
+                parameters_schema=schema,
+                parameters_schema_revision=revision_after(method, schema),
+            )
+        ]
+
+
+@method.command(post="/{method_id}/deprecate", allowed=CURRENT, destructive=True)
+class DeprecateMethod(Command):
+    """Keep new plans from being made of it; the practices and plans there are stay as they are."""
+
+    reason: OptionalReason = None
+
+    def decide(self, method: Method, call: Call) -> Outcome:
+        return [MethodDeprecated(reason=self.reason)]
+
+
+method.get(
+    "id",
+    "name",
+    "capability_id",
+    "needed_family_ids",
+    "needed_supplies",
+    "parameters_schema",
+    "parameters_schema_revision",
+    "required_roles",
+    "status",
+    "version_tag",
+    "created_at",
+    "versioned_at",
+    "deprecated_at",
+)
+
+
+class MethodSummary(Summary):
+    method_id: UUID
+    name: str
+    capability_id: UUID
+    status: TemplateStatus
+    version_tag: str | None
+    parameters_schema_present: bool
+    required_roles: tuple[RoleRequirement, ...]
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
+
+
+@method.listing(MethodSummary)
+class ListMethods(ListQuery):
+    """Methods in order of definition."""
+
+    status: TemplateStatus | None = None
+    capability_id: UUID | None = None

@@ -1,0 +1,72 @@
+"""Parameters: what varies from one experiment to the next, declared by capabilities and methods, carried by plans and runs.
+
+A stored number stands in the unit of the schema revision it was written under. Where the unit has changed since, the
+number must be set again before it is used; nothing is ever converted.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from domain.shared.canonical import canonical_json
+from domain.shared.merge_patch import merge_patch
+from domain.shared.refusals import Invalid, Refusal
+from domain.shared.schema import Schema, changed_units, check_values, declared_units, is_closed
+from domain.shared.stored_units import Units, set_by, units_changed, within
+
+
+class InvalidCapabilityParametersSchemaError(Invalid):
+    """The parameter schema names the wrong dialect, uses a keyword outside the allowed set or does not compile."""
+
+
+class InvalidMethodParametersSchemaError(Invalid):
+    """The parameter schema may not be declared as it is, or changes a unit in place."""
+
+
+def check_units_kept(before: Schema | None, after: Schema | None) -> None:
+    """Refuse a schema that changes in place the unit of a property it keeps."""
+    if altered := changed_units(before, after):
+        raise InvalidMethodParametersSchemaError(
+            f"The unit of {', '.join(altered)} would change in place; use version_method with the new schema instead.",
+            reason="unit_changed",
+            facts={"keys": list(altered)},
+        )
+
+
+def merged_parameters(
+    stored: Mapping[str, Any],
+    patch: Mapping[str, Any],
+    *,
+    written: Units,
+    schema: Schema | None,
+    refusal: type[Refusal],
+) -> tuple[dict[str, Any], bool]:
+    """Stored parameters after a patch, and whether that says anything new, be it only in the unit of a number.
+
+    `written` are the units of the revision the parameters were stored under, `schema` is the one they must stand under
+    now. A key whose unit changed meanwhile must be set again or nulled by the patch.
+    """
+    restated = stored_in_other_units(stored, written, schema)
+    if stale := sorted(restated - set_by(patch, restated)):
+        raise refusal(
+            f"The unit of {', '.join(stale)} changed since it was stored; set it again in the new unit or null it.",
+            reason="unit_changed",
+            facts={"keys": stale},
+        )
+    merged: dict[str, Any] = merge_patch(stored, patch)
+    check_values(schema, merged, refusal)
+    return merged, bool(restated) or canonical_json(merged) != canonical_json(stored)
+
+
+def stored_in_other_units(stored: Mapping[str, Any], written: Units, schema: Schema | None) -> frozenset[str]:
+    """The stored keys, as dotted paths, that the schema gives another unit now than they were written in.
+
+    Keys the schema does not admit any more, or any key when there is none, are the value check's business.
+    """
+    if schema is None:
+        return frozenset()
+    names = schema.get("properties", {})
+    return frozenset(
+        path
+        for path in units_changed(stored, written, declared_units(schema))
+        if not is_closed(schema) or any(within(path, name) for name in names)
+    )

@@ -1,0 +1,119 @@
+"""What a plan is bound to, and whether that covers what its practice, its method and their capability ask for.
+
+The cover counts the plan's own assets, not those above or below them. It is judged once, when the plan is defined.
+"""
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.equipment.affordance import Affordance
+from domain.equipment.asset import DECOMMISSIONED, Asset
+from domain.equipment.asset_tree import affordances_of
+from domain.equipment.family import Family
+from domain.recipe.capability import Capability
+from domain.recipe.lifecycle import DEPRECATED
+from domain.recipe.method import Method
+from domain.recipe.practice import Practice
+from domain.shared.reads import Reads, required, required_all
+from domain.shared.refusals import Conflict
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A practice and the assets it is, or would be, bound to."""
+
+    practice: Practice
+    method: Method
+    capability: Capability
+    assets: Mapping[UUID, Asset]
+    affordances: Mapping[UUID, frozenset[Affordance]]
+    """What each asset can do, by all its families together."""
+
+    @property
+    def needed_family_ids(self) -> frozenset[UUID]:
+        """The families that both the method and the practice ask for."""
+        return self.method.needed_family_ids | self.practice.family_ids
+
+    @property
+    def missing_family_ids(self) -> tuple[UUID, ...]:
+        return missing_families(self.needed_family_ids, self.assets.values())
+
+    @property
+    def missing_affordances(self) -> tuple[Affordance, ...]:
+        """What no asset can do; it does not matter which asset or family contributes what."""
+        found = frozenset[Affordance]().union(*self.affordances.values())
+        return tuple(sorted(self.capability.required_affordances - found))
+
+
+def binding_of(practice_id: UUID, asset_ids: Iterable[UUID]) -> Reads[Binding]:
+    """A practice with everything behind it, and these assets with all their families; what is missing is 404."""
+    practice = yield from required(Practice, practice_id)
+    method = yield from required(Method, practice.method_id)
+    assets = yield from required_all(Asset, asset_ids)
+    capability = yield from required(Capability, method.capability_id)
+    yield from required_all(Family, (id for asset in assets.values() for id in asset.family_ids))
+    affordances = yield from affordances_of(assets.values())
+    return Binding(practice, method, capability, assets, affordances)
+
+
+def missing_families(needed: AbstractSet[UUID], assets: Iterable[Asset]) -> tuple[UUID, ...]:
+    """The needed families that none of the assets is of now, ascending."""
+    return tuple(sorted(needed - frozenset[UUID]().union(*(asset.family_ids for asset in assets))))
+
+
+class PlanBoundPracticeDeprecatedError(Conflict):
+    """The practice is Deprecated and takes no new plans."""
+
+
+class PlanBoundMethodDeprecatedError(Conflict):
+    """The practice's method is Deprecated and takes no new plans."""
+
+
+class PlanAssetDecommissionedError(Conflict):
+    """An asset of the plan is Decommissioned."""
+
+
+class PlanFamiliesNotSatisfiedError(Conflict):
+    """No asset of the plan is of a family that the method or the practice needs."""
+
+
+class PlanAffordancesNotSatisfiedError(Conflict):
+    """No asset of the plan has an affordance that the capability requires."""
+
+
+def check_binding(binding: Binding) -> None:
+    """Refuse a binding that no plan may be made of."""
+    if binding.practice.status is DEPRECATED:
+        raise PlanBoundPracticeDeprecatedError(
+            f"The practice {binding.practice.name} is Deprecated and takes no new plans; name its successor.",
+            reason="practice_deprecated",
+            facts={"practice_id": str(binding.practice.id)},
+        )
+    if binding.method.status is DEPRECATED:
+        raise PlanBoundMethodDeprecatedError(
+            f"The method {binding.method.name} is Deprecated and takes no new plans; name a practice of its successor.",
+            reason="method_deprecated",
+            facts={"method_id": str(binding.method.id)},
+        )
+    if retired := [asset for asset in binding.assets.values() if asset.lifecycle is DECOMMISSIONED]:
+        raise PlanAssetDecommissionedError(
+            f"{', '.join(asset.name for asset in retired)} cannot be planned with, being Decommissioned; "
+            "bind assets that are in service.",
+            reason="asset_decommissioned",
+            facts={"asset_ids": sorted(str(asset.id) for asset in retired)},
+        )
+    if family_ids := [str(id) for id in binding.missing_family_ids]:
+        raise PlanFamiliesNotSatisfiedError(
+            f"No asset of the plan is of {', '.join(family_ids)}; bind one of each family that is needed.",
+            reason="families_missing",
+            facts={"missing_family_ids": family_ids},
+        )
+    if affordances := [affordance.value for affordance in binding.missing_affordances]:
+        raise PlanAffordancesNotSatisfiedError(
+            f"No asset of the plan is {', '.join(affordances)}, which {binding.capability.code} requires; "
+            "bind one that is, inspect_plan_binding names candidates.",
+            reason="affordances_missing",
+            facts={"missing_affordances": affordances},
+        )

@@ -1,0 +1,162 @@
+"""Asking before planning: what a practice would lack on these assets, and which other assets could provide it."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.equipment.affordance import Affordance
+from domain.equipment.asset import Asset, AssetCondition, AssetLifecycle
+from domain.equipment.asset_views import ListAssets
+from domain.equipment.family import Family, ListFamilies
+from domain.kernel import Call, IdSet, Query, SortedSet, Value
+from domain.recipe.capability import Capability
+from domain.recipe.method import Method
+from domain.recipe.plan import AssetIds, PlanAssetsRequiredError, check_assets_given, plan
+from domain.recipe.plan_binding import Binding, binding_of
+from domain.recipe.practice import Practice
+from domain.shared.listing import ListQuery, Page, Where
+from domain.shared.reads import Reads, Rows, every
+
+
+class BindingStatus(StrEnum):
+    SATISFIED = "Satisfied"
+    MISSING_FAMILIES = "MissingFamilies"
+    MISSING_AFFORDANCES = "MissingAffordances"
+
+
+class WiredAsset(Value):
+    """An asset that was named, and what it brings along."""
+
+    asset_id: UUID
+    asset_name: str
+    condition: AssetCondition
+    lifecycle: AssetLifecycle
+    family_ids: IdSet
+    contributed_affordances: SortedSet[Affordance]
+
+
+class AffordanceCandidate(Value):
+    """Another asset that has an affordance, and the families it has it by."""
+
+    asset_id: UUID
+    asset_name: str
+    condition: AssetCondition
+    lifecycle: AssetLifecycle
+    contributing_family_ids: IdSet
+
+
+class AffordanceCandidates(Value):
+    """Whatever could provide one affordance."""
+
+    affordance: Affordance
+    candidates: tuple[AffordanceCandidate, ...]
+
+
+class PlanBinding(Value):
+    """How far a practice is covered by these assets; the needed families include those of the practice."""
+
+    practice_id: UUID
+    method_id: UUID
+    capability_id: UUID
+    method_needed_family_ids: IdSet
+    capability_required_affordances: SortedSet[Affordance]
+    wired_assets: tuple[WiredAsset, ...]
+    missing_family_ids: tuple[UUID, ...]
+    missing_affordances: tuple[Affordance, ...]
+    missing_affordance_candidates: tuple[AffordanceCandidates, ...]
+    binding_status: BindingStatus
+
+
+@plan.query(
+    post="/inspect-binding",
+    returns=PlanBinding,
+    refuses=[
+        Practice.aggregate.NotFound,
+        Method.aggregate.NotFound,
+        Asset.aggregate.NotFound,
+        Capability.aggregate.NotFound,
+        Family.aggregate.NotFound,
+        PlanAssetsRequiredError,
+    ],
+)
+class InspectPlanBinding(Query):
+    """What a plan of this practice on these assets would lack, and who could provide it; nothing is written."""
+
+    practice_id: UUID
+    asset_ids: AssetIds
+    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+
+    def answer(self, call: Call) -> Reads[PlanBinding]:
+        binding = yield from binding_of(self.practice_id, self.asset_ids)
+        check_assets_given(self.asset_ids)
+        candidates = []
+        for affordance in binding.missing_affordances:
+            others = yield from candidates_for(affordance, self.asset_ids)
+            candidates.append(AffordanceCandidates(affordance=affordance, candidates=others))
+        return inspected(binding, candidates)
+
+
+def inspected(binding: Binding, candidates: Iterable[AffordanceCandidates]) -> PlanBinding:
+    """The answer: what is needed, what is there, what is missing."""
+    status = BindingStatus.SATISFIED
+    if binding.missing_affordances:
+        status = BindingStatus.MISSING_AFFORDANCES
+    if binding.missing_family_ids:
+        status = BindingStatus.MISSING_FAMILIES
+    return PlanBinding(
+        practice_id=binding.practice.id,
+        method_id=binding.method.id,
+        capability_id=binding.capability.id,
+        method_needed_family_ids=binding.needed_family_ids,
+        capability_required_affordances=binding.capability.required_affordances,
+        wired_assets=tuple(
+            WiredAsset(
+                asset_id=asset.id,
+                asset_name=asset.name,
+                condition=asset.condition,
+                lifecycle=asset.lifecycle,
+                family_ids=asset.family_ids,
+                contributed_affordances=binding.affordances[asset.id],
+            )
+            for _, asset in sorted(binding.assets.items())
+        ),
+        missing_family_ids=binding.missing_family_ids,
+        missing_affordances=binding.missing_affordances,
+        missing_affordance_candidates=tuple(candidates),
+        binding_status=status,
+    )
+
+
+def candidates_for(affordance: Affordance, asset_ids: IdSet) -> Reads[tuple[AffordanceCandidate, ...]]:
+    """The assets besides these that are of a family with this affordance, ascending by id, whatever their state."""
+    families = yield from rows_of(ListFamilies(affordance=affordance, limit=100))
+    declaring = frozenset(row.family_id for row in families)
+    if not declaring:
+        return ()
+    rows = yield from rows_of(ListAssets(limit=100), Where("family_ids", "has_any", tuple(sorted(declaring))))
+    assets = yield from every(Asset, sorted({row.asset_id for row in rows} - asset_ids))
+    return tuple(
+        AffordanceCandidate(
+            asset_id=asset.id,
+            asset_name=asset.name,
+            condition=asset.condition,
+            lifecycle=asset.lifecycle,
+            contributing_family_ids=contributing,
+        )
+        for asset in assets.values()
+        if (contributing := asset.family_ids & declaring)
+    )
+
+
+def rows_of(query: ListQuery, *conditions: Where) -> Reads[list[Any]]:
+    """Every row of a list, page by page."""
+    rows: list[Any] = []
+    while True:
+        page: Page[Any] = yield Rows(query.summary, query, (*query.where(), *conditions))
+        rows += page.items
+        if page.next_cursor is None:
+            return rows
+        query = query.model_copy(update={"cursor": page.next_cursor})

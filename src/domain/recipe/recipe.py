@@ -1,0 +1,321 @@
+"""A recipe: ordered steps with typed holes that realise a capability at this facility, and the steps that close them.
+
+Its content changes only as a whole, by a new version; a tag names one content for ever, so that what was registered
+from it can be expanded again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, TimeTravel, Value, changed
+from domain.recipe.capability import Capability
+from domain.recipe.expansion import steps_hash
+from domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
+from domain.recipe.step_rules import (
+    DuplicateRecipeCaptureError,
+    DuplicateRecipeOutputError,
+    RecipeBindingReferencesUnknownParameterError,
+    RecipeRequiresCapabilityParametersSchemaError,
+    UnboundRecipeCaptureError,
+    UnboundRecipeOutputError,
+    check_steps,
+)
+from domain.recipe.step_shapes import InvalidRecipeStepShapeError, RawSteps, read_closing_steps, read_steps
+from domain.recipe.steps import RecipeStep
+from domain.shared.listing import ListQuery, Order, Page, Summary
+from domain.shared.reads import Reads, required
+from domain.shared.refusals import Conflict, Invalid, NotFound
+from domain.shared.text import FreeText, Text
+
+
+class RecipeVersion(Value):
+    """What a recipe said from one moment on; the definition has no tag."""
+
+    version_tag: str | None
+    steps: tuple[RecipeStep, ...]
+    closing_steps: tuple[RecipeStep, ...]
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(State):
+    name: str
+    capability_id: UUID
+    versions: tuple[RecipeVersion, ...]
+    """Every content the recipe has had, oldest first; the last one counts."""
+    status: TemplateStatus = DEFINED
+    replaced_by_recipe_id: UUID | None = None
+    versioned_at: datetime | None = None
+    deprecated_at: datetime | None = None
+
+    @property
+    def version_tag(self) -> str | None:
+        return self.versions[-1].version_tag
+
+    @property
+    def steps(self) -> tuple[RecipeStep, ...]:
+        return self.versions[-1].steps
+
+    @property
+    def closing_steps(self) -> tuple[RecipeStep, ...]:
+        return self.versions[-1].closing_steps
+
+    @property
+    def step_count(self) -> int:
+        return len(self.steps)
+
+    @property
+    def closing_step_count(self) -> int:
+        return len(self.closing_steps)
+
+    def version(self, version_tag: str | None) -> RecipeVersion | None:
+        """The content a tag names, as it was first written under it; no tag names the definition."""
+        return next((version for version in self.versions if version.version_tag == version_tag), None)
+
+
+recipe = Aggregate(Recipe, "/recipes")
+
+
+class RecipeDefined(Event, of=recipe):
+    name: str
+    capability_id: UUID
+    steps: tuple[RecipeStep, ...]
+    closing_steps: tuple[RecipeStep, ...]
+
+
+class RecipeVersioned(Event, of=recipe):
+    version_tag: str
+    steps: tuple[RecipeStep, ...]
+    closing_steps: tuple[RecipeStep, ...]
+
+
+class RecipeDeprecated(Event, of=recipe):
+    reason: FreeText | None
+    replaced_by_recipe_id: UUID | None
+
+
+RecipeEvent = RecipeVersioned | RecipeDeprecated
+
+
+@recipe.begin
+def begin(event: RecipeDefined) -> Recipe:
+    return Recipe(
+        id=event.stream_id,
+        created_at=event.occurred_at,
+        name=event.name,
+        capability_id=event.capability_id,
+        versions=(
+            RecipeVersion(
+                version_tag=None, steps=event.steps, closing_steps=event.closing_steps, occurred_at=event.occurred_at
+            ),
+        ),
+    )
+
+
+@recipe.evolve
+def evolve(recipe: Recipe, event: RecipeEvent) -> Recipe:
+    match event:
+        case RecipeVersioned():
+            version = RecipeVersion(**dict(event), occurred_at=event.occurred_at)
+            return changed(recipe, status=VERSIONED, versions=(*recipe.versions, version), versioned_at=event.occurred_at)
+        case RecipeDeprecated():
+            return changed(
+                recipe,
+                status=DEPRECATED,
+                replaced_by_recipe_id=event.replaced_by_recipe_id,
+                deprecated_at=event.occurred_at,
+            )
+        case _:
+            assert_never(event)
+
+
+class InvalidRecipeNameError(Invalid):
+    """A recipe needs a name that is not blank."""
+
+
+class InvalidRecipeVersionTagError(Invalid):
+    """A version needs a tag that is not blank."""
+
+
+class EmptyRecipeStepsError(Invalid):
+    """A recipe has at least one step; closing steps alone do nothing to close."""
+
+
+class InvalidRecipeReplacementError(Invalid):
+    """A recipe cannot be replaced by itself."""
+
+
+class RecipeVersionTagConflictError(Conflict):
+    """The tag already names other steps of this recipe."""
+
+
+class RecipeVersionNotFoundError(NotFound):
+    """The recipe has no version with this tag."""
+
+
+STEP_REFUSALS = (
+    EmptyRecipeStepsError,
+    InvalidRecipeStepShapeError,
+    RecipeRequiresCapabilityParametersSchemaError,
+    RecipeBindingReferencesUnknownParameterError,
+    DuplicateRecipeCaptureError,
+    UnboundRecipeCaptureError,
+    DuplicateRecipeOutputError,
+    UnboundRecipeOutputError,
+)
+Content = dict[str, tuple[RecipeStep, ...]]
+
+
+@recipe.creation(refuses=[Capability.aggregate.NotFound, *STEP_REFUSALS])
+class DefineRecipe(Command):
+    """Write down the steps that realise a capability here, and those that leave everything safe afterwards."""
+
+    name: Annotated[str, Text(200, InvalidRecipeNameError, "name")]
+    capability_id: UUID
+    steps: RawSteps
+    closing_steps: RawSteps = ()
+
+    def gather(self, call: Call) -> Reads[Capability]:
+        return (yield from required(Capability, self.capability_id))
+
+    def decide(self, call: Call, capability: Capability) -> Outcome:
+        content = read_content(self.steps, self.closing_steps, capability)
+        return [RecipeDefined(name=self.name, capability_id=self.capability_id, **content)]
+
+
+@recipe.command(
+    post="/{recipe_id}/version",
+    allowed=CURRENT,
+    refuses=[Capability.aggregate.NotFound, *STEP_REFUSALS, RecipeVersionTagConflictError],
+)
+class VersionRecipe(Command):
+    """Replace all steps and closing steps under a tag; the tag may be used again for the same content only."""
+
+    version_tag: Annotated[str, Text(50, InvalidRecipeVersionTagError, "version tag")]
+    steps: RawSteps
+    closing_steps: RawSteps = ()
+
+    def gather(self, recipe: Recipe, call: Call) -> Reads[Capability]:
+        return (yield from required(Capability, recipe.capability_id))
+
+    def decide(self, recipe: Recipe, call: Call, capability: Capability) -> Outcome:
+        content = read_content(self.steps, self.closing_steps, capability)
+        named = recipe.version(self.version_tag)
+        if named is not None and steps_hash(**content) != steps_hash(named.steps, named.closing_steps):
+            raise RecipeVersionTagConflictError(
+                f"The tag {self.version_tag} names other steps of this recipe already; choose another tag.",
+                facts={"version_tag": self.version_tag},
+            )
+        return [RecipeVersioned(version_tag=self.version_tag, **content)]
+
+
+def read_content(steps: Sequence[Any], closing_steps: Sequence[Any], capability: Capability) -> Content:
+    """The two lists as steps, refused where they are empty, misshapen or do not hold together."""
+    if not steps:
+        raise EmptyRecipeStepsError("The recipe has no steps; give at least one.")
+    content = {"steps": read_steps(steps), "closing_steps": read_closing_steps(closing_steps)}
+    check_steps(**content, schema=capability.parameters_schema)
+    return content
+
+
+@recipe.command(
+    post="/{recipe_id}/deprecate",
+    allowed=CURRENT,
+    refuses=[recipe.NotFound, InvalidRecipeReplacementError],
+    destructive=True,
+)
+class DeprecateRecipe(Command):
+    """Keep procedures from being newly registered from it, and say what replaces it; registered ones are conducted."""
+
+    reason: OptionalReason = None
+    replaced_by_recipe_id: UUID | None = None
+
+    def gather(self, recipe: Recipe, call: Call) -> Reads[None]:
+        if self.replaced_by_recipe_id is not None:
+            yield from required(Recipe, self.replaced_by_recipe_id)
+
+    def decide(self, recipe: Recipe, call: Call, facts: None) -> Outcome:
+        if self.replaced_by_recipe_id == recipe.id:
+            raise InvalidRecipeReplacementError("A recipe cannot replace itself; name another one or none.", reason="itself")
+        return [RecipeDeprecated(**dict(self))]
+
+
+def version_of(recipe: Recipe, version_tag: str | None) -> RecipeVersion:
+    """The content a tag names; refused with 404 where the recipe has no such version."""
+    version = recipe.version(version_tag)
+    if version is None:
+        raise RecipeVersionNotFoundError(
+            f"The recipe has no version {version_tag}; list its versions for those it has.",
+            facts={"version_tag": version_tag},
+        )
+    return version
+
+
+class RecipeView(Value):
+    """A recipe with one of its contents."""
+
+    id: UUID
+    name: str
+    capability_id: UUID
+    status: TemplateStatus
+    version_tag: str | None
+    steps: tuple[RecipeStep, ...]
+    closing_steps: tuple[RecipeStep, ...]
+    replaced_by_recipe_id: UUID | None
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
+
+
+@recipe.query(get="/{recipe_id}", returns=RecipeView, refuses=[RecipeVersionNotFoundError])
+class GetRecipe(TimeTravel):
+    """One recipe, folded from its stream; with a tag, what it said in that version and since when."""
+
+    version_tag: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+
+    def answer(self, recipe: Recipe, call: Call) -> Reads[RecipeView]:
+        shown = {name: getattr(recipe, name) for name in RecipeView.model_fields}
+        if self.version_tag is not None:
+            version = version_of(recipe, self.version_tag)
+            shown |= {name: getattr(version, name) for name in ("version_tag", "steps", "closing_steps")}
+            shown["versioned_at"] = version.occurred_at
+        return RecipeView.model_construct(**shown)
+        yield
+
+
+@recipe.query(get="/{recipe_id}/versions", returns=Page[RecipeVersion])
+class ListRecipeVersions(Query):
+    """Every content of one recipe from its definition on, folded from its stream; all on one page."""
+
+    order: Order = Order.ASC
+
+    def answer(self, recipe: Recipe, call: Call) -> Reads[Page[RecipeVersion]]:
+        return Page(recipe.versions if self.order is Order.ASC else recipe.versions[::-1], None)
+        yield
+
+
+class RecipeSummary(Summary):
+    recipe_id: UUID
+    name: str
+    capability_id: UUID
+    status: TemplateStatus
+    version_tag: str | None
+    step_count: int
+    closing_step_count: int
+    replaced_by_recipe_id: UUID | None
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
+
+
+@recipe.listing(RecipeSummary)
+class ListRecipes(ListQuery):
+    """Recipes in order of definition."""
+
+    status: TemplateStatus | None = None
+    capability_id: UUID | None = None

@@ -1,0 +1,173 @@
+"""The steps of a recipe, and of the procedures it expands into: five arms in one order, no branch, loop or fork.
+
+A recipe's step may hold a BindingRef; the arm it resolves to is the same step without one, and is what a conduct
+walks. Both are written alike: every field with its default, except a deadline that is not set.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic_core import PydanticCustomError
+
+from domain.kernel import Value
+from domain.recipe.sentinels import (
+    JSON,
+    MEMBERS,
+    NUMBER,
+    TEXT,
+    VALUE,
+    BindingRef,
+    CaptureRef,
+    Name,
+    OutputRef,
+    SteeringRef,
+)
+
+Address = Annotated[StrictStr, Field(min_length=1, max_length=300)]
+"""A control address, opaque here."""
+Timeout = Annotated[StrictFloat, Field(gt=0, le=3600, json_schema_extra={"unit": {"system": "udunits", "code": "s"}})]
+
+Plain = StrictBool | StrictInt | StrictFloat | StrictStr | tuple[Any, ...]
+Number = StrictInt | StrictFloat
+BoundValue = Annotated[Plain | BindingRef | CaptureRef | SteeringRef, VALUE]
+BoundNumber = Annotated[Number | BindingRef | CaptureRef | SteeringRef, NUMBER]
+ResolvedValue = Annotated[Plain | CaptureRef | SteeringRef, VALUE]
+ResolvedNumber = Annotated[Number | CaptureRef | SteeringRef, NUMBER]
+AS_READ = Field(union_mode="left_to_right")
+"""A plain object is never tried as a sentinel: the position has told the two apart already."""
+ActionParameter = Annotated[Any | BindingRef, AS_READ, JSON]
+ComputeParameter = Annotated[Any | BindingRef | CaptureRef | SteeringRef, AS_READ, JSON]
+ResolvedActionParameter = Annotated[Any, JSON]
+ResolvedComputeParameter = Annotated[Any | CaptureRef | SteeringRef, AS_READ, JSON]
+
+
+class RecipeEqualsCriterion(Value):
+    """The reading equals the expected value."""
+
+    kind: Literal["equals"]
+    expected: BoundValue
+
+
+class RecipeToleranceCriterion(Value):
+    """The reading lies no farther from the expected number than the tolerance, boundary included."""
+
+    kind: Literal["within_tolerance"]
+    expected: BoundNumber
+    tolerance: Annotated[StrictFloat, Field(ge=0)]
+
+
+class EqualsCriterion(RecipeEqualsCriterion):
+    """The reading equals the expected value, which is known or will be when the step is reached."""
+
+    expected: ResolvedValue
+
+
+class ToleranceCriterion(RecipeToleranceCriterion):
+    """The reading lies within the tolerance of a number that is known or will be when the step is reached."""
+
+    expected: ResolvedNumber
+
+
+RecipeCriterion = Annotated[RecipeEqualsCriterion | RecipeToleranceCriterion, Field(discriminator="kind")]
+Criterion = Annotated[EqualsCriterion | ToleranceCriterion, Field(discriminator="kind")]
+
+
+class RecipeSetpointStep(Value):
+    """Write a value and wait until it is confirmed; with `verify`, read it back once as evidence."""
+
+    kind: Literal["setpoint"]
+    address: Address
+    value: BoundValue
+    verify: StrictBool = False
+
+
+class RecipeActionStep(Value):
+    """Run a registered action body with these parameters."""
+
+    kind: Literal["action"]
+    name: Name
+    params: Annotated[dict[str, ActionParameter], MEMBERS] = {}
+
+
+class RecipeCheckStep(Value):
+    """Read once, or watch until the deadline, and judge the reading."""
+
+    kind: Literal["check"]
+    address: Address
+    criterion: RecipeCriterion
+    timeout: Annotated[Timeout | None, Field(exclude_if=lambda timeout: timeout is None)] = None
+
+
+class RecipeCaptureStep(Value):
+    """Read a number and keep it in a slot for later steps."""
+
+    kind: Literal["capture"]
+    address: Address
+    capture_name: Name
+
+
+class RecipeComputeStep(Value):
+    """Run a program: with `output_uri` it writes an artifact, without one it returns measurements."""
+
+    kind: Literal["compute"]
+    command: Annotated[tuple[Annotated[StrictStr, Field(min_length=1)], ...], Field(min_length=1)]
+    input_uris: tuple[Annotated[StrictStr | OutputRef, TEXT], ...] = ()
+    output_uri: StrictStr | None = None
+    parameters: Annotated[dict[str, ComputeParameter], MEMBERS] = {}
+    capture_name: Name | None = None
+    output_ref_name: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_arm(self) -> Self:
+        if self.capture_name is not None and self.output_uri is not None:
+            raise PydanticCustomError("wrong_arm", "takes no capture_name beside output_uri")
+        if self.output_ref_name is not None and self.output_uri is None:
+            raise PydanticCustomError("wrong_arm", "takes no output_ref_name without output_uri")
+        return self
+
+
+RecipeStep = Annotated[
+    RecipeSetpointStep | RecipeActionStep | RecipeCheckStep | RecipeCaptureStep | RecipeComputeStep,
+    Field(discriminator="kind"),
+]
+
+
+class SetpointStep(RecipeSetpointStep):
+    """Write a value that is known or will be when the step is reached."""
+
+    value: ResolvedValue
+
+
+class ActionStep(RecipeActionStep):
+    """Run a registered action body with parameters that are all known."""
+
+    params: Annotated[dict[str, ResolvedActionParameter], MEMBERS] = {}
+
+
+class CheckStep(RecipeCheckStep):
+    """Judge a reading by a criterion that is known or will be when the step is reached."""
+
+    criterion: Criterion
+
+
+class CaptureStep(RecipeCaptureStep):
+    """Read a number and keep it in a slot for later steps."""
+
+
+class ComputeStep(RecipeComputeStep):
+    """Run a program with parameters that are known or will be when the step is reached."""
+
+    parameters: Annotated[dict[str, ResolvedComputeParameter], MEMBERS] = {}
+
+
+Step = Annotated[
+    SetpointStep | ActionStep | CheckStep | CaptureStep | ComputeStep,
+    Field(discriminator="kind"),
+]
+"""What a conduct walks."""
+
+
+def wire_form(steps: Sequence[RecipeStep]) -> list[dict[str, Any]]:
+    """The steps as plain JSON data, the form they are requested, stored, shown and hashed in."""
+    return [step.model_dump(mode="json") for step in steps]

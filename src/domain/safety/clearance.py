@@ -1,0 +1,509 @@
+"""A clearance: one filled-in safety form, from draft through review to in force.
+
+It is never edited: an amendment is a new form that goes through the whole review, and the old one stops covering at once.
+What is shown of it and the gate it opens have modules of their own.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
+from domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus, check_facility_known
+from domain.safety.hazards import (
+    Binding,
+    HazardDeclaration,
+    InvalidClearanceBindingsError,
+    InvalidClearanceDeclarationTargetError,
+    InvalidHazardClassificationError,
+    RecordBinding,
+    ReviewDecision,
+    ReviewStep,
+    RiskBand,
+    check_ratings,
+    check_targets,
+)
+from domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code
+from domain.shared.reads import Reads, required
+from domain.shared.refusals import Conflict, Invalid, NotFound
+from domain.shared.text import FreeText, MayContainPersonalData, Text
+from domain.shared.times import Instant
+from domain.shared.writes import Also, Answer, Delist, Enlist, Write
+
+CURRENT = "clearance-current"
+"""Look-up kind: the clearances that are or may come into force, by what they cover."""
+ENDED = "clearance-ended"
+"""Look-up kind: the clearances that never will again, by what they cover."""
+OF_RUNS = ("Subject", "Asset", "Run")
+"""The kinds of binding that can let a run start; the others only inform."""
+
+
+class ClearanceStatus(StrEnum):
+    DEFINED = "Defined"
+    SUBMITTED = "Submitted"
+    UNDER_REVIEW = "UnderReview"
+    APPROVED = "Approved"
+    ACTIVE = "Active"
+    EXPIRED = "Expired"
+    REJECTED = "Rejected"
+    SUPERSEDED = "Superseded"
+
+
+DEFINED, SUBMITTED, UNDER_REVIEW, APPROVED, ACTIVE, EXPIRED, REJECTED, SUPERSEDED = ClearanceStatus
+
+Declarations = Annotated[SortedSet[HazardDeclaration], MayContainPersonalData()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clearance(State):
+    template_id: UUID
+    template_code: str
+    facility_code: str
+    title: FreeText
+    bindings: SortedSet[Binding]
+    declarations: Declarations
+    risk_band: RiskBand | None
+    review_steps: tuple[ReviewStep, ...] = ()
+    status: ClearanceStatus = DEFINED
+    external_id: str | None
+    external_id_scheme: str | None
+    parent_id: UUID | None
+    valid_from: datetime | None
+    valid_until: datetime | None
+    last_status_changed_at: datetime | None = None
+    last_status_reason: FreeText | None = None
+    last_reviewed_by: UUID | None = None
+
+    @property
+    def registered_at(self) -> datetime:
+        return self.created_at
+
+
+clearance = Aggregate(Clearance, "/clearances")
+
+
+class ClearanceRegistered(Event, of=clearance):
+    template_id: UUID
+    template_code: str
+    facility_code: str
+    title: FreeText
+    bindings: SortedSet[Binding]
+    declarations: Declarations
+    risk_band: RiskBand | None
+    external_id: str | None
+    external_id_scheme: str | None
+    valid_from: datetime | None
+    valid_until: datetime | None
+    parent_id: UUID | None
+
+
+class ClearanceSubmitted(Event, of=clearance):
+    pass
+
+
+class ClearanceReviewStarted(Event, of=clearance):
+    first_reviewer_role: str
+
+
+class ClearanceReviewStepAppended(Event, of=clearance):
+    step_index: int
+    role: str
+    decided_by: UUID
+    decision: ReviewDecision
+    decided_at: datetime
+    notes: FreeText | None
+
+
+class ClearanceApproved(Event, of=clearance):
+    valid_from: datetime | None
+    valid_until: datetime | None
+    reviewed_by: UUID
+
+
+class ClearanceRejected(Event, of=clearance):
+    reason: FreeText
+    reviewed_by: UUID
+
+
+class ClearanceActivated(Event, of=clearance):
+    pass
+
+
+class ClearanceExpired(Event, of=clearance):
+    reason: FreeText
+
+
+class ClearanceSuperseded(Event, of=clearance):
+    by_clearance_id: UUID
+
+
+class ClearanceExternalIdAssigned(Event, of=clearance):
+    external_id: str
+    external_id_scheme: str
+
+
+ClearanceEvent = (
+    ClearanceSubmitted
+    | ClearanceReviewStarted
+    | ClearanceReviewStepAppended
+    | ClearanceApproved
+    | ClearanceRejected
+    | ClearanceActivated
+    | ClearanceExpired
+    | ClearanceSuperseded
+    | ClearanceExternalIdAssigned
+)
+
+
+@clearance.begin
+def begin(event: ClearanceRegistered) -> Clearance:
+    return Clearance(id=event.stream_id, created_at=event.occurred_at, **dict(event))
+
+
+@clearance.evolve
+def evolve(clearance: Clearance, event: ClearanceEvent) -> Clearance:
+    at = event.occurred_at
+    match event:
+        case ClearanceSubmitted():
+            return changed(clearance, status=SUBMITTED, last_status_changed_at=at)
+        case ClearanceReviewStarted():
+            return changed(clearance, status=UNDER_REVIEW, last_status_changed_at=at)
+        case ClearanceReviewStepAppended():
+            return changed(clearance, review_steps=(*clearance.review_steps, ReviewStep(**dict(event))))
+        case ClearanceApproved():
+            return changed(
+                clearance,
+                status=APPROVED,
+                valid_from=event.valid_from,
+                valid_until=event.valid_until,
+                last_status_changed_at=at,
+                last_reviewed_by=event.reviewed_by,
+            )
+        case ClearanceRejected():
+            return changed(
+                clearance,
+                status=REJECTED,
+                last_status_changed_at=at,
+                last_status_reason=event.reason,
+                last_reviewed_by=event.reviewed_by,
+            )
+        case ClearanceActivated():
+            return changed(clearance, status=ACTIVE, last_status_changed_at=at)
+        case ClearanceExpired():
+            return changed(clearance, status=EXPIRED, last_status_changed_at=at, last_status_reason=event.reason)
+        case ClearanceSuperseded():
+            return changed(clearance, status=SUPERSEDED, last_status_changed_at=at)
+        case ClearanceExternalIdAssigned():
+            return changed(clearance, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
+        case _:
+            assert_never(event)
+
+
+class InvalidClearanceTitleError(Invalid):
+    """A clearance needs a title that is not blank."""
+
+
+class InvalidClearanceExternalIdError(Invalid):
+    """The form's own number is blank, or its scheme stands without a number."""
+
+
+class InvalidClearanceValidityWindowError(Invalid):
+    """A clearance must be valid from before it is valid until."""
+
+
+class InvalidClearanceReviewerRoleError(Invalid):
+    """A reviewer's role must not be blank."""
+
+
+class InvalidClearanceReviewStepIndexError(Invalid):
+    """Review steps are numbered from 0 without a gap."""
+
+
+class InvalidClearanceReviewStepDecidedAtError(Invalid):
+    """A review step is decided no later than now and no earlier than the step before it."""
+
+
+class InvalidClearanceReviewerNotesError(Invalid):
+    """A reviewer's notes are empty or have visible text."""
+
+
+class InvalidClearanceRejectReasonError(Invalid):
+    """A rejection needs a reason that is not blank."""
+
+
+class InvalidClearanceExpireReasonError(Invalid):
+    """An expiry needs a reason that is not blank."""
+
+
+class ClearanceFacilityNotFoundError(NotFound):
+    """No facility has this code."""
+
+
+class ClearanceTemplateNotBindableError(Conflict):
+    """Only an Active template takes new clearances."""
+
+
+ExternalId = Annotated[str, Text(100, InvalidClearanceExternalIdError, "external id")]
+ExternalIdScheme = Annotated[str, Text(50, InvalidClearanceExternalIdError, "external id scheme")]
+ReviewerRole = Annotated[str, Text(50, InvalidClearanceReviewerRoleError, "role")]
+ReviewerNotes = Annotated[str, Text(2000, InvalidClearanceReviewerNotesError, "notes", personal=True)] | Literal[""]
+
+
+class ClearanceForm(Command):
+    """A filled-in form, as it is registered anew or in place of another."""
+
+    template_id: UUID
+    facility_code: FacilityCode
+    title: Annotated[str, Text(200, InvalidClearanceTitleError, "title", personal=True)]
+    bindings: Annotated[tuple[Binding, ...], Field(max_length=100)]
+    declarations: Annotated[tuple[HazardDeclaration, ...], Field(max_length=100)] = ()
+    risk_band: RiskBand | None = None
+    external_id: ExternalId | None = None
+    external_id_scheme: ExternalIdScheme | None = None
+    valid_from: Instant | None = None
+    valid_until: Instant | None = None
+
+    def referenced(self) -> Reads[ClearanceTemplate]:
+        """The template of this form; refused where it or the facility does not exist."""
+        template = yield from required(ClearanceTemplate, self.template_id)
+        yield from check_facility_known(self.facility_code, ClearanceFacilityNotFoundError)
+        return template
+
+    def registered(self, template: ClearanceTemplate, parent_id: UUID | None) -> Outcome:
+        """The beginning of this form's own stream."""
+        check_facility_code(self.facility_code)
+        if not self.bindings:
+            raise InvalidClearanceBindingsError(
+                "The clearance covers nothing; bind it to at least one subject, asset, run, procedure or outside reference.",
+                reason="empty",
+            )
+        check_ratings(self.declarations)
+        if self.external_id is None and self.external_id_scheme is not None:
+            raise InvalidClearanceExternalIdError(
+                "external_id_scheme stands without an external_id; give both or leave the scheme out.",
+                reason="scheme_without_id",
+            )
+        check_targets(self.declarations, self.bindings)
+        check_window(self.valid_from, self.valid_until)
+        if template.status is not ClearanceTemplateStatus.ACTIVE:
+            raise ClearanceTemplateNotBindableError(
+                f"The template {template.code} is {template.status.value}; use one that is Active.",
+                reason=template.status.value.lower(),
+                facts={"template_id": str(template.id), "status": template.status.value},
+            )
+        form = dict(self)
+        if self.external_id is not None and self.external_id_scheme is None:
+            form["external_id_scheme"] = template.code
+        return [
+            ClearanceRegistered(**form, template_code=template.code, parent_id=parent_id),
+            *(Enlist(CURRENT, key) for key in binding_keys(self.bindings)),
+        ]
+
+
+FORM_REFUSALS = (
+    ClearanceTemplate.aggregate.NotFound,
+    ClearanceFacilityNotFoundError,
+    InvalidFacilityCodeError,
+    InvalidClearanceDeclarationTargetError,
+    InvalidHazardClassificationError,
+    InvalidClearanceValidityWindowError,
+    ClearanceTemplateNotBindableError,
+)
+
+
+def binding_keys(bindings: Iterable[Binding]) -> list[str]:
+    """The look-up keys of what can let a run start."""
+    covered = {f"{one.kind}:{one.id}" for one in bindings if isinstance(one, RecordBinding) and one.kind in OF_RUNS}
+    return sorted(covered)
+
+
+def ended(clearance: Clearance) -> Iterator[Write]:
+    """A clearance that will not be in force again leaves the look-up that every run asks."""
+    for key in binding_keys(clearance.bindings):
+        yield Delist(CURRENT, key)
+        yield Enlist(ENDED, key)
+
+
+def check_window(valid_from: datetime | None, valid_until: datetime | None) -> None:
+    """Refuse a window that is empty or inverted."""
+    if valid_from is not None and valid_until is not None and valid_from >= valid_until:
+        raise InvalidClearanceValidityWindowError(
+            "The clearance would end before it begins; set valid_from before valid_until.", reason="empty_window"
+        )
+
+
+@clearance.creation(refuses=FORM_REFUSALS)
+class RegisterClearance(ClearanceForm):
+    """Register a filled-in safety form; it covers nothing until it has been reviewed, approved and activated."""
+
+    def gather(self, call: Call) -> Reads[ClearanceTemplate]:
+        return (yield from self.referenced())
+
+    def decide(self, call: Call, template: ClearanceTemplate) -> Outcome:
+        return self.registered(template, None)
+
+
+@clearance.command(post="/{clearance_id}/submit", allowed=[DEFINED])
+class SubmitClearance(Command):
+    """Hand the form in for review."""
+
+    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+        return [ClearanceSubmitted()]
+
+
+@clearance.command(post="/{clearance_id}/start-review", allowed=[SUBMITTED])
+class StartClearanceReview(Command):
+    """Begin the review, naming the role that looks first."""
+
+    first_reviewer_role: ReviewerRole
+
+    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+        return [ClearanceReviewStarted(first_reviewer_role=self.first_reviewer_role)]
+
+
+@clearance.command(
+    post="/{clearance_id}/append-review-step",
+    allowed=[UNDER_REVIEW],
+    refuses=[InvalidClearanceReviewStepIndexError, InvalidClearanceReviewStepDecidedAtError],
+)
+class AppendClearanceReviewStep(Command):
+    """Record what one reviewer decided; the caller is the reviewer, and only approve and reject end the review."""
+
+    step_index: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    role: ReviewerRole
+    decision: ReviewDecision
+    decided_at: Instant
+    notes: ReviewerNotes | None = None
+
+    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+        steps = clearance.review_steps
+        if self.step_index != len(steps):
+            raise InvalidClearanceReviewStepIndexError(
+                f"The next review step has the index {len(steps)}; read the clearance for those recorded already.",
+                reason="not_next_index",
+                facts={"next_step_index": len(steps)},
+            )
+        if self.decided_at > call.now:
+            raise InvalidClearanceReviewStepDecidedAtError(
+                "The step would be decided in the future; give the time it was decided at.", reason="in_the_future"
+            )
+        if steps and self.decided_at < steps[-1].decided_at:
+            raise InvalidClearanceReviewStepDecidedAtError(
+                "The step would be decided before the last one recorded; record steps in the order of their decisions.",
+                reason="before_last_step",
+            )
+        return [ClearanceReviewStepAppended(**dict(self), decided_by=call.principal_id)]
+
+
+@clearance.command(
+    post="/{clearance_id}/approve",
+    allowed=[UNDER_REVIEW],
+    reasons=["no_review_step", "last_step_not_approved"],
+    refuses=[InvalidClearanceValidityWindowError],
+)
+class ApproveClearance(Command):
+    """End the review in favour; an end of the validity window that is given replaces the registered one."""
+
+    valid_from: Instant | None = None
+    valid_until: Instant | None = None
+
+    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+        if not clearance.review_steps:
+            raise self.cannot("no_review_step", "Nobody has reviewed this clearance yet; append a review step first.")
+        last = clearance.review_steps[-1]
+        if last.decision is not ReviewDecision.APPROVED:
+            raise self.cannot(
+                "last_step_not_approved",
+                f"The last review step says {last.decision.value}; append one that says Approved, or reject the clearance.",
+                decision=last.decision.value,
+            )
+        valid_from = self.valid_from or clearance.valid_from
+        valid_until = self.valid_until or clearance.valid_until
+        check_window(valid_from, valid_until)
+        return [ClearanceApproved(valid_from=valid_from, valid_until=valid_until, reviewed_by=call.principal_id)]
+
+
+@clearance.command(post="/{clearance_id}/reject", allowed=[UNDER_REVIEW], destructive=True)
+class RejectClearance(Command):
+    """End the review against the form, for good."""
+
+    reason: Annotated[str, Text(500, InvalidClearanceRejectReasonError, "reason", personal=True)]
+
+    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+        return [ClearanceRejected(reason=self.reason, reviewed_by=call.principal_id), *ended(clearance)]
+
+
+@clearance.command(post="/{clearance_id}/activate", allowed=[APPROVED])
+class ActivateClearance(Command):
+    """Let the clearance count; within its validity window it lets runs start."""
+
+    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+        return [ClearanceActivated()]
+
+
+@clearance.command(post="/{clearance_id}/expire", allowed=[ACTIVE], destructive=True)
+class ExpireClearance(Command):
+    """Take the clearance out of force, whatever its validity window says."""
+
+    reason: Annotated[str, Text(500, InvalidClearanceExpireReasonError, "reason", personal=True)]
+
+    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+        return [ClearanceExpired(reason=self.reason), *ended(clearance)]
+
+
+class AmendedClearance(Value):
+    """The clearance that takes the place of the amended one."""
+
+    clearance_id: UUID
+
+
+@clearance.command(
+    post="/{clearance_id}/amend",
+    allowed=[ACTIVE],
+    status=201,
+    returns=AmendedClearance,
+    refuses=FORM_REFUSALS,
+    destructive=True,
+)
+class AmendClearance(ClearanceForm):
+    """Replace the form by a new one that must be reviewed anew; this one stops covering at once, nothing is copied."""
+
+    def gather(self, clearance: Clearance, call: Call) -> Reads[ClearanceTemplate]:
+        return (yield from self.referenced())
+
+    def decide(self, clearance: Clearance, call: Call, template: ClearanceTemplate) -> Outcome:
+        child_id = call.id_for("amendment")
+        return [
+            ClearanceSuperseded(by_clearance_id=child_id),
+            *ended(clearance),
+            Also(Clearance, child_id, self.registered(template, clearance.id)),
+            Answer({"clearance_id": str(child_id)}),
+        ]
+
+
+@clearance.command(
+    post="/{clearance_id}/assign-external-id",
+    allowed=[DEFINED, SUBMITTED, UNDER_REVIEW, APPROVED, ACTIVE],
+    reasons=["already_assigned"],
+)
+class AssignClearanceExternalId(Command):
+    """Fill in the facility's own number of this form; without a scheme, the template's code is the scheme."""
+
+    external_id: ExternalId
+    external_id_scheme: ExternalIdScheme | None = None
+
+    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+        if clearance.external_id is not None:
+            raise self.cannot(
+                "already_assigned",
+                "The clearance has an external id already; amend the clearance if it is wrong.",
+                external_id=clearance.external_id,
+                external_id_scheme=clearance.external_id_scheme,
+            )
+        scheme = self.external_id_scheme or clearance.template_code
+        return [ClearanceExternalIdAssigned(external_id=self.external_id, external_id_scheme=scheme)]

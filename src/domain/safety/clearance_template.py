@@ -1,0 +1,297 @@
+"""A clearance template: a facility's catalogue entry for one kind of safety form.
+
+Only an Active template takes new clearances; those registered under it before keep it, whatever becomes of it.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from domain.shared.identifiers import (
+    FACILITY_CODE,
+    FacilityCode,
+    InvalidFacilityCodeError,
+    check_facility_code,
+    is_facility_code,
+)
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, holder_of, required
+from domain.shared.refusals import Conflict, Invalid, NotFound
+from domain.shared.text import FreeText, Text
+from domain.shared.writes import Claim, Release
+
+TEMPLATE_CODE = "clearance-template-code"
+"""Claim kind: the template that holds a code of a facility until it is Withdrawn."""
+SEEDED_TITLES = {
+    "ESAF": "Experiment safety assessment form (ESAF)",
+    "SAF": "Safety approval form (SAF)",
+    "AForm": "Experiment declaration and safety form (A-form)",
+    "DUO": "Safety form of the digital user office (DUO)",
+    "ESRA": "Experiment safety review (ESRA)",
+    "ERA": "Experimental risk assessment (ERA)",
+    "PLHD": "Local hazard declaration (PLHD)",
+    "DOOR": "Safety form of the online user office (DOOR)",
+    "BTR": "Beam time request (BTR)",
+    "Form9": "List of samples and reagents (Form 9)",
+}
+"""The forms that light sources commonly ask for, by code."""
+
+
+class ClearanceTemplateStatus(StrEnum):
+    DRAFT = "Draft"
+    ACTIVE = "Active"
+    DEPRECATED = "Deprecated"
+    WITHDRAWN = "Withdrawn"
+
+
+DRAFT, ACTIVE, DEPRECATED, WITHDRAWN = ClearanceTemplateStatus
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClearanceTemplate(State):
+    facility_code: str
+    code: str
+    title: FreeText
+    version: int
+    supersedes_template_id: UUID | None
+    external_ref: FreeText | None
+    status: ClearanceTemplateStatus = DRAFT
+    defined_at: datetime
+    defined_by: UUID
+
+
+template = Aggregate(ClearanceTemplate, "/clearance-templates", id_name="template_id")
+
+
+class ClearanceTemplateDefined(Event, of=template):
+    facility_code: str
+    code: str
+    title: FreeText
+    version: int
+    supersedes_template_id: UUID | None
+    external_ref: FreeText | None
+    defined_by: UUID
+
+
+class ClearanceTemplateActivated(Event, of=template):
+    activated_by: UUID
+
+
+class ClearanceTemplateVersioned(Event, of=template):
+    new_version: int
+    supersedes_template_id: UUID | None
+    versioned_by: UUID
+
+
+class ClearanceTemplateDeprecated(Event, of=template):
+    reason: FreeText | None
+    deprecated_by: UUID
+
+
+class ClearanceTemplateWithdrawn(Event, of=template):
+    withdrawn_by: UUID
+
+
+ClearanceTemplateEvent = (
+    ClearanceTemplateActivated | ClearanceTemplateVersioned | ClearanceTemplateDeprecated | ClearanceTemplateWithdrawn
+)
+
+
+@template.begin
+def begin(event: ClearanceTemplateDefined) -> ClearanceTemplate:
+    return ClearanceTemplate(id=event.stream_id, created_at=event.occurred_at, defined_at=event.occurred_at, **dict(event))
+
+
+@template.evolve
+def evolve(template: ClearanceTemplate, event: ClearanceTemplateEvent) -> ClearanceTemplate:
+    match event:
+        case ClearanceTemplateActivated():
+            return changed(template, status=ACTIVE)
+        case ClearanceTemplateVersioned():
+            return changed(template, version=event.new_version, supersedes_template_id=event.supersedes_template_id)
+        case ClearanceTemplateDeprecated():
+            return changed(template, status=DEPRECATED)
+        case ClearanceTemplateWithdrawn():
+            return changed(template, status=WITHDRAWN)
+        case _:
+            assert_never(event)
+
+
+class InvalidClearanceTemplateCodeError(Invalid):
+    """A template needs a code that is not blank."""
+
+
+class InvalidClearanceTemplateTitleError(Invalid):
+    """A template needs a title that is not blank."""
+
+
+class InvalidClearanceTemplateExternalRefError(Invalid):
+    """A document reference, where one is given, must not be blank."""
+
+
+class InvalidClearanceTemplateReasonError(Invalid):
+    """A reason, where one is given, must not be blank."""
+
+
+class ClearanceTemplateFacilityNotFoundError(NotFound):
+    """No facility has this code."""
+
+
+class ClearanceTemplateFacilityMismatchError(Conflict):
+    """A template replaces only a template of its own facility."""
+
+
+def check_facility_known(code: str, refusal: type[NotFound]) -> Reads[None]:
+    """Refuse a code that no facility has ever held; one that cannot be a code is refused among the field values."""
+    if is_facility_code(code) and (yield from holder_of(FACILITY_CODE, code)) is None:
+        raise refusal(
+            f"No facility has the code {code}; register the facility first or correct the code.",
+            facts={"facility_code": code},
+        )
+
+
+@template.creation(
+    refuses=[ClearanceTemplateFacilityNotFoundError, InvalidFacilityCodeError, template.AlreadyExists],
+)
+class DefineClearanceTemplate(Command):
+    """Enter a kind of safety form into a facility's catalogue, as a draft."""
+
+    code: Annotated[str, Text(50, InvalidClearanceTemplateCodeError, "code")]
+    title: Annotated[str, Text(200, InvalidClearanceTemplateTitleError, "title", personal=True)]
+    facility_code: FacilityCode
+    external_ref: (
+        Annotated[str, Text(500, InvalidClearanceTemplateExternalRefError, "document reference", personal=True)] | None
+    ) = None
+
+    def gather(self, call: Call) -> Reads[None]:
+        yield from check_facility_known(self.facility_code, ClearanceTemplateFacilityNotFoundError)
+
+    def decide(self, call: Call, facts: None) -> Outcome:
+        check_facility_code(self.facility_code)
+        taken = template.AlreadyExists(
+            f"The facility {self.facility_code} has a template {self.code} already; use it, or withdraw it first.",
+            reason="code_taken",
+            facts={"facility_code": self.facility_code, "code": self.code},
+        )
+        defined = ClearanceTemplateDefined(
+            **dict(self), version=1, supersedes_template_id=None, defined_by=call.principal_id
+        )
+        return [defined, Claim(TEMPLATE_CODE, code_key(self.facility_code, self.code), rival=taken)]
+
+
+def code_key(facility_code: str, code: str) -> str:
+    """The form under which two codes of a facility count as the same; case is kept."""
+    return f"{facility_code}/{unicodedata.normalize('NFC', code)}"
+
+
+def seeded_template(facility_code: str, code: str, call: Call) -> Outcome:
+    """A template that a site starts with: defined and ready for use at once."""
+    define = DefineClearanceTemplate(
+        code=code, title=SEEDED_TITLES.get(code, f"Safety form {code}"), facility_code=facility_code
+    )
+    return [*define.decide(call, None), ClearanceTemplateActivated(activated_by=call.principal_id)]
+
+
+@template.command(post="/{template_id}/activate", allowed=[DRAFT])
+class ActivateClearanceTemplate(Command):
+    """Let clearances be registered under this template."""
+
+    def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:
+        return [ClearanceTemplateActivated(activated_by=call.principal_id)]
+
+
+@template.command(
+    post="/{template_id}/version",
+    allowed=[ACTIVE],
+    reasons=["self_reference", "not_next_version"],
+    refuses=[ClearanceTemplateFacilityMismatchError],
+)
+class VersionClearanceTemplate(Command):
+    """Record that the form was revised, and which other template it replaces, if any."""
+
+    new_version: Annotated[int, Field(ge=2, le=2**31 - 1)]
+    supersedes_template_id: UUID | None = None
+
+    def gather(self, template: ClearanceTemplate, call: Call) -> Reads[ClearanceTemplate | None]:
+        if self.supersedes_template_id is None:
+            return None
+        return (yield from required(ClearanceTemplate, self.supersedes_template_id))
+
+    def decide(self, template: ClearanceTemplate, call: Call, predecessor: ClearanceTemplate | None) -> Outcome:
+        if predecessor is not None and predecessor.id == template.id:
+            raise self.cannot("self_reference", "A template cannot replace itself; name another one, or none.")
+        following = template.version + 1
+        if self.new_version != following:
+            raise self.cannot(
+                "not_next_version",
+                f"The template is at version {template.version}; the next one is {following}.",
+                version=template.version,
+            )
+        if predecessor is not None and predecessor.facility_code != template.facility_code:
+            raise ClearanceTemplateFacilityMismatchError(
+                f"The template named belongs to {predecessor.facility_code}, this one to {template.facility_code}; "
+                "name one of the same facility.",
+                facts={"facility_code": template.facility_code, "predecessor_facility_code": predecessor.facility_code},
+            )
+        return [ClearanceTemplateVersioned(**dict(self), versioned_by=call.principal_id)]
+
+
+@template.command(post="/{template_id}/deprecate", allowed=[ACTIVE], destructive=True)
+class DeprecateClearanceTemplate(Command):
+    """Take no new clearances under this template; its code stays taken."""
+
+    reason: Annotated[str, Text(500, InvalidClearanceTemplateReasonError, "reason", personal=True)] | None = None
+
+    def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:
+        return [ClearanceTemplateDeprecated(reason=self.reason, deprecated_by=call.principal_id)]
+
+
+@template.command(post="/{template_id}/withdraw", allowed=[DRAFT, ACTIVE, DEPRECATED], destructive=True)
+class WithdrawClearanceTemplate(Command):
+    """Strike the template from the catalogue; its code is free again."""
+
+    def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:
+        return [
+            ClearanceTemplateWithdrawn(withdrawn_by=call.principal_id),
+            Release(TEMPLATE_CODE, code_key(template.facility_code, template.code)),
+        ]
+
+
+template.get(
+    "id",
+    "facility_code",
+    "code",
+    "title",
+    "version",
+    "supersedes_template_id",
+    "external_ref",
+    "status",
+    "defined_at",
+    "defined_by",
+)
+
+
+class ClearanceTemplateSummary(Summary):
+    time: ClassVar[str] = "defined_at"
+    template_id: UUID
+    code: str
+    title: FreeText
+    facility_code: str
+    version: int
+    status: ClearanceTemplateStatus
+    defined_at: datetime
+
+
+@template.listing(ClearanceTemplateSummary)
+class ListClearanceTemplates(ListQuery):
+    """Clearance templates in order of definition."""
+
+    facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None
+    status: ClearanceTemplateStatus | None = None
+    code: Annotated[str, Field(min_length=1, max_length=50)] | None = None

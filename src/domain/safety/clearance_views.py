@@ -1,0 +1,98 @@
+"""What is shown of clearances: one form whole, and the list with what each covers."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Self
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.kernel import IdSet, Value
+from domain.safety.clearance import ClearanceStatus, clearance
+from domain.safety.hazards import Binding, RecordBinding, RiskBand
+from domain.shared.listing import ListQuery, Summary, Where
+from domain.shared.text import FreeText
+
+clearance.get(
+    "id",
+    "template_id",
+    "facility_code",
+    "title",
+    "bindings",
+    "declarations",
+    "risk_band",
+    "review_steps",
+    "status",
+    "external_id",
+    "external_id_scheme",
+    "parent_id",
+    "valid_from",
+    "valid_until",
+)
+
+
+class BoundRecords(Value):
+    """The records a clearance covers, by kind."""
+
+    subject_ids: IdSet
+    asset_ids: IdSet
+    run_ids: IdSet
+    procedure_ids: IdSet
+
+
+def bound_records(bindings: Iterable[Binding]) -> BoundRecords:
+    """What is covered, without outside references."""
+    ids: dict[str, set[UUID]] = {"Subject": set(), "Asset": set(), "Run": set(), "Procedure": set()}
+    for binding in bindings:
+        if isinstance(binding, RecordBinding):
+            ids[binding.kind].add(binding.id)
+    return BoundRecords(**{f"{kind.lower()}_ids": frozenset(found) for kind, found in ids.items()})
+
+
+class ClearanceSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    clearance_id: UUID
+    template_id: UUID
+    template_code: str
+    facility_code: str
+    title: FreeText
+    external_id: str | None
+    external_id_scheme: str | None
+    status: ClearanceStatus
+    risk_band: RiskBand | None
+    bindings: BoundRecords
+    parent_id: UUID | None
+    registered_at: datetime
+    last_status_changed_at: datetime | None
+    last_status_reason: FreeText | None
+    last_reviewed_by: UUID | None
+    valid_from: datetime | None
+    valid_until: datetime | None
+
+    @classmethod
+    def of(cls, state: Any) -> Self:
+        columns = {name: getattr(state, name) for name in cls.model_fields if name not in ("clearance_id", "bindings")}
+        return cls(clearance_id=state.id, bindings=bound_records(state.bindings), **columns)
+
+
+@clearance.listing(ClearanceSummary)
+class ListClearances(ListQuery):
+    """Clearances in order of registration."""
+
+    indexed: ClassVar[tuple[str, ...]] = ("bindings",)
+    template_id: UUID | None = None
+    template_code: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+    status: ClearanceStatus | None = None
+    risk_band: RiskBand | None = None
+    facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None
+    binds_to_subject_id: UUID | None = None
+    binds_to_asset_id: UUID | None = None
+    binds_to_run_id: UUID | None = None
+    binds_to_procedure_id: UUID | None = None
+
+    def where(self) -> Iterator[Where]:
+        yield from super().where()
+        for kind in BoundRecords.model_fields:
+            wanted: UUID | None = getattr(self, f"binds_to_{kind.removesuffix('s')}")
+            if wanted is not None:
+                yield Where("bindings", "contains", {kind: [str(wanted)]})

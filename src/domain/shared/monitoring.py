@@ -1,0 +1,54 @@
+"""What a monitor may report: where its reading comes from, and why it says so.
+
+A repeated reading is accepted before its texts are looked at, so these texts are judged by the decision itself.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from domain.kernel import Command, Value
+from domain.shared.refusals import Invalid, Refusal
+from domain.shared.text import FreeText
+
+
+class TriggerSource(StrEnum):
+    OPERATOR = "Operator"
+    MONITOR = "Monitor"
+    AUTO = "Auto"
+
+
+class InvalidMonitorRefError(Invalid):
+    """A monitor names its source by a kind without a colon and an id, neither of them blank."""
+
+
+class MonitorRef(Value):
+    """The signal a reading comes from."""
+
+    source_kind: Annotated[str, Field(min_length=1, max_length=50)]
+    source_id: Annotated[str, Field(min_length=1, max_length=200)]
+
+    def text(self) -> str:
+        """The reference as events carry it; the first colon parts kind and id."""
+        kind, id = self.source_kind.strip(), self.source_id.strip()
+        if not (kind and id):
+            raise InvalidMonitorRefError(
+                "source_kind or source_id is blank; name the signal the reading comes from.", reason="blank"
+            )
+        if ":" in kind:
+            raise InvalidMonitorRefError("source_kind contains a colon; only source_id may.", reason="colon")
+        return f"{kind}:{id}"
+
+
+class Observation(Command):
+    """A reading that a monitor reports."""
+
+    monitor_ref: MonitorRef
+    reason: Annotated[FreeText, Field(min_length=1, max_length=500)]
+
+    def cause(self, refusal: type[Refusal]) -> dict[str, str]:
+        """Reason and source as events carry them; a blank reason is refused by `refusal`, then a bad source."""
+        if not (reason := self.reason.strip()):
+            raise refusal("The reason is blank; give it at least one visible character.", reason="blank")
+        return {"reason": reason, "monitor_ref": self.monitor_ref.text()}

@@ -1,0 +1,52 @@
+"""Stored numbers and the units they were written in: a value stands in the unit of the schema revision of its time.
+
+Where a schema has changed a unit since, the number under it means something else, and must be set again before it is used.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from domain.shared.schema import ELEMENT
+
+Units = Mapping[str, tuple[str, str]]
+"""The declared units of one schema: dotted property path -> (system, code)."""
+
+
+def units_changed(stored: Mapping[str, Any], written: Units, now: Units) -> frozenset[str]:
+    """The stored keys, as dotted paths, that have another unit now than the one they were written in.
+
+    An array is set as a whole, so it stands for what is in it.
+    """
+    return frozenset(path.partition(f".{ELEMENT}")[0] for path in stored_paths(stored) if written.get(path) != now.get(path))
+
+
+def stored_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """The dotted path of everything in stored values, as schemas spell it."""
+    match value:
+        case Mapping():
+            for key, item in value.items():
+                yield ".".join((*path, key))
+                yield from stored_paths(item, (*path, key))
+        case list() | tuple():
+            for item in value:
+                yield ".".join((*path, ELEMENT))
+                yield from stored_paths(item, (*path, ELEMENT))
+
+
+def set_by(patch: Mapping[str, Any], paths: Iterable[str]) -> frozenset[str]:
+    """Which of these paths a patch sets or nulls, themselves or with what they stand in."""
+    ends = [end for end, value in patched(patch) if not isinstance(value, Mapping)]
+    return frozenset(path for path in paths if any(within(path, end) for end in ends))
+
+
+def patched(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Every dotted path a patch mentions, with what it puts there."""
+    for key, value in patch.items():
+        yield ".".join((*path, key)), value
+        if isinstance(value, Mapping):
+            yield from patched(value, (*path, key))
+
+
+def within(path: str, outer: str) -> bool:
+    """Whether a path is the outer one or stands in it."""
+    return path == outer or path.startswith(f"{outer}.")

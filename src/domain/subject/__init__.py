@@ -1,0 +1,1 @@
+"""Subject: the things that are measured."""

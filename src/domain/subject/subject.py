@@ -1,0 +1,289 @@
+"""A subject: the sample, specimen or part being measured, where it sits now and how it left the facility.
+
+It may serve many runs, and keeps no list of them.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, assert_never
+from uuid import UUID
+
+from domain.equipment.asset import Asset, AssetLifecycle
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, required
+from domain.shared.refusals import Conflict, Invalid
+from domain.shared.text import FreeText, Text
+
+
+class SubjectStatus(StrEnum):
+    RECEIVED = "Received"
+    MOUNTED = "Mounted"
+    MEASURED = "Measured"
+    REMOVED = "Removed"
+    RETURNED = "Returned"
+    STORED = "Stored"
+    DISCARDED = "Discarded"
+
+
+RECEIVED, MOUNTED, MEASURED, REMOVED, RETURNED, STORED, DISCARDED = SubjectStatus
+IN_PLACE = (MOUNTED, MEASURED)
+"""Where a subject sits on an asset, as a run that names it needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject(State):
+    name: FreeText
+    status: SubjectStatus = RECEIVED
+    mounted_on_asset_id: UUID | None = None
+    external_id: str | None = None
+    external_id_scheme: str | None = None
+
+
+subject = Aggregate(Subject, "/subjects")
+
+
+class SubjectRegistered(Event, of=subject):
+    name: FreeText
+    registered_by: UUID
+
+
+class SubjectMounted(Event, of=subject):
+    asset_id: UUID
+    reason: FreeText
+    mounted_by: UUID
+
+
+class SubjectMeasured(Event, of=subject):
+    measured_by: UUID
+
+
+class SubjectDismounted(Event, of=subject):
+    from_asset_id: UUID
+    reason: FreeText
+    dismounted_by: UUID
+
+
+class SubjectRemoved(Event, of=subject):
+    removed_by: UUID
+
+
+class SubjectReturned(Event, of=subject):
+    returned_by: UUID
+
+
+class SubjectStored(Event, of=subject):
+    stored_by: UUID
+
+
+class SubjectDiscarded(Event, of=subject):
+    reason: FreeText
+    discarded_by: UUID
+
+
+class SubjectExternalIdAssigned(Event, of=subject):
+    external_id: str
+    external_id_scheme: str
+    assigned_by: UUID
+
+
+SubjectEvent = (
+    SubjectMounted
+    | SubjectMeasured
+    | SubjectDismounted
+    | SubjectRemoved
+    | SubjectReturned
+    | SubjectStored
+    | SubjectDiscarded
+    | SubjectExternalIdAssigned
+)
+
+
+@subject.begin
+def begin(event: SubjectRegistered) -> Subject:
+    return Subject(id=event.stream_id, created_at=event.occurred_at, name=event.name)
+
+
+@subject.evolve
+def evolve(subject: Subject, event: SubjectEvent) -> Subject:
+    match event:
+        case SubjectMounted():
+            return changed(subject, status=MOUNTED, mounted_on_asset_id=event.asset_id)
+        case SubjectMeasured():
+            return changed(subject, status=MEASURED)
+        case SubjectDismounted():
+            return changed(subject, status=RECEIVED, mounted_on_asset_id=None)
+        case SubjectRemoved():
+            return changed(subject, status=REMOVED, mounted_on_asset_id=None)
+        case SubjectReturned():
+            return changed(subject, status=RETURNED)
+        case SubjectStored():
+            return changed(subject, status=STORED)
+        case SubjectDiscarded():
+            return changed(subject, status=DISCARDED)
+        case SubjectExternalIdAssigned():
+            return changed(subject, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
+        case _:
+            assert_never(event)
+
+
+class InvalidSubjectNameError(Invalid):
+    """A subject needs a name that is not blank."""
+
+
+class InvalidSubjectMountReasonError(Invalid):
+    """Mounting needs a reason that is not blank."""
+
+
+class InvalidSubjectDismountReasonError(Invalid):
+    """Dismounting needs a reason that is not blank."""
+
+
+class InvalidSubjectDiscardReasonError(Invalid):
+    """Discarding needs a reason that is not blank."""
+
+
+class InvalidSubjectExternalIdError(Invalid):
+    """An external identifier needs a value and a scheme that are not blank, the value without the scheme before it."""
+
+
+class SubjectMountTargetUnavailableError(Conflict):
+    """A subject is mounted on an Active asset only."""
+
+
+@subject.creation(refuses=[subject.AlreadyExists])
+class RegisterSubject(Command):
+    """Take in something that is to be measured."""
+
+    name: Annotated[str, Text(200, InvalidSubjectNameError, "name", personal=True)]
+
+    def decide(self, call: Call) -> Outcome:
+        return [SubjectRegistered(name=self.name, registered_by=call.principal_id)]
+
+
+@subject.command(
+    post="/{subject_id}/mount",
+    allowed=[RECEIVED],
+    refuses=[Asset.aggregate.NotFound, SubjectMountTargetUnavailableError],
+)
+class MountSubject(Command):
+    """Put a subject on an Active asset, which may hold several at once; the asset's condition is not looked at."""
+
+    asset_id: UUID
+    reason: Annotated[str, Text(500, InvalidSubjectMountReasonError, "reason", personal=True)]
+
+    def gather(self, subject: Subject, call: Call) -> Reads[Asset]:
+        return (yield from required(Asset, self.asset_id))
+
+    def decide(self, subject: Subject, call: Call, asset: Asset) -> Outcome:
+        if asset.lifecycle is not AssetLifecycle.ACTIVE:
+            raise SubjectMountTargetUnavailableError(
+                f"The asset is {asset.lifecycle.value}; mount the subject on an Active one.",
+                reason="asset_not_active",
+                facts={"asset_id": str(asset.id), "lifecycle": asset.lifecycle.value},
+            )
+        return [SubjectMounted(asset_id=asset.id, reason=self.reason, mounted_by=call.principal_id)]
+
+
+@subject.command(post="/{subject_id}/measure", allowed=[MOUNTED])
+class MeasureSubject(Command):
+    """Record that a subject was measured since it was mounted; nothing else records it."""
+
+    def decide(self, subject: Subject, call: Call) -> Outcome:
+        return [SubjectMeasured(measured_by=call.principal_id)]
+
+
+@subject.command(post="/{subject_id}/dismount", allowed=IN_PLACE)
+class DismountSubject(Command):
+    """Take a subject off its asset; it may be mounted again, there or elsewhere."""
+
+    reason: Annotated[str, Text(500, InvalidSubjectDismountReasonError, "reason", personal=True)]
+
+    def decide(self, subject: Subject, call: Call) -> Outcome:
+        asset_id = subject.mounted_on_asset_id
+        assert asset_id is not None, "a subject in place sits on an asset"
+        return [SubjectDismounted(from_asset_id=asset_id, reason=self.reason, dismounted_by=call.principal_id)]
+
+
+@subject.command(post="/{subject_id}/remove", allowed=[RECEIVED, *IN_PLACE], destructive=True)
+class RemoveSubject(Command):
+    """Take a subject out of use for good, mounted or not; only its return, storage or discarding follows."""
+
+    def decide(self, subject: Subject, call: Call) -> Outcome:
+        return [SubjectRemoved(removed_by=call.principal_id)]
+
+
+@subject.command(post="/{subject_id}/return", allowed=[REMOVED])
+class ReturnSubject(Command):
+    """The subject went back to whoever brought it."""
+
+    def decide(self, subject: Subject, call: Call) -> Outcome:
+        return [SubjectReturned(returned_by=call.principal_id)]
+
+
+@subject.command(post="/{subject_id}/store", allowed=[REMOVED])
+class StoreSubject(Command):
+    """The subject stays at the facility, in store."""
+
+    def decide(self, subject: Subject, call: Call) -> Outcome:
+        return [SubjectStored(stored_by=call.principal_id)]
+
+
+@subject.command(post="/{subject_id}/discard", allowed=[REMOVED], destructive=True)
+class DiscardSubject(Command):
+    """The subject was disposed of."""
+
+    reason: Annotated[str, Text(500, InvalidSubjectDiscardReasonError, "reason", personal=True)]
+
+    def decide(self, subject: Subject, call: Call) -> Outcome:
+        return [SubjectDiscarded(reason=self.reason, discarded_by=call.principal_id)]
+
+
+@subject.command(
+    post="/{subject_id}/assign-external-id", reasons=["already_assigned"], refuses=[InvalidSubjectExternalIdError]
+)
+class AssignSubjectExternalId(Command):
+    """Keep the identifier a registry gave the subject, once and for all, in whatever status it is."""
+
+    external_id: Annotated[str, Text(200, InvalidSubjectExternalIdError, "external identifier")]
+    external_id_scheme: Annotated[str, Text(50, InvalidSubjectExternalIdError, "scheme")] = "IGSN"
+
+    def gather(self, subject: Subject, call: Call) -> Reads[None]:
+        if subject.external_id is not None:
+            raise self.cannot(
+                "already_assigned",
+                "The subject has an external identifier already; it keeps that one.",
+                external_id=subject.external_id,
+                external_id_scheme=subject.external_id_scheme,
+            )
+        return None
+        yield
+
+    def decide(self, subject: Subject, call: Call, facts: None) -> Outcome:
+        if self.external_id.lower().startswith(f"{self.external_id_scheme.lower()}:"):
+            raise InvalidSubjectExternalIdError(
+                f"The identifier begins with its scheme; leave {self.external_id_scheme}: out.", reason="scheme_prefix"
+            )
+        return [SubjectExternalIdAssigned(**dict(self), assigned_by=call.principal_id)]
+
+
+subject.get("id", "name", "status", "mounted_on_asset_id", "external_id", "external_id_scheme")
+
+
+class SubjectSummary(Summary):
+    subject_id: UUID
+    name: FreeText
+    status: SubjectStatus
+    mounted_on_asset_id: UUID | None
+    external_id: str | None
+    external_id_scheme: str | None
+    created_at: datetime
+
+
+@subject.listing(SubjectSummary)
+class ListSubjects(ListQuery):
+    """Subjects in order of registration; an asset's id lists what is mounted on it."""
+
+    status: SubjectStatus | None = None
+    mounted_on_asset_id: UUID | None = None

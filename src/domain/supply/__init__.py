@@ -1,0 +1,1 @@
+"""Supply: the resources that runs draw on, and whether they are there."""

@@ -1,0 +1,64 @@
+"""The supply gate: which supplies some work could draw on, and whether they let it begin or go on."""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from uuid import UUID
+
+from domain.equipment.scope import AssetScope
+from domain.federation.facility import Facility
+from domain.shared.gates import Finding
+from domain.shared.identifiers import FACILITY_CODE
+from domain.shared.reads import Holders, Reads, every, members_of
+from domain.supply.supply import AVAILABLE, DECOMMISSIONED, DEGRADED, KINDS, RECOVERING, UNAVAILABLE, Supply
+
+PHOTON_BEAM = "photon_beam"
+
+
+def supplies_in_scope(kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:
+    """The live supplies of these kinds that belong to the scope: of its facilities as a whole, or of an asset in it."""
+    if not kinds:
+        return ()
+    codes = yield from _facilities(scope.facility_codes if scope.assets else frozenset({own_facility_code}))
+    ids = yield from members_of(KINDS, *sorted(kinds))
+    supplies = yield from every(Supply, ids)
+    return tuple(one for one in supplies.values() if _in_scope(one, scope, codes))
+
+
+def _facilities(codes: frozenset[str]) -> Reads[frozenset[str]]:
+    """These facilities and the Sites they are areas of, by code."""
+    holders: dict[str, UUID] = yield Holders(FACILITY_CODE, tuple(sorted(codes)))
+    facilities = yield from every(Facility, holders.values())
+    sites = yield from every(Facility, (one.parent_id for one in facilities.values() if one.parent_id is not None))
+    return codes | {site.code for site in sites.values()}
+
+
+def _in_scope(supply: Supply, scope: AssetScope, codes: frozenset[str]) -> bool:
+    placed = supply.containing_asset_id is None or supply.containing_asset_id in scope.assets
+    return supply.status is not DECOMMISSIONED and supply.facility_code in codes and placed
+
+
+def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming: bool = False) -> Finding | None:
+    """The first kind that no candidate provides; what already runs may go on with a Degraded supply."""
+    passing = (AVAILABLE, DEGRADED) if resuming else (AVAILABLE,)
+    known = sorted((one for one in candidates if one.status is not DECOMMISSIONED), key=lambda one: one.id)
+    for kind in sorted(needed):
+        supplies = [one for one in known if one.kind == kind]
+        if any(one.status in passing for one in supplies):
+            continue
+        facts = {"kind": kind, "supplies": [{"supply_id": str(one.id), "status": one.status.value} for one in supplies]}
+        if not supplies:
+            detail = f"No supply of kind {kind} is in scope; register one of the facility or of these assets."
+            return Finding(True, "no_supply", detail, facts)
+        found = ", ".join(f"{one.name} is {one.status.value}" for one in supplies)
+        detail = f"No supply of kind {kind} in scope is {' or '.join(passing)}: {found}; mark or restore one first."
+        return Finding(False, "no_supply_available", detail, facts)
+    return None
+
+
+def beam_lost(candidates: Iterable[Supply]) -> bool:
+    """Whether the beam is known to be gone: nothing provides it, and something that should is out or coming back.
+
+    Where nothing is known of it, it counts as not lost.
+    """
+    statuses = {one.status for one in candidates if one.kind == PHOTON_BEAM}
+    return not statuses & {AVAILABLE, DEGRADED} and bool(statuses & {UNAVAILABLE, RECOVERING})

@@ -1,0 +1,376 @@
+"""A supply: a continuous resource that runs draw on, be it beam, cryogen, vacuum, power, gas or compute.
+
+The hardware that delivers it is an asset. A monitor may report it worse; only a person declares it good.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.access.actor import ActorKind
+from domain.equipment.asset import Asset
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from domain.shared.canonical import canonical_json
+from domain.shared.identifiers import (
+    FACILITY_CODE,
+    FacilityCode,
+    InvalidFacilityCodeError,
+    check_facility_code,
+    is_facility_code,
+)
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
+from domain.shared.reads import Reads, holder_of, required
+from domain.shared.refusals import Invalid, NotFound
+from domain.shared.text import FreeText, Text
+from domain.shared.writes import Claim, Delist, Enlist, Release
+
+ADDRESSES = "supply-address"
+"""Claim kind: the addresses of supplies that are not Decommissioned."""
+KINDS = "supply-kind"
+"""Look-up kind: the supplies of one kind that are not Decommissioned."""
+
+
+class SupplyStatus(StrEnum):
+    UNKNOWN = "Unknown"
+    AVAILABLE = "Available"
+    DEGRADED = "Degraded"
+    UNAVAILABLE = "Unavailable"
+    RECOVERING = "Recovering"
+    DECOMMISSIONED = "Decommissioned"
+
+
+UNKNOWN, AVAILABLE, DEGRADED, UNAVAILABLE, RECOVERING, DECOMMISSIONED = SupplyStatus
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supply(State):
+    kind: str
+    name: str
+    facility_code: str
+    containing_asset_id: UUID | None
+    status: SupplyStatus = UNKNOWN
+    last_status_changed_at: datetime | None = None
+    last_status_reason: FreeText | None = None
+    last_trigger: TriggerSource | None = None
+
+    @property
+    def registered_at(self) -> datetime:
+        return self.created_at
+
+
+supply = Aggregate(Supply, "/supplies")
+
+
+class SupplyRegistered(Event, of=supply):
+    kind: str
+    name: str
+    facility_code: str
+    containing_asset_id: UUID | None
+    trigger: TriggerSource
+    triggered_by: UUID
+
+
+class SupplyTransition(Event):
+    """A change of status: from where, why, and who or what brought it about."""
+
+    from_status: SupplyStatus
+    reason: FreeText
+    trigger: TriggerSource
+    triggered_by: UUID
+    monitor_ref: str | None = None
+
+
+class SupplyMarkedAvailable(SupplyTransition, of=supply):
+    pass
+
+
+class SupplyDegraded(SupplyTransition, of=supply, overwrites=True):
+    pass
+
+
+class SupplyMarkedUnavailable(SupplyTransition, of=supply, overwrites=True):
+    pass
+
+
+class SupplyMarkedRecovering(SupplyTransition, of=supply, overwrites=True):
+    pass
+
+
+class SupplyRestored(SupplyTransition, of=supply, overwrites=True):
+    pass
+
+
+class SupplyDeregistered(SupplyTransition, of=supply):
+    pass
+
+
+SupplyEvent = (
+    SupplyMarkedAvailable
+    | SupplyDegraded
+    | SupplyMarkedUnavailable
+    | SupplyMarkedRecovering
+    | SupplyRestored
+    | SupplyDeregistered
+)
+
+
+@supply.begin
+def begin(event: SupplyRegistered) -> Supply:
+    return Supply(
+        id=event.stream_id,
+        created_at=event.occurred_at,
+        kind=event.kind,
+        name=event.name,
+        facility_code=event.facility_code,
+        containing_asset_id=event.containing_asset_id,
+    )
+
+
+@supply.evolve
+def evolve(supply: Supply, event: SupplyEvent) -> Supply:
+    return changed(
+        supply,
+        status=status_after(event),
+        last_status_changed_at=event.occurred_at,
+        last_status_reason=event.reason,
+        last_trigger=event.trigger,
+    )
+
+
+def status_after(event: SupplyEvent) -> SupplyStatus:
+    """The status an event leads to."""
+    match event:
+        case SupplyMarkedAvailable() | SupplyRestored():
+            return AVAILABLE
+        case SupplyDegraded():
+            return DEGRADED
+        case SupplyMarkedUnavailable():
+            return UNAVAILABLE
+        case SupplyMarkedRecovering():
+            return RECOVERING
+        case SupplyDeregistered():
+            return DECOMMISSIONED
+        case _:
+            assert_never(event)
+
+
+class InvalidSupplyKindError(Invalid):
+    """A supply needs a kind that is not blank."""
+
+
+class InvalidSupplyNameError(Invalid):
+    """A supply needs a name that is not blank."""
+
+
+class InvalidSupplyReasonError(Invalid):
+    """A change of status needs a reason that is not blank."""
+
+
+class SupplyFacilityNotFoundError(NotFound):
+    """No facility has this code."""
+
+
+class SupplyContainingAssetNotFoundError(NotFound):
+    """The asset this supply is said to belong to does not exist."""
+
+
+class MonitorTriggerNotPermittedError(Invalid):
+    """A monitor may report a supply degraded, unavailable or recovering; anything better is a person's word."""
+
+
+Reason = Annotated[str, Text(500, InvalidSupplyReasonError, "reason", personal=True)]
+
+
+@supply.creation(
+    refuses=[
+        SupplyFacilityNotFoundError,
+        SupplyContainingAssetNotFoundError,
+        InvalidFacilityCodeError,
+        supply.AlreadyExists,
+    ]
+)
+class RegisterSupply(Command):
+    """Make a resource known, of a whole facility or of one asset; its status is Unknown until somebody looks."""
+
+    kind: Annotated[str, Text(50, InvalidSupplyKindError, "kind")]
+    name: Annotated[str, Text(200, InvalidSupplyNameError, "name")]
+    facility_code: FacilityCode
+    containing_asset_id: UUID | None = None
+
+    def gather(self, call: Call) -> Reads[None]:
+        code = self.facility_code
+        if is_facility_code(code) and (yield from holder_of(FACILITY_CODE, code)) is None:
+            raise SupplyFacilityNotFoundError(
+                f"No facility has the code {code}; register the facility first or correct the code.",
+                facts={"facility_code": code},
+            )
+        if self.containing_asset_id is not None:
+            yield from required(Asset, self.containing_asset_id, SupplyContainingAssetNotFoundError)
+
+    def decide(self, call: Call, facts: None) -> Outcome:
+        check_facility_code(self.facility_code)
+        taken = supply.AlreadyExists(
+            f"A live supply of kind {self.kind} is named {self.name} there already; use it or choose another name.",
+            reason="address_taken",
+            facts=self.model_dump(mode="json"),
+        )
+        return [
+            SupplyRegistered(**dict(self), trigger=TriggerSource.OPERATOR, triggered_by=call.principal_id),
+            Claim(ADDRESSES, address_key(self), rival=taken),
+            Enlist(KINDS, self.kind),
+        ]
+
+
+def address_key(addressed: RegisterSupply | Supply) -> str:
+    """The form under which two addresses count as the same; no text in one part can pass for another part."""
+    parts = (addressed.facility_code, addressed.containing_asset_id, addressed.kind, addressed.name)
+    return canonical_json(parts).decode()
+
+
+class SupplyVerb(Command):
+    """An operator's word on a supply, with its reason."""
+
+    leads_to: ClassVar[type[SupplyTransition]]
+    reason: Reason
+
+    def decide(self, supply: Supply, call: Call) -> Outcome:
+        return [self.transition(supply, call)]
+
+    def transition(self, supply: Supply, call: Call) -> SupplyTransition:
+        return self.leads_to(
+            from_status=supply.status,
+            reason=self.reason,
+            trigger=TriggerSource.OPERATOR,
+            triggered_by=call.principal_id,
+        )
+
+
+@supply.command(post="/{supply_id}/mark-available", allowed=[UNKNOWN])
+class MarkSupplyAvailable(SupplyVerb):
+    """Somebody looked, and the resource is there."""
+
+    leads_to = SupplyMarkedAvailable
+
+
+@supply.command(post="/{supply_id}/degrade", allowed=[UNKNOWN, AVAILABLE, RECOVERING])
+class DegradeSupply(SupplyVerb):
+    """The resource is there, but not as it should be: no run starts on it, a held one may resume."""
+
+    leads_to = SupplyDegraded
+
+
+@supply.command(post="/{supply_id}/mark-unavailable", allowed=[UNKNOWN, AVAILABLE, DEGRADED, RECOVERING])
+class MarkSupplyUnavailable(SupplyVerb):
+    """The resource is not there."""
+
+    leads_to = SupplyMarkedUnavailable
+
+
+@supply.command(post="/{supply_id}/mark-recovering", allowed=[UNAVAILABLE])
+class MarkSupplyRecovering(SupplyVerb):
+    """The resource is coming back; restore it once it is stable."""
+
+    leads_to = SupplyMarkedRecovering
+
+
+@supply.command(post="/{supply_id}/restore", allowed=[RECOVERING, DEGRADED])
+class RestoreSupply(SupplyVerb):
+    """The resource is there again as it should be."""
+
+    leads_to = SupplyRestored
+
+
+@supply.command(
+    post="/{supply_id}/deregister",
+    allowed=[UNKNOWN, AVAILABLE, DEGRADED, UNAVAILABLE, RECOVERING],
+    destructive=True,
+)
+class DeregisterSupply(SupplyVerb):
+    """Retire a supply for good; its address is free again."""
+
+    leads_to = SupplyDeregistered
+
+    def decide(self, supply: Supply, call: Call) -> Outcome:
+        return [
+            self.transition(supply, call),
+            Release(ADDRESSES, address_key(supply)),
+            Delist(KINDS, supply.kind),
+        ]
+
+
+MONITORED: dict[SupplyStatus, type[SupplyVerb]] = {
+    DEGRADED: DegradeSupply,
+    UNAVAILABLE: MarkSupplyUnavailable,
+    RECOVERING: MarkSupplyRecovering,
+}
+"""What a monitor may report, and the operator's verb that says the same."""
+
+
+@supply.command(
+    post="/{supply_id}/observe-status",
+    refuses=[
+        MonitorTriggerNotPermittedError,
+        *(verb.Cannot for verb in MONITORED.values()),
+        InvalidSupplyReasonError,
+        InvalidMonitorRefError,
+    ],
+    callers=(ActorKind.SERVICE_ACCOUNT,),
+    attempts=3,
+    mcp=False,
+)
+class ObserveSupplyStatus(Observation):
+    """What a monitor reads from the plant. Nothing happens when the supply has that status already."""
+
+    new_status: SupplyStatus
+
+    def decide(self, supply: Supply, call: Call) -> Outcome:
+        verb = MONITORED.get(self.new_status)
+        if verb is None:
+            raise MonitorTriggerNotPermittedError(
+                f"A monitor cannot make a supply {self.new_status.value}; report {', '.join(MONITORED)}, "
+                "and leave the rest to an operator.",
+                reason=self.new_status.lower(),
+            )
+        if self.new_status is supply.status:
+            return []
+        verb.operation.check(verb(reason=self.reason), supply)
+        return [
+            verb.leads_to(
+                from_status=supply.status,
+                trigger=TriggerSource.MONITOR,
+                triggered_by=call.principal_id,
+                **self.cause(InvalidSupplyReasonError),
+            )
+        ]
+
+
+supply.get("id", "kind", "name", "facility_code", "containing_asset_id", "status")
+
+
+class SupplySummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    supply_id: UUID
+    kind: str
+    name: str
+    facility_code: str
+    containing_asset_id: UUID | None
+    status: SupplyStatus
+    registered_at: datetime
+    last_status_changed_at: datetime | None
+    last_status_reason: FreeText | None
+    last_trigger: TriggerSource | None
+
+
+@supply.listing(SupplySummary)
+class ListSupplies(ListQuery):
+    """Supplies in order of registration, Decommissioned ones included."""
+
+    facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None
+    containing_asset_id: UUID | None = None
+    kind: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+    status: SupplyStatus | None = None

@@ -1,0 +1,70 @@
+"""The monitors of a process: wired to the control system, and run by one process for all."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+
+from application.control import Control
+from application.monitors import Account, Intervals
+from application.observations import ControlObserver, permit_signals, supply_signals
+from application.permit_monitor import ENCLOSURE_MONITOR, EnclosureMonitor
+from application.stale_permits import StalePermits
+from application.supply_monitor import SUPPLY_MONITOR, SupplyMonitor
+from infrastructure.postgres.leadership import MONITOR_LOCK, lead, note_settled
+from infrastructure.postgres.pool import Connection
+from infrastructure.runtime import Runtime, clock, new_id
+
+INTERVALS = Intervals()
+
+
+@asynccontextmanager
+async def monitoring(runtime: Runtime, control: Control, intervals: Intervals = INTERVALS) -> AsyncIterator[None]:
+    """Monitor the plant beside whatever else the process does, whenever it is this process's turn."""
+    url = runtime.settings.database_url
+    assert url is not None, "a runtime has a database"
+
+    async def work(connection: Connection) -> None:
+        await monitor(runtime, control, connection, intervals)
+
+    task = asyncio.create_task(lead(url, MONITOR_LOCK, work))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def monitor(runtime: Runtime, control: Control, connection: Connection, intervals: Intervals) -> None:
+    """Observe what is configured and sweep what nobody observes, as the leader of this session, until cancelled."""
+    settings = runtime.settings
+    await runtime.plant_seeds()
+
+    async def settled(name: str) -> None:
+        await note_settled(connection, name)
+
+    def account(name: str) -> Account:
+        return Account(name, runtime.service, runtime.store, new_id)
+
+    time_to_live = timedelta(seconds=settings.enclosure_observation_ttl_seconds)
+    facility, supplies, permits = settings.self_facility_code, settings.monitored_supplies, settings.monitored_enclosures
+    watch_permits = EnclosureMonitor(
+        account(ENCLOSURE_MONITOR),
+        ControlObserver(control, permit_signals(permits)),
+        facility,
+        permits,
+        settled,
+        intervals.refreshing_within(time_to_live),
+    )
+    watch_supplies = SupplyMonitor(
+        account(SUPPLY_MONITOR), ControlObserver(control, supply_signals(supplies)), facility, supplies, intervals
+    )
+    sweep = StalePermits(account(ENCLOSURE_MONITOR), clock, time_to_live, intervals.sweep)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for work in (watch_permits.run, watch_supplies.run, sweep.run):
+                tasks.create_task(work())
+    finally:
+        if not connection.closed:  # whoever lost the session leads no longer, and another may have spoken since
+            await watch_permits.leave()

@@ -1,0 +1,178 @@
+"""A caution from its registration to its retirement, over REST; and rivals who want to replace the same one."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import httpx
+import psycopg
+
+from domain.kernel import NIL
+from tests.api.test_equipment_example import beamline_of, payloads, refusal
+from tests.conftest import until
+from tests.running import Api
+
+
+def drift(asset_id: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "target": {"kind": "Asset", "id": asset_id},
+        "category": "OperationalWindow",
+        "severity": "Caution",
+        "text": "Rotation drifts in the first ten minutes after homing",
+        "workaround": "Wait ten minutes, then re-home",
+        "tags": ["rotary"],
+        "expires_at": "2126-12-31T00:00:00Z",
+        "propagate_to_children": True,
+        **fields,
+    }
+
+
+async def part_of(api: Api, parent_id: str, name: str) -> str:
+    return await api.create("/assets", {"name": name, "tier": "Device", "parent_id": parent_id})
+
+
+async def listed(api: Api, **filters: Any) -> list[str]:
+    page = await api.get("/cautions", limit=100, **filters)
+    assert page.status_code == 200, page.text
+    return [item["caution_id"] for item in page.json()["items"]]
+
+
+async def test_a_caution_from_its_registration_to_its_retirement(api: Api) -> None:
+    sample_stage = await part_of(api, await beamline_of(api), "Sample stage")
+    rotary = await part_of(api, sample_stage, "Rotary")
+    written = await api.post("/cautions", drift(sample_stage))
+    assert written.status_code == 201
+    first = written.json()["caution_id"]
+    banner = {"target_kind": "Asset", "target_id": rotary, "in_effect": True, "inherited": True, "min_severity": "Caution"}
+    assert await listed(api, **banner, min_position=written.headers["X-Baton-Position"]) == [first]
+
+    replaced = await api.post(f"/cautions/{first}/supersede", drift(sample_stage, severity="Warning"))
+    assert replaced.status_code == 201
+    second = replaced.json()["caution_id"]
+    assert replaced.json() == {"caution_id": second}
+    old = (await api.get(f"/cautions/{first}")).json()
+    assert (old["status"], old["superseded_by_caution_id"]) == ("Superseded", second)
+    elsewhere = await api.post(f"/cautions/{second}/supersede", drift(rotary))
+    assert refusal(elsewhere) == (400, "InvalidCautionSupersedeTargetError", "other_target")
+    assert await listed(api, **banner, min_position=replaced.headers["X-Baton-Position"]) == [second]
+
+    position = await api.done(f"/cautions/{second}/retire", {"reason": "Resolved"})
+    again = await api.post(f"/cautions/{second}/retire", {"reason": "Resolved"})
+    assert refusal(again) == (409, "CautionCannotRetireError", "retired")
+    assert await listed(api, min_position=position) == []
+    assert await listed(api, status="all") == [first, second]
+    assert await listed(api, status=["Retired", "Active"]) == [second]
+
+    said = {**drift(sample_stage), "authored_by": str(NIL), "parent_id": None}
+    assert await payloads(api, f"/cautions/{first}") == [
+        ("CautionRegistered", said),
+        ("CautionSuperseded", {"superseded_by_caution_id": second}),
+    ]
+    assert await payloads(api, f"/cautions/{second}") == [
+        ("CautionRegistered", {**said, "severity": "Warning", "parent_id": first}),
+        ("CautionRetired", {"reason": "Resolved"}),
+    ]
+
+
+async def test_a_list_keeps_what_its_filters_mean(api: Api) -> None:
+    beamline = await beamline_of(api)
+    table = await part_of(api, beamline, "Table")
+    stage = await part_of(api, table, "Stage")
+    own = await api.create("/cautions", drift(stage, severity="Notice", tags=["cold"], expires_at=None))
+    near = await api.create("/cautions", drift(table, propagate_to_children=False))
+    far = await api.create("/cautions", drift(beamline, severity="Warning", category="Wear"))
+    gone = await api.create("/cautions", drift(stage))
+    position = await api.done(f"/cautions/{gone}/retire", {"reason": "WrongTarget"})
+    await listed(api, min_position=position)
+    on_stage = {"target_kind": "Asset", "target_id": stage}
+    expected = [
+        ({}, [own, near, far]),
+        (on_stage, [own]),
+        ({**on_stage, "inherited": True}, [own, far]),
+        ({**on_stage, "inherited": True, "status": "all"}, [own, far, gone]),
+        ({**on_stage, "inherited": True, "status": "all", "in_effect": True}, [own, far]),
+        ({**on_stage, "inherited": True, "min_severity": "Caution"}, [far]),
+        ({"target_kind": "Procedure"}, []),
+        ({"severity": ["Notice", "Warning"]}, [own, far]),
+        ({"min_severity": "Warning"}, [far]),
+        ({"category": "Wear"}, [far]),
+        ({"tag": "cold"}, [own]),
+        ({"authored_by": str(NIL)}, [own, near, far]),
+        ({"authored_by": stage}, []),
+        ({"in_effect": True}, [own, near, far]),
+    ]
+    for filters, found in expected:
+        assert await listed(api, **filters) == found, filters
+
+
+async def test_a_caution_that_is_over_stays_active_and_is_no_longer_in_effect(api: Api) -> None:
+    stage = await beamline_of(api)
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    expiring = await api.create("/cautions", drift(stage, expires_at=soon.isoformat()))
+    lasting = await api.create("/cautions", drift(stage, expires_at=None))
+
+    async def over() -> bool:
+        return await listed(api, target_id=stage, in_effect=True) == [lasting]
+
+    await until(over)
+    assert await listed(api, target_id=stage) == [expiring, lasting]
+    assert (await api.get(f"/cautions/{expiring}")).json()["status"] == "Active"
+
+
+async def test_filters_that_do_not_agree_are_malformed(api: Api) -> None:
+    for filters in (
+        {"severity": "Notice", "min_severity": "Notice"},
+        {"status": ["all", "Active"]},
+        {"status": "Expired"},
+        {"inherited": True},
+        {"inherited": True, "target_kind": "Asset"},
+        {"inherited": True, "target_kind": "Procedure", "target_id": str(NIL)},
+    ):
+        assert (await api.get("/cautions", **filters)).status_code == 422, filters
+
+
+async def test_of_two_rivals_who_supersede_a_caution_one_wins_and_nothing_of_the_other_stays(api: Api) -> None:
+    stage = await beamline_of(api)
+    caution = await api.create("/cautions", drift(stage))
+    answers = await at_once(
+        api.database_url,
+        api.post(f"/cautions/{caution}/supersede", drift(stage, text="Drift is worse when cold")),
+        api.post(f"/cautions/{caution}/supersede", drift(stage, text="Drift is gone")),
+    )
+    won, lost = sorted(answers, key=lambda answer: answer.status_code)
+    assert won.status_code == 201
+    assert refusal(lost) == (409, "ConcurrencyError", "version_taken")
+    winner = won.json()["caution_id"]
+    async with await psycopg.AsyncConnection.connect(api.database_url) as connection:
+        events = await connection.execute(
+            "SELECT stream_id, version, event_type FROM events WHERE stream_type = 'Caution' ORDER BY version, position"
+        )
+        assert {(str(id), *rest) for id, *rest in await events.fetchall()} == {
+            (caution, 1, "CautionRegistered"),
+            (winner, 1, "CautionRegistered"),
+            (caution, 2, "CautionSuperseded"),
+        }
+        look_ups = await connection.execute("SELECT key, stream_id FROM lookups WHERE kind = 'caution-target'")
+        assert await look_ups.fetchall() == [(f"Asset {stage}", UUID(winner))]
+    assert (await api.get(f"/cautions/{caution}")).json()["superseded_by_caution_id"] == winner
+    late = await api.post(f"/cautions/{caution}/supersede", drift(stage))
+    assert refusal(late) == (409, "CautionCannotSupersedeError", "superseded")
+
+
+async def at_once(database_url: str, *requests: Any) -> list[httpx.Response]:
+    """The answers to requests none of which could write before all had read."""
+    async with await psycopg.AsyncConnection.connect(database_url) as gate, asyncio.TaskGroup() as rivals:
+        await gate.execute("LOCK TABLE events IN SHARE MODE")
+        sent = [rivals.create_task(request) for request in requests]
+
+        async def all_wait() -> bool:
+            waiting = await gate.execute(
+                "SELECT count(*) FROM pg_locks WHERE relation = 'events'::regclass AND NOT granted "
+                "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            )
+            return await waiting.fetchone() == (len(requests),)
+
+        await until(all_wait)
+        await gate.rollback()
+    return [task.result() for task in sent]

@@ -1,0 +1,114 @@
+"""A safety form over REST: from the seeded template through review into force, amended, and found in the lists."""
+
+from typing import Any
+from uuid import uuid4
+
+from tests.running import Api
+
+CELL, FURNACE = str(uuid4()), str(uuid4())
+PROPOSAL = {"kind": "External", "scheme": "proposal", "value": "P-7731"}
+FORM = {
+    "facility_code": "facility",
+    "title": "In-situ tomography of a battery cell",
+    "bindings": [{"kind": "Subject", "id": CELL}, {"kind": "Asset", "id": FURNACE}, PROPOSAL],
+    "declarations": [
+        {
+            "target": {"kind": "Subject", "id": CELL},
+            "classifications": [{"kind": "NFPA704", "health": 2, "flammability": 3, "instability": 1}],
+            "mitigations": ["PPE:gloves"],
+            "notes": None,
+        }
+    ],
+    "risk_band": "Yellow",
+    "valid_from": "2026-06-01T00:00:00Z",
+    "valid_until": "2026-06-08T00:00:00Z",
+}
+STEP = {"step_index": 0, "role": "BeamlineScientist", "decision": "Approved", "decided_at": "2025-05-20T10:00:00Z"}
+
+
+async def seeded_template(api: Api) -> str:
+    position = await api.done("/zones", {"name": "Hall"})
+    found = await api.get("/clearance-templates", facility_code="facility", code="ESAF", min_position=position)
+    (template,) = found.json()["items"]
+    assert template["status"] == "Active"
+    return str(template["template_id"])
+
+
+async def refusal(api: Api, path: str, body: Any = None) -> tuple[int, str]:
+    response = await api.post(path, body)
+    return response.status_code, response.json()["code"]
+
+
+async def test_a_form_goes_through_review_into_force_and_is_amended(api: Api) -> None:
+    form = {**FORM, "template_id": await seeded_template(api)}
+    clearance = await api.create("/clearances", form)
+    path = f"/clearances/{clearance}"
+    await api.done(f"{path}/submit")
+    await api.done(f"{path}/start-review", {"first_reviewer_role": "BeamlineScientist"})
+    assert await refusal(api, f"{path}/approve") == (409, "ClearanceCannotApproveError")
+    await api.done(f"{path}/append-review-step", STEP)
+    assert await refusal(api, f"{path}/append-review-step", STEP) == (400, "InvalidClearanceReviewStepIndexError")
+    await api.done(f"{path}/approve")
+    await api.done(f"{path}/activate")
+
+    shown = (await api.get(path)).json()
+    assert (shown["status"], shown["risk_band"], shown["valid_until"]) == ("Active", "Yellow", "2026-06-08T00:00:00Z")
+    assert sorted(shown["bindings"], key=lambda binding: binding["kind"]) == [
+        {"kind": "Asset", "id": FURNACE},
+        PROPOSAL,
+        {"kind": "Subject", "id": CELL},
+    ]
+    assert shown["declarations"][0]["classifications"][0] == {
+        "kind": "NFPA704",
+        "health": 2,
+        "flammability": 3,
+        "instability": 1,
+        "special": None,
+    }
+    assert [step["decision"] for step in shown["review_steps"]] == ["Approved"]
+
+    amended = await api.post(f"{path}/amend", {**form, "bindings": [{"kind": "Subject", "id": CELL}, PROPOSAL]})
+    assert amended.status_code == 201
+    child = amended.json()["clearance_id"]
+    shown = (await api.get(f"/clearances/{child}")).json()
+    assert (shown["status"], shown["parent_id"]) == ("Defined", clearance)
+    assert (await api.get(path)).json()["status"] == "Superseded"
+
+    position = {"min_position": amended.headers["X-Baton-Position"]}
+    by_subject = (await api.get("/clearances", binds_to_subject_id=CELL, **position)).json()["items"]
+    by_asset = (await api.get("/clearances", binds_to_asset_id=FURNACE, template_code="ESAF", **position)).json()["items"]
+    assert [item["clearance_id"] for item in by_subject] == [clearance, child]
+    assert [item["clearance_id"] for item in by_asset] == [clearance]
+    assert by_asset[0]["bindings"] == {
+        "subject_ids": [CELL],
+        "asset_ids": [FURNACE],
+        "run_ids": [],
+        "procedure_ids": [],
+    }
+
+
+async def test_a_repeated_amendment_answers_with_the_same_child(api: Api) -> None:
+    form = {**FORM, "template_id": await seeded_template(api)}
+    clearance = await api.create("/clearances", form)
+    for verb, body in (
+        ("submit", {}),
+        ("start-review", {"first_reviewer_role": "Coordinator"}),
+        ("append-review-step", STEP),
+        ("approve", {}),
+        ("activate", {}),
+    ):
+        await api.done(f"/clearances/{clearance}/{verb}", body)
+    first, again = [await api.post(f"/clearances/{clearance}/amend", form, Idempotency_Key="amend-1") for _ in range(2)]
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert (first.json(), again.headers["Idempotency-Replayed"]) == (again.json(), "true")
+
+
+async def test_what_has_the_wrong_shape_is_malformed(api: Api) -> None:
+    form = {**FORM, "template_id": await seeded_template(api)}
+    for wrong in (
+        {"bindings": [{"kind": "Campaign", "id": CELL}]},
+        {"bindings": [{"kind": "Subject", "id": CELL, "scheme": "proposal"}]},
+        {"valid_from": "2026-06-01T00:00:00"},
+        {"status": "Active"},
+    ):
+        assert (await api.post("/clearances", {**form, **wrong})).status_code == 422

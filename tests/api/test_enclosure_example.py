@@ -1,0 +1,153 @@
+"""A hutch from its registration through a lost gateway to its rebuilding, over REST; and rivals for one name."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.crew import OPERATOR, crewed
+from tests.infrastructure.identity.issuer import Issuer
+from tests.running import Api
+
+PERMIT = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    with Issuer.running() as issuer:
+        yield issuer
+
+
+def refusal(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["code"]
+
+
+async def payloads(api: Api, path: str) -> list[tuple[str, dict[str, Any]]]:
+    """What a stream says, without its times."""
+    items = (await api.get(f"{path}/history")).json()["items"]
+    return [(item["event_type"], {k: v for k, v in item["payload"].items() if k != "occurred_at"}) for item in items]
+
+
+@pytest.mark.parametrize("mode", ["permissive", "policy"])
+async def test_a_hutch_from_its_registration_to_its_rebuilding(database_url: str, issuer: Issuer, mode: str) -> None:
+    async with crewed(database_url, issuer, authorization_mode=mode, self_facility_code="north-ring") as crew:
+        operator, monitor = crew.operator, crew.bridge
+        created = await operator.post("/enclosures", {"name": "Imaging hutch B", "facility_code": "north-ring"})
+        assert created.status_code == 201
+        enclosure_id = created.json()["enclosure_id"]
+        hutch = f"/enclosures/{enclosure_id}"
+        new = (await operator.get(hutch)).json()
+        assert (new["lifecycle"], new["permit_status"], new["observation_age"]) == ("Active", "Unknown", None)
+
+        at_north = {"name": "Station", "tier": "Unit", "facility_code": "north-ring"}
+        station = await operator.create("/assets", {**at_north, "located_in_enclosure_id": enclosure_id})
+        detector = await operator.create("/assets", {"name": "Detector", "tier": "Device", "parent_id": station})
+        view = (await operator.get(f"/assets/{detector}/integration-view")).json()
+        assert view["enclosure_ids"] == [enclosure_id]
+
+        searched = {"new_status": "Permitted", "monitor_ref": PERMIT, "reason": "search complete"}
+        timed = {**searched, "observed_at": "2026-06-01T12:00:00+02:00"}
+        first = await monitor.post(f"{hutch}/observe-status", timed)
+        assert (first.status_code, first.content) == (204, b"")
+        [row] = (await operator.get("/enclosures", min_position=first.headers["X-Baton-Position"])).json()["items"]
+        before = row["last_contact_at"]
+        again = await monitor.post(f"{hutch}/observe-status", searched)
+        assert (again.status_code, again.headers["X-Baton-Position"]) == (204, first.headers["X-Baton-Position"])
+        [row] = (await operator.get("/enclosures", permit_status="Permitted")).json()["items"]
+        assert row["last_contact_at"] > before
+        assert row["last_contact_at"] > row["last_permit_status_changed_at"]
+        permitted = (await operator.get(hutch)).json()
+        assert permitted["permit_status"] == "Permitted"
+        assert 0 <= permitted["observation_age"] < 60
+        past = (await operator.get(hutch, as_of_version=1)).json()
+        assert past["permit_status"] == "Unknown"
+        assert "observation_age" not in past
+
+        lost = {"new_status": "Unknown", "monitor_ref": {**PERMIT, "source_kind": "Gateway"}, "reason": "gateway lost"}
+        assert (await monitor.post(f"{hutch}/observe-status", lost)).status_code == 204
+
+        gone = await operator.post(f"{hutch}/decommission", {"reason": "hutch rebuilt"})
+        assert gone.status_code == 204
+        twice = await operator.post(f"{hutch}/decommission", {"reason": "hutch rebuilt"})
+        assert refusal(twice) == (409, "EnclosureCannotDecommissionError")
+        late = await monitor.post(f"{hutch}/observe-status", searched)
+        assert refusal(late) == (409, "EnclosureCannotObserveError")
+        anew = await operator.create("/enclosures", {"name": "Imaging hutch B", "facility_code": "north-ring"})
+        assert anew != enclosure_id
+
+        by_monitor = {"enclosure_id": enclosure_id, "trigger": "Monitor", "triggered_by": crew.bridge_id}
+        named = {"name": "Imaging hutch B", "facility_code": "north-ring", "registered_by": str(OPERATOR)}
+        assert await payloads(operator, hutch) == [
+            ("EnclosureRegistered", {"enclosure_id": enclosure_id, **named}),
+            (
+                "EnclosurePermitObserved",
+                {
+                    **by_monitor,
+                    "from_status": "Unknown",
+                    "to_status": "Permitted",
+                    "reason": "search complete",
+                    "monitor_ref": "ProcessVariable:PSS:HUTCH-B:PERMIT",
+                    "observed_at": "2026-06-01T10:00:00Z",
+                },
+            ),
+            (
+                "EnclosurePermitObserved",
+                {
+                    **by_monitor,
+                    "from_status": "Permitted",
+                    "to_status": "Unknown",
+                    "reason": "gateway lost",
+                    "monitor_ref": "Gateway:PSS:HUTCH-B:PERMIT",
+                    "observed_at": None,
+                },
+            ),
+            (
+                "EnclosureDecommissioned",
+                {"enclosure_id": enclosure_id, "reason": "hutch rebuilt", "triggered_by": str(OPERATOR)},
+            ),
+        ]
+
+
+async def test_an_asset_is_put_only_where_an_enclosure_is(api: Api) -> None:
+    hutch = await api.create("/enclosures", {"name": "Hutch", "facility_code": "facility"})
+    nowhere = "0197a100-0000-7000-8000-0000000000ff"
+    beamline = {"name": "Beamline", "tier": "Unit", "facility_code": "facility"}
+    lost = await api.post("/assets", {**beamline, "located_in_enclosure_id": nowhere})
+    assert refusal(lost) == (404, "EnclosureNotFoundError")
+    asset = await api.create("/assets", {**beamline, "located_in_enclosure_id": hutch})
+    moved = await api.post(f"/assets/{asset}/relocate", {"located_in_enclosure_id": nowhere, "reason": "moved"})
+    assert refusal(moved) == (404, "EnclosureNotFoundError")
+    await api.done(f"/enclosures/{hutch}/decommission", {"reason": "hutch rebuilt"})
+    await api.done(f"/assets/{asset}/relocate", {"located_in_enclosure_id": None, "reason": "moved"})
+
+
+RIVALS = 8
+
+
+async def test_of_rivals_for_one_name_one_wins(api: Api) -> None:
+    hutch = {"name": 'Hutch "B", north', "facility_code": "facility"}
+    for _ in range(3):
+        answers = await asyncio.gather(*(api.post("/enclosures", hutch) for _ in range(RIVALS)))
+        assert Counter(answer.status_code for answer in answers) == {201: 1, 409: RIVALS - 1}
+        for answer in answers:
+            if answer.status_code == 409:
+                assert (answer.json()["code"], answer.json()["reason"]) == ("EnclosureAlreadyExistsError", "name_taken")
+        [winner] = [answer.json()["enclosure_id"] for answer in answers if answer.status_code == 201]
+        await api.done(f"/enclosures/{winner}/decommission", {"reason": "hutch rebuilt"})
+
+
+async def test_observations_that_meet_are_all_taken(database_url: str, issuer: Issuer) -> None:
+    async with crewed(database_url, issuer) as crew:
+        hutch = f"/enclosures/{await crew.operator.create('/enclosures', {'name': 'Hutch', 'facility_code': 'facility'})}"
+        reading = {"monitor_ref": PERMIT, "reason": "read"}
+        answers = await asyncio.gather(
+            *(crew.bridge.post(f"{hutch}/observe-status", {**reading, "new_status": "Permitted"}) for _ in range(4))
+        )
+        assert {answer.status_code for answer in answers} == {204}
+        assert [event for event, _ in await payloads(crew.operator, hutch)] == [
+            "EnclosureRegistered",
+            "EnclosurePermitObserved",
+        ]

@@ -1,0 +1,76 @@
+"""Readiness with monitored enclosures: nothing is served from a permit that an earlier life left behind."""
+
+from dataclasses import replace
+
+from domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
+from infrastructure.control.simulator import Simulator
+from tests.application.monitored import HUTCH, PERMIT, QUICK, Record, monitored, running
+from tests.conftest import until
+from tests.running import Api, running_api
+
+SETTINGS = {"monitored_enclosures": {HUTCH: PERMIT}}
+
+
+async def ready(api: Api) -> bool:
+    return (await api.get("/readyz")).status_code == 200
+
+
+async def test_it_waits_for_the_configured_permits_and_says_so(database_url: str) -> None:
+    async with running_api(database_url, **SETTINGS) as api:
+        answer = await api.get("/readyz")
+        assert (answer.status_code, answer.json()) == (
+            503,
+            {
+                "status": "settling",
+                "because": "No worker has settled the permits of these enclosures since its start; see that one runs.",
+                "enclosures": [HUTCH],
+            },
+        )
+        async with monitored(database_url, Simulator({PERMIT: 1})):
+            await until(lambda: ready(api))
+            assert (await api.get("/readyz")).json() == {"status": "ready"}
+
+
+async def test_a_process_that_was_ready_stays_so_and_a_new_one_waits(database_url: str) -> None:
+    async with running_api(database_url, **SETTINGS) as api:
+        async with monitored(database_url, Simulator({PERMIT: 1})):
+            await until(lambda: ready(api))
+        assert await ready(api)
+        async with running_api(database_url, projecting=False, **SETTINGS) as later:
+            assert not await ready(later)
+
+
+async def test_it_waits_for_every_single_one(database_url: str) -> None:
+    both = {"monitored_enclosures": {HUTCH: PERMIT, "Hutch C": "PSS:C"}}
+    plant = Simulator({PERMIT: 1})
+    plant.simulate_connect("PSS:C")
+    patient = replace(QUICK, first_reading=60)
+    async with running_api(database_url, **both) as api, monitored(database_url, plant, patient, **both):
+        await until(lambda: _waits_for(api, ["Hutch C"]))
+
+
+async def test_without_configured_enclosures_nothing_is_waited_for(api: Api) -> None:
+    await until(lambda: ready(api))
+
+
+async def test_what_a_killed_service_left_permitted_is_unknown_before_it_is_ready(database_url: str) -> None:
+    """As after a kill: the permit stands in the log, and the signal is gone when the next life begins."""
+    async with running(database_url) as record:
+        await _left_permitted(record)
+        async with running_api(database_url, **SETTINGS) as api:
+            assert not await ready(api)
+            async with monitored(database_url, Simulator()):
+                await until(lambda: ready(api))
+                assert await record.permit() == "Unknown"
+
+
+async def _left_permitted(record: Record) -> None:
+    id = await record.do(RegisterEnclosure(name=HUTCH, facility_code="facility"))
+    bridge = {"source_kind": "Script", "source_id": "test"}
+    await record.do(ObserveEnclosureStatus(new_status="Permitted", reason="searched", monitor_ref=bridge), id)
+    assert await record.permit() == "Permitted"
+
+
+async def _waits_for(api: Api, names: list[str]) -> bool:
+    answer = (await api.get("/readyz")).json()
+    return bool(answer.get("enclosures") == names)

@@ -1,0 +1,125 @@
+"""A nitrogen drop from its registration through an outage, over REST; and rivals for one address."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.crew import OPERATOR, crewed
+from tests.infrastructure.identity.issuer import Issuer
+from tests.running import Api
+
+LEVEL = {"source_kind": "ProcessVariable", "source_id": "LN:DEWAR:LEVEL"}
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    with Issuer.running() as issuer:
+        yield issuer
+
+
+def refusal(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["code"]
+
+
+async def payloads(api: Api, path: str) -> list[tuple[str, dict[str, Any]]]:
+    """What a stream says, without its times."""
+    items = (await api.get(f"{path}/history")).json()["items"]
+    return [(item["event_type"], {k: v for k, v in item["payload"].items() if k != "occurred_at"}) for item in items]
+
+
+@pytest.mark.parametrize("mode", ["permissive", "policy"])
+async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issuer, mode: str) -> None:
+    async with crewed(database_url, issuer, authorization_mode=mode, self_facility_code="north-ring") as crew:
+        operator, sensor = crew.operator, crew.bridge
+        beamline = await operator.create("/assets", {"name": "Beamline", "tier": "Unit", "facility_code": "north-ring"})
+        drop = {"kind": "cryogen", "name": "Station B nitrogen drop", "facility_code": "north-ring"}
+        created = await operator.post("/supplies", {**drop, "containing_asset_id": beamline})
+        assert created.status_code == 201
+        assert list(created.json()) == ["supply_id"]
+        supply_id = created.json()["supply_id"]
+        supply = f"/supplies/{supply_id}"
+        shown = {"id": supply_id, **drop, "containing_asset_id": beamline}
+        assert (await operator.get(supply)).json() == {**shown, "status": "Unknown"}
+
+        marked = await operator.post(f"{supply}/mark-available", {"reason": "walkdown, flow nominal"})
+        assert (marked.status_code, marked.content) == (204, b"")
+
+        low = {"new_status": "Unavailable", "monitor_ref": LEVEL, "reason": "level below limit"}
+        first = await sensor.post(f"{supply}/observe-status", low)
+        again = await sensor.post(f"{supply}/observe-status", low)
+        assert (first.status_code, again.status_code) == (204, 204)
+        assert again.headers["X-Baton-Position"] == first.headers["X-Baton-Position"]
+        for other in ("operator", "agent"):
+            barred = await crew.bearing(other).post(f"{supply}/observe-status", low)
+            assert refusal(barred) == (403, "UnauthorizedError")
+
+        clear = {**low, "new_status": "Recovering", "reason": "level clear"}
+        assert (await sensor.post(f"{supply}/observe-status", clear)).status_code == 204
+        good = await sensor.post(f"{supply}/observe-status", {**low, "new_status": "Available"})
+        assert refusal(good) == (400, "MonitorTriggerNotPermittedError")
+
+        restored = await operator.post(f"{supply}/restore", {"reason": "refilled, stable 15 min"})
+        assert restored.status_code == 204
+        assert (await operator.get(supply)).json()["status"] == "Available"
+        twice = await operator.post(f"{supply}/restore", {"reason": "refilled, stable 15 min"})
+        assert refusal(twice) == (409, "SupplyCannotRestoreError")
+
+        by_hand = {"supply_id": supply_id, "trigger": "Operator", "triggered_by": str(OPERATOR)}
+        by_sensor = {"supply_id": supply_id, "trigger": "Monitor", "triggered_by": crew.bridge_id}
+        unsaid = {"monitor_ref": None}
+        said = {"monitor_ref": "ProcessVariable:LN:DEWAR:LEVEL"}
+        assert await payloads(operator, supply) == [
+            ("SupplyRegistered", {**by_hand, **drop, "containing_asset_id": beamline}),
+            (
+                "SupplyMarkedAvailable",
+                {**by_hand, **unsaid, "from_status": "Unknown", "reason": "walkdown, flow nominal"},
+            ),
+            ("SupplyMarkedUnavailable", {**by_sensor, **said, "from_status": "Available", "reason": "level below limit"}),
+            ("SupplyMarkedRecovering", {**by_sensor, **said, "from_status": "Unavailable", "reason": "level clear"}),
+            ("SupplyRestored", {**by_hand, **unsaid, "from_status": "Recovering", "reason": "refilled, stable 15 min"}),
+        ]
+        position = int(restored.headers["X-Baton-Position"])
+        [row] = (await operator.get("/supplies", kind="cryogen", min_position=position)).json()["items"]
+        last = {"last_status_reason": "refilled, stable 15 min", "last_trigger": "Operator", "status": "Available"}
+        assert row.items() >= {"supply_id": supply_id, **drop, "containing_asset_id": beamline, **last}.items()
+        assert row["registered_at"] < row["last_status_changed_at"]
+
+
+async def test_a_key_used_again_answers_the_first_observation(database_url: str, issuer: Issuer) -> None:
+    async with crewed(database_url, issuer) as crew:
+        air = {"kind": "compressed_air", "name": "Ring main", "facility_code": "facility"}
+        supply = f"/supplies/{await crew.operator.create('/supplies', air)}"
+        low = {"new_status": "Degraded", "monitor_ref": LEVEL, "reason": "pressure low"}
+        first = await crew.bridge.post(f"{supply}/observe-status", low, Idempotency_Key="reading-1")
+        await crew.operator.done(f"{supply}/restore", {"reason": "compressor back"})
+        again = await crew.bridge.post(f"{supply}/observe-status", low, Idempotency_Key="reading-1")
+        assert (first.status_code, again.status_code) == (204, 204)
+        assert (await crew.operator.get(supply)).json()["status"] == "Available"
+
+
+RIVALS = 8
+
+
+async def test_of_rivals_for_one_live_address_one_wins(api: Api) -> None:
+    air = {"kind": "compressed_air", "name": 'Ring "main", north', "facility_code": "facility"}
+    for _ in range(3):
+        answers = await asyncio.gather(*(api.post("/supplies", air) for _ in range(RIVALS)))
+        assert Counter(answer.status_code for answer in answers) == {201: 1, 409: RIVALS - 1}
+        for answer in answers:
+            if answer.status_code == 409:
+                assert (answer.json()["code"], answer.json()["reason"]) == ("SupplyAlreadyExistsError", "address_taken")
+        [winner] = [answer.json()["supply_id"] for answer in answers if answer.status_code == 201]
+        assert (await api.get(f"/supplies/{winner}")).status_code == 200
+        await api.done(f"/supplies/{winner}/deregister", {"reason": "line removed"})
+
+
+async def test_rivals_for_different_addresses_all_win(api: Api) -> None:
+    beamline = await api.create("/assets", {"name": "Beamline", "tier": "Unit", "facility_code": "facility"})
+    common = {"kind": "cryogen", "name": "Drop", "facility_code": "facility"}
+    addresses = [common, {**common, "containing_asset_id": beamline}, {**common, "kind": "vacuum"}, {**common, "name": "D"}]
+    answers = await asyncio.gather(*(api.post("/supplies", address) for address in addresses))
+    assert {answer.status_code for answer in answers} == {201}

@@ -1,0 +1,683 @@
+"""The monitors on simulated signals and a real database: what is observed is recorded, and nothing better."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+from uuid import UUID
+
+import orjson
+import pytest
+from structlog.testing import capture_logs
+
+from application.control import ControlNotConnectedError, Reading
+from application.monitors import Account, repeated
+from application.observations import Observation
+from application.permit_monitor import EnclosureMonitor
+from application.ports import StoreUnavailableError
+from application.seeds import monitor_id
+from application.service import Service
+from application.stale_permits import StalePermits
+from application.supply_monitor import SupplyMonitor
+from domain.enclosure.enclosure import DecommissionEnclosure, ObserveEnclosureStatus, RegisterEnclosure
+from domain.kernel import NIL, SYSTEM_CONDUIT
+from domain.supply.supply import DeregisterSupply, MarkSupplyAvailable, RestoreSupply
+from domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from infrastructure.control.simulator import Simulator
+from infrastructure.runtime import clock, new_id
+from tests.application.monitored import HUTCH, PERMIT, QUICK, Record, bad, good, monitored, running
+from tests.conftest import until
+
+BRIDGE = {"source_kind": "Bridge", "source_id": "gateway"}
+LEVEL = "LN:DEWAR:LEVEL"
+NITROGEN = {
+    "name": "Nitrogen",
+    "kind": "cryogen",
+    "signal": LEVEL,
+    "readings": [
+        {"status": "Unavailable", "below": 5},
+        {"status": "Degraded", "below": 20},
+        {"status": "Recovering", "above": 25},
+    ],
+}
+SUPPLIES: dict[str, Any] = {"monitored_supplies": [NITROGEN], "monitored_enclosures": {}}
+
+
+def shows(record: Record, *statuses: str) -> Callable[[], Awaitable[bool]]:
+    """Whether exactly these permits were recorded of the hutch."""
+
+    async def shown() -> bool:
+        return await record.permits() == list(statuses)
+
+    return shown
+
+
+def tells(record: Record, *events: str, **address: Any) -> Callable[[], Awaitable[bool]]:
+    """Whether exactly these events were recorded of the supply since its registration."""
+
+    async def told() -> bool:
+        return await record.supply_events(**address) == ["SupplyRegistered", *events]
+
+    return told
+
+
+class Scripted:
+    """An observer that says what a test gives it: an observation, a failure to raise, or None to end."""
+
+    def __init__(self) -> None:
+        self.script: asyncio.Queue[Observation | Exception | None] = asyncio.Queue()
+        self.subscribed = 0
+
+    def say(self, status: str, code: str = HUTCH) -> None:
+        said = Observation(code=code, observed_status=status, reason="as told", source_kind="Script", source_id="test")
+        self.script.put_nowait(said)
+
+    async def observe(self, code: str) -> AsyncGenerator[Observation, None]:
+        self.subscribed += 1
+        while (item := await self.script.get()) is not None:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+
+
+class Forgetful:
+    """The service behind a line that can break when a command was carried out and before it is answered."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.broken = False
+
+    async def execute(self, *arguments: Any, **options: Any) -> Any:
+        executed = await self._service.execute(*arguments, **options)
+        if self.broken:
+            raise StoreUnavailableError("the answer was lost")
+        return executed
+
+
+@asynccontextmanager
+async def scripted(database_url: str, account: Account | None = None) -> AsyncIterator[tuple[Scripted, Record]]:
+    """The monitor of the hutch on a scripted observer."""
+
+    async def settled(name: str) -> None:
+        assert name == HUTCH
+
+    observer = Scripted()
+    async with running(database_url) as record:
+        monitor = EnclosureMonitor(account or record.account(), observer, "facility", [HUTCH], settled, QUICK)
+        task = asyncio.create_task(monitor.run())
+        try:
+            yield observer, record
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def equal(found: Awaitable[Any], wanted: Any) -> bool:
+    return bool(await found == wanted)
+
+
+async def later(record: Record, than: datetime, name: str = HUTCH) -> bool:
+    """Whether an enclosure was observed again since then."""
+    return bool(await record.contact(name) > than)
+
+
+async def settled(record: Record) -> bool:
+    return await record.runtime.unsettled_enclosures() == []
+
+
+async def verdicts(record: Record, command_name: str, decision: str) -> int:
+    """How often a command of the monitors was judged so."""
+    ((count,),) = await record.execute(
+        "SELECT count(*) FROM entries_conduit_verdicts WHERE command_name = %s AND decision = %s", command_name, decision
+    )
+    return int(count)
+
+
+async def policy_of(record: Record, principal_id: UUID) -> UUID:
+    """The policy that names a principal."""
+    ((id,),) = await record.execute(
+        "SELECT stream_id FROM events WHERE event_type = 'PolicyDefined' AND payload::text LIKE %s", f"%{principal_id}%"
+    )
+    return UUID(str(id))
+
+
+async def bridged(record: Record, name: str, *, age: float, status: str = "Permitted") -> UUID:
+    """An enclosure that a bridge outside reported so long ago."""
+    id = await record.do(RegisterEnclosure(name=name, facility_code="facility"))
+    assert id
+    await record.do(ObserveEnclosureStatus(new_status=status, reason="as read", monitor_ref=BRIDGE), id)
+    await aged(record, id, age)
+    return id
+
+
+async def aged(record: Record, id: UUID, age: float) -> None:
+    """Move the last observation of an enclosure so many seconds into the past."""
+    earlier = "UPDATE enclosure_contact SET contacted_at = contacted_at - make_interval(secs => %s) WHERE enclosure_id = %s"
+    await record.execute(earlier, age, id)
+
+
+async def sweep(record: Record, *, projected: bool = True) -> None:
+    if projected:
+        await record.projected()
+    await StalePermits(record.account(), clock, timedelta(seconds=120), 60).sweep()
+
+
+@pytest.fixture
+def plant() -> Simulator:
+    return Simulator({PERMIT: 1, LEVEL: 80})
+
+
+class TestPermits:
+    async def test_drop_and_recovery_are_recorded(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant) as record:
+            await until(shows(record, "Permitted"))
+            plant.set_reading(PERMIT, good("OFF"))
+            await until(shows(record, "Permitted", "NotPermitted"))
+            plant.set_reading(PERMIT, good(True))
+            await until(shows(record, "Permitted", "NotPermitted", "Permitted"))
+            assert (await record.observations())[-1] == (
+                "Permitted",
+                "PSS:B:PERMIT reads True",
+                "ProcessVariable:PSS:B:PERMIT",
+            )
+
+    async def test_bad_quality_and_an_unknown_value_are_unknown(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant) as record:
+            await until(shows(record, "Permitted"))
+            plant.set_reading(PERMIT, bad(1))
+            await until(shows(record, "Permitted", "Unknown"))
+            plant.set_reading(PERMIT, good(1))
+            plant.set_reading(PERMIT, good("PERHAPS"))
+            await until(shows(record, "Permitted", "Unknown", "Permitted", "Unknown"))
+
+    async def test_a_lost_signal_is_unknown_within_a_second(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant) as record:
+            await until(shows(record, "Permitted"))
+            lost = time.monotonic()
+            plant.simulate_disconnect(PERMIT)
+            await until(shows(record, "Permitted", "Unknown"))
+            took = time.monotonic() - lost
+            assert took < 1, f"{took:.3f} s; it takes some ten milliseconds, the rest is margin for a busy machine"
+            assert (await record.observations())[-1] == (
+                "Unknown",
+                "The permit signal was lost: PSS:B:PERMIT is not connected.",
+                "Monitor:EnclosureMonitor",
+            )
+
+    async def test_a_stream_that_ends_in_good_order_is_unknown_until_it_is_followed_again(
+        self, database_url: str, plant: Simulator
+    ) -> None:
+        async with monitored(database_url, plant) as record:
+            await until(shows(record, "Permitted"))
+            plant.simulate_end(PERMIT)
+            await until(shows(record, "Permitted", "Unknown", "Permitted"))
+            assert (await record.observations())[1][1] == "The permit signal ended."
+
+    async def test_a_signal_that_stays_away_is_unknown_once_and_recorded_again_when_it_is_back(
+        self, database_url: str, plant: Simulator
+    ) -> None:
+        async with monitored(database_url, plant) as record:
+            await until(shows(record, "Permitted"))
+            plant.simulate_disconnect(PERMIT)
+            await until(shows(record, "Permitted", "Unknown"))
+            contact = await record.contact()
+            plant.simulate_connect(PERMIT)
+            await until(lambda: plant.subscriptions(PERMIT))
+            assert await record.contact() == contact, "a signal without a value is no observation"
+            plant.set_reading(PERMIT, good(0))
+            await until(shows(record, "Permitted", "Unknown", "NotPermitted"))
+
+    async def test_a_monitor_that_stops_leaves_no_permit_behind(self, database_url: str, plant: Simulator) -> None:
+        async with running(database_url) as record:
+            async with monitored(database_url, plant):
+                await until(shows(record, "Permitted"))
+            assert (await record.observations())[-1][:2] == ("Unknown", "The monitor stopped.")
+
+    async def test_enclosures_do_not_touch_each_other(self, database_url: str, plant: Simulator) -> None:
+        plant.set_reading("PSS:C", good(1))
+        both = {HUTCH: PERMIT, "Hutch C": "PSS:C"}
+        async with monitored(database_url, plant, monitored_enclosures=both) as record:
+            await until(shows(record, "Permitted"))
+            plant.simulate_disconnect("PSS:C")
+            await until(lambda: equal(record.permits("Hutch C"), ["Permitted", "Unknown"]))
+            assert await record.permits() == ["Permitted"]
+
+    async def test_the_sources_time_is_kept_beside_the_services_own(self, database_url: str) -> None:
+        sampled = datetime(2020, 1, 1, tzinfo=UTC)
+        plant = Simulator()
+        plant.set_reading(PERMIT, Reading(value=1, sampled_at=sampled))
+        began = clock()
+        async with monitored(database_url, plant) as record:
+            await until(shows(record, "Permitted"))
+            id = await record.enclosure()
+            assert id
+            event = (await record.events("Enclosure", id))[-1]
+            assert datetime.fromisoformat(orjson.loads(event.payload)["observed_at"]) == sampled
+            assert began <= event.occurred_at <= clock()
+            assert (event.principal_id, event.command_name) == (monitor_id("EnclosureMonitor"), "ObserveEnclosureStatus")
+
+
+class TestContact:
+    async def test_it_is_refreshed_while_nothing_changes(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant, replace(QUICK, refresh=0.05)) as record:
+            await until(shows(record, "Permitted"))
+            first = await record.contact()
+            await until(lambda: later(record, first))
+            assert await record.permits() == ["Permitted"]
+
+    async def test_repeats_are_frequent_enough_for_a_short_time_to_live(self) -> None:
+        assert QUICK.refreshing_within(timedelta(seconds=6)).refresh == 2
+        assert QUICK.refreshing_within(timedelta(seconds=120)).refresh == 30
+
+    async def test_a_lost_signal_is_not_refreshed(self, database_url: str, plant: Simulator) -> None:
+        plant.set_reading("PSS:C", good(1))
+        both = {HUTCH: PERMIT, "Hutch C": "PSS:C"}
+        async with monitored(database_url, plant, replace(QUICK, refresh=0.02), monitored_enclosures=both) as record:
+            await until(shows(record, "Permitted"))
+            plant.simulate_disconnect(PERMIT)
+            await until(shows(record, "Permitted", "Unknown"))
+            contact = await record.contact()
+            for _ in range(3):
+                await until(lambda seen=await record.contact("Hutch C"): later(record, seen, "Hutch C"))
+            assert await record.contact() == contact
+
+
+class TestStarting:
+    async def test_an_enclosure_without_a_reading_is_unknown_after_the_wait(
+        self, database_url: str, plant: Simulator
+    ) -> None:
+        async with monitored(database_url, plant) as record:
+            await until(shows(record, "Permitted"))
+        await self._pretend_permitted(database_url)
+        silent = Simulator()
+        silent.simulate_connect(PERMIT)
+        async with monitored(database_url, silent) as record:
+            assert await record.permit() == "Permitted"
+            await until(lambda: settled(record))
+            assert (await record.observations())[-1][:2] == ("Unknown", "No reading came since the monitor started.")
+
+    async def test_a_first_reading_settles_at_once(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant, replace(QUICK, first_reading=60)) as record:
+            await until(lambda: settled(record))
+            assert await record.permits() == ["Permitted"]
+
+    async def test_a_reading_that_comes_within_the_wait_is_waited_for(self, database_url: str) -> None:
+        silent = Simulator()
+        silent.simulate_connect(PERMIT)
+        async with monitored(database_url, silent, replace(QUICK, first_reading=60)) as record:
+            await until(lambda: silent.subscriptions(PERMIT))
+            assert not await settled(record)
+            silent.set_reading(PERMIT, good(0))
+            await until(lambda: settled(record))
+            assert await record.permits() == ["NotPermitted"]
+
+    async def _pretend_permitted(self, database_url: str) -> None:
+        """As a process leaves it that was killed while the hutch was permitted."""
+        async with running(database_url) as record:
+            permitted = ObserveEnclosureStatus(new_status="Permitted", reason="searched", monitor_ref=BRIDGE)
+            await record.do(permitted, await record.enclosure())
+
+
+class TestRegistration:
+    async def test_a_missing_enclosure_is_registered_by_the_monitor(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant) as record:
+            await until(record.enclosure)
+            id = await record.enclosure()
+            assert id
+            registered = (await record.events("Enclosure", id))[0]
+            assert registered.principal_id == monitor_id("EnclosureMonitor")
+            assert orjson.loads(registered.payload)["facility_code"] == "facility"
+
+    async def test_a_live_one_is_used_again(self, database_url: str, plant: Simulator) -> None:
+        async with running(database_url) as record:
+            id = await record.do(RegisterEnclosure(name=HUTCH, facility_code="facility"))
+            async with monitored(database_url, plant):
+                await until(shows(record, "Permitted"))
+            assert await record.enclosure() == id
+
+    async def test_a_decommissioned_one_is_registered_afresh(self, database_url: str, plant: Simulator) -> None:
+        async with running(database_url) as record:
+            id = await record.do(RegisterEnclosure(name=HUTCH, facility_code="facility"))
+            await record.do(DecommissionEnclosure(reason="rebuilt"), id)
+            async with monitored(database_url, plant):
+                await until(shows(record, "Permitted"))
+            assert await record.enclosure() != id
+
+    async def test_decommissioning_under_the_monitor_ends_nothing_else(self, database_url: str, plant: Simulator) -> None:
+        plant.set_reading("PSS:C", good(1))
+        both = {HUTCH: PERMIT, "Hutch C": "PSS:C"}
+        async with monitored(database_url, plant, monitored_enclosures=both) as record:
+            await until(shows(record, "Permitted"))
+            id = await record.enclosure()
+            assert id
+            await record.do(DecommissionEnclosure(reason="rebuilt"), id)
+            plant.set_reading(PERMIT, good(0))
+            plant.set_reading("PSS:C", good(0))
+            await until(lambda: equal(record.permits("Hutch C"), ["Permitted", "NotPermitted"]))
+            assert [event.event_type for event in await record.events("Enclosure", id)][-1] == "EnclosureDecommissioned"
+
+
+class TestObservers:
+    """What an observer may do to the monitor, whatever it observes by."""
+
+    async def test_unknown_codes_and_statuses_are_skipped(self, database_url: str) -> None:
+        async with scripted(database_url) as (observer, record):
+            with capture_logs() as lines:
+                observer.say("Permitted", code="Hutch Z")
+                observer.say("Bypassed")
+                observer.say("Permitted")
+                await until(shows(record, "Permitted"))
+            skipped = [line for line in lines if line["event"] == "observation_skipped"]
+            assert [(line["code"], line["observed_status"]) for line in skipped] == [
+                ("Hutch Z", "Permitted"),
+                (HUTCH, "Bypassed"),
+            ]
+            assert await record.enclosure("Hutch Z") is None
+
+    @pytest.mark.parametrize(
+        "death", [ControlNotConnectedError("gone"), ControlNotConnectedError("x" * 1000), RuntimeError("bug"), None]
+    )
+    async def test_an_observer_that_dies_leaves_unknown_and_is_asked_again(
+        self, database_url: str, death: Exception | None
+    ) -> None:
+        async with scripted(database_url) as (observer, record):
+            observer.say("Permitted")
+            await until(shows(record, "Permitted"))
+            observer.script.put_nowait(death)
+            await until(shows(record, "Permitted", "Unknown"))
+            observer.say("NotPermitted")
+            await until(shows(record, "Permitted", "Unknown", "NotPermitted"))
+            assert observer.subscribed == 2
+
+    async def test_an_observation_that_cannot_be_recorded_does_not_stop_the_loop(self, database_url: str) -> None:
+        async with scripted(database_url) as (observer, record):
+            observer.say("Permitted")
+            await until(shows(record, "Permitted"))
+            impossible = Observation(
+                code=HUTCH, observed_status="NotPermitted", reason="r" * 501, source_kind="Script", source_id="test"
+            )
+            observer.script.put_nowait(impossible)
+            observer.say("NotPermitted")
+            await until(shows(record, "Permitted", "NotPermitted"))
+            assert observer.subscribed == 1
+
+    async def test_what_the_database_missed_is_recorded_when_it_is_back(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant) as record:
+            await until(shows(record, "Permitted"))
+            await record.execute("ALTER TABLE enclosure_contact RENAME TO away")
+            with capture_logs() as lines:
+                plant.set_reading(PERMIT, good(0))
+                await until(lambda: any(line["event"] == "observation_failed" for line in lines))
+            await record.execute("ALTER TABLE away RENAME TO enclosure_contact")
+            await until(shows(record, "Permitted", "NotPermitted"))
+
+    async def test_a_permit_whose_recording_was_not_answered_is_not_forgotten(self, database_url: str) -> None:
+        async with running(database_url) as record:
+            line = Forgetful(record.runtime.service)
+            account = Account("EnclosureMonitor", cast(Service, line), record.runtime.store, new_id)
+            async with scripted(database_url, account) as (observer, _):
+                observer.say("NotPermitted")
+                observer.say("Unknown")
+                await until(shows(record, "NotPermitted", "Unknown"))
+                line.broken = True
+                observer.say("Permitted")
+                observer.script.put_nowait(None)
+                await until(shows(record, "NotPermitted", "Unknown", "Permitted", "Unknown"))
+
+    async def test_nothing_is_started_for_an_empty_scope(self, database_url: str) -> None:
+        async def settled(name: str) -> None:
+            raise AssertionError("there is nothing to settle")
+
+        observer = Scripted()
+        async with running(database_url) as record:
+            before = asyncio.all_tasks()
+            await EnclosureMonitor(record.account(), observer, "facility", (), settled, QUICK).run()
+            await SupplyMonitor(record.account("SupplyMonitor"), observer, "facility", (), QUICK).run()
+            assert (asyncio.all_tasks(), observer.subscribed) == (before, 0)
+
+
+class TestAuthorization:
+    async def test_the_seeded_policies_are_enough(self, database_url: str, plant: Simulator) -> None:
+        plant.set_reading(LEVEL, good(1))
+        settings = {"monitored_supplies": [NITROGEN], "authorization_mode": "policy"}
+        async with monitored(database_url, plant, **settings) as record:
+            await until(shows(record, "Permitted"))
+            await until(tells(record, "SupplyMarkedUnavailable"))
+            await until(lambda: verdicts(record, "ObserveEnclosureStatus", "Allow"))
+            await until(lambda: verdicts(record, "ObserveSupplyStatus", "Allow"))
+
+    async def test_a_revoked_grant_is_felt_and_survived(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant, replace(QUICK, refresh=0.05), authorization_mode="policy") as record:
+            await until(shows(record, "Permitted"))
+            await record.do(
+                RevokePolicyGrant(permitted_principal_id=monitor_id("EnclosureMonitor"), reason="audit"),
+                await policy_of(record, monitor_id("EnclosureMonitor")),
+            )
+            with capture_logs() as lines:
+                plant.set_reading(PERMIT, good(0))
+                await until(lambda: verdicts(record, "ObserveEnclosureStatus", "Deny"))
+                refused = [line for line in lines if line["event"] == "observation_refused"]
+                assert {(line["code"], line["reason"]) for line in refused} == {
+                    ("UnauthorizedError", "principal_not_permitted")
+                }
+            assert await record.permits() == ["Permitted"]
+            again = DefinePolicy(
+                name="EnclosureMonitor, again",
+                conduit_id=SYSTEM_CONDUIT,
+                surface_id=NIL,
+                permitted_principal_ids=[monitor_id("EnclosureMonitor")],
+                permitted_commands=["ObserveEnclosureStatus"],
+            )
+            await record.do(again)
+            await until(shows(record, "Permitted", "NotPermitted"))
+
+
+class TestSupplies:
+    async def test_it_is_registered_and_left_unknown(self, database_url: str) -> None:
+        async with monitored(database_url, Simulator({LEVEL: 22}), **SUPPLIES) as record:
+            await until(tells(record))
+            id = await record.supply()
+            assert id
+            (registered,) = await record.events("Supply", id)
+            assert registered.principal_id == monitor_id("SupplyMonitor")
+
+    async def test_a_failing_supply_is_recorded_and_what_follows(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant, **SUPPLIES) as record:
+            await until(lambda: plant.subscriptions(LEVEL))
+            plant.set_reading(LEVEL, good(10))
+            await until(tells(record, "SupplyDegraded"))
+            plant.set_reading(LEVEL, good(3))
+            await until(tells(record, "SupplyDegraded", "SupplyMarkedUnavailable"))
+            plant.set_reading(LEVEL, good(60))
+            await until(tells(record, "SupplyDegraded", "SupplyMarkedUnavailable", "SupplyMarkedRecovering"))
+            id = await record.supply()
+            assert id
+            last = orjson.loads((await record.events("Supply", id))[-1].payload)
+            assert (last["trigger"], last["monitor_ref"], last["reason"]) == (
+                "Monitor",
+                f"ProcessVariable:{LEVEL}",
+                f"{LEVEL} reads 60",
+            )
+
+    @pytest.mark.parametrize("prepared", [[], [MarkSupplyAvailable(reason="walkdown")]])
+    async def test_recovering_is_recorded_only_of_an_unavailable_supply(
+        self, database_url: str, plant: Simulator, prepared: list[Any]
+    ) -> None:
+        async with monitored(database_url, plant, **SUPPLIES) as record:
+            await until(tells(record))
+            id = await record.supply()
+            for command in prepared:
+                await record.do(command, id)
+            with capture_logs() as lines:
+                plant.set_reading(LEVEL, good(22))
+                plant.set_reading(LEVEL, good(80))
+                plant.set_reading(LEVEL, good(10))
+                await until(tells(record, *(["SupplyMarkedAvailable"] if prepared else []), "SupplyDegraded"))
+            assert not [line for line in lines if line["log_level"] != "info"], "a clear signal is no trouble"
+
+    async def test_a_reading_that_cannot_be_trusted_changes_nothing(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant, **SUPPLIES) as record:
+            await until(lambda: plant.subscriptions(LEVEL))
+            for reading in (bad(1), good("EMPTY"), good(float("nan")), good(10)):
+                plant.set_reading(LEVEL, reading)
+            await until(tells(record, "SupplyDegraded"))
+
+    async def test_a_lost_signal_leaves_the_status_and_is_followed_again(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant, **SUPPLIES) as record:
+            await until(lambda: plant.subscriptions(LEVEL))
+            plant.set_reading(LEVEL, good(10))
+            await until(tells(record, "SupplyDegraded"))
+            for lose in (plant.simulate_disconnect, plant.simulate_end):
+                lose(LEVEL)
+                await until(lambda: not plant.subscriptions(LEVEL))
+                plant.simulate_connect(LEVEL)
+                await until(lambda: plant.subscriptions(LEVEL))
+            assert await record.supply_events() == ["SupplyRegistered", "SupplyDegraded"]
+            plant.set_reading(LEVEL, good(3))
+            await until(tells(record, "SupplyDegraded", "SupplyMarkedUnavailable"))
+
+    async def test_a_refused_observation_does_not_stop_the_loop(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant, **SUPPLIES) as record:
+            await until(lambda: plant.subscriptions(LEVEL))
+            with capture_logs() as lines:
+                plant.set_reading(LEVEL, good(3))
+                plant.set_reading(LEVEL, good(10))
+                plant.set_reading(LEVEL, good(60))
+                await until(tells(record, "SupplyMarkedUnavailable", "SupplyMarkedRecovering"))
+            assert [line["code"] for line in lines if line["event"] == "observation_refused"] == ["SupplyCannotDegradeError"]
+
+    async def test_a_signal_that_repeats_itself_is_not_reported_each_time(self, database_url: str) -> None:
+        plant = Simulator({LEVEL: 3.0})
+        async with monitored(database_url, plant, authorization_mode="policy", **SUPPLIES) as record:
+            await until(tells(record, "SupplyMarkedUnavailable"))
+            for level in range(200):
+                plant.set_reading(LEVEL, good(level / 100))
+            plant.set_reading(LEVEL, good(60))
+            await until(tells(record, "SupplyMarkedUnavailable", "SupplyMarkedRecovering"))
+            await until(lambda: equal(verdicts(record, "ObserveSupplyStatus", "Allow"), 2))
+
+    async def test_a_persons_word_stands_until_the_signal_speaks_again(self, database_url: str, plant: Simulator) -> None:
+        async with monitored(database_url, plant, replace(QUICK, refresh=0), **SUPPLIES) as record:
+            await until(lambda: plant.subscriptions(LEVEL))
+            plant.set_reading(LEVEL, good(10))
+            await until(tells(record, "SupplyDegraded"))
+            await record.do(RestoreSupply(reason="refilled"), await record.supply())
+            plant.set_reading(LEVEL, good(11))
+            await until(tells(record, "SupplyDegraded", "SupplyRestored", "SupplyDegraded"))
+
+    async def test_a_deregistered_supply_is_registered_afresh_at_the_next_start(
+        self, database_url: str, plant: Simulator
+    ) -> None:
+        async with running(database_url) as record:
+            async with monitored(database_url, plant, **SUPPLIES):
+                await until(record.supply)
+            id = await record.supply()
+            async with monitored(database_url, plant, **SUPPLIES):
+                await until(lambda: plant.subscriptions(LEVEL))
+            assert await record.supply() == id
+            await record.do(DeregisterSupply(reason="removed"), id)
+            async with monitored(database_url, plant, **SUPPLIES):
+                await until(record.supply)
+            assert await record.supply() != id
+
+
+class TestStalePermits:
+    async def test_what_a_silent_bridge_left_permitted_becomes_unknown(self, database_url: str) -> None:
+        async with running(database_url) as record:
+            await bridged(record, "Vault", age=121)
+            await sweep(record)
+            assert await record.permits("Vault") == ["Permitted", "Unknown"]
+            assert (await record.observations("Vault"))[-1] == (
+                "Unknown",
+                "The permit was observed last 121 s ago.",
+                "Monitor:ObservationAge",
+            )
+
+    async def test_a_fresh_observation_stays(self, database_url: str) -> None:
+        async with running(database_url) as record:
+            await bridged(record, "Vault", age=100)
+            await sweep(record)
+            assert await record.permits("Vault") == ["Permitted"]
+
+    async def test_an_observation_from_the_future_is_no_better_than_an_old_one(self, database_url: str) -> None:
+        async with running(database_url) as record:
+            await bridged(record, "Vault", age=-200)
+            await sweep(record)
+            assert await record.permit("Vault") == "Unknown"
+
+    async def test_what_is_unknown_or_decommissioned_is_left_alone(self, database_url: str) -> None:
+        async with running(database_url) as record:
+            unknown = await bridged(record, "Vault", age=1000, status="Unknown")
+            gone = await bridged(record, "Cabinet", age=1000)
+            await record.do(DecommissionEnclosure(reason="rebuilt"), gone)
+            before = [len(await record.events("Enclosure", id)) for id in (unknown, gone)]
+            await sweep(record)
+            assert [len(await record.events("Enclosure", id)) for id in (unknown, gone)] == before
+
+    async def test_a_list_that_is_behind_is_not_believed(self, database_url: str) -> None:
+        async with running(database_url) as record:
+            id = await bridged(record, "Vault", age=1000)
+            await record.projected()
+            await record.do(ObserveEnclosureStatus(new_status="Unknown", reason="as read", monitor_ref=BRIDGE), id)
+            await aged(record, id, 1000)
+            contact = await record.contact("Vault")
+            await sweep(record, projected=False)
+            assert await record.contact("Vault") == contact, "there was nothing to report"
+
+    async def test_a_permit_observed_again_stays(self, database_url: str) -> None:
+        async with running(database_url) as record:
+            id = await bridged(record, "Vault", age=1000)
+            await record.projected()
+            await record.do(ObserveEnclosureStatus(new_status="Permitted", reason="as read", monitor_ref=BRIDGE), id)
+            await sweep(record, projected=False)
+            assert await record.permits("Vault") == ["Permitted"]
+
+    async def test_every_page_is_swept(self, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("application.stale_permits.PAGE", 2)
+        async with running(database_url) as record:
+            names = [f"Cabinet {number}" for number in range(5)]
+            for name in names:
+                await bridged(record, name, age=1000)
+            await sweep(record)
+            assert [await record.permit(name) for name in names] == ["Unknown"] * 5
+
+    async def test_the_leader_sweeps_with_nothing_configured(self, database_url: str) -> None:
+        async with monitored(database_url, Simulator(), replace(QUICK, sweep=0.05), monitored_enclosures={}) as record:
+            await bridged(record, "Vault", age=1000)
+            await record.projected()
+            await until(lambda: equal(record.permit("Vault"), "Unknown"))
+
+
+class TestRepeating:
+    async def test_every_item_comes_and_the_latest_again_when_nothing_does(self) -> None:
+        items: asyncio.Queue[int] = asyncio.Queue()
+
+        async def stream() -> AsyncGenerator[int, None]:
+            while (item := await items.get()) >= 0:
+                yield item
+
+        items.put_nowait(1)
+        items.put_nowait(2)
+        seen: list[int] = []
+        async with aclosing(repeated(stream(), lambda: 0.01)) as repeating:
+            async for item in repeating:
+                seen.append(item)
+                if len(seen) == 4:
+                    items.put_nowait(3)
+                if seen[-1] == 3:
+                    items.put_nowait(-1)
+        assert seen[:4] == [1, 2, 2, 2]
+        assert seen[-1] == 3
+
+    async def test_a_failure_comes_through(self) -> None:
+        async def stream() -> AsyncGenerator[int, None]:
+            yield 1
+            raise ControlNotConnectedError("gone")
+
+        async with aclosing(repeated(stream(), lambda: None)) as repeating:
+            assert await anext(repeating) == 1
+            with pytest.raises(ControlNotConnectedError):
+                await anext(repeating)

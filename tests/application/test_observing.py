@@ -1,0 +1,101 @@
+"""Who may report a status in process: the service itself and service accounts, whatever surface they name."""
+
+from uuid import UUID
+
+import pytest
+
+from application.ports import Batch, StreamAppend
+from domain.access.actor import ActorKind, ActorRegistered
+from domain.enclosure.enclosure import Enclosure, EnclosureContact, ObserveEnclosureStatus, RegisterEnclosure
+from domain.federation.facility import RegisterFacility
+from domain.kernel import NIL, Call
+from domain.supply.supply import ObserveSupplyStatus, RegisterSupply, Supply
+from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
+from infrastructure.memory.store import MemoryStore
+from tests.application.calling import Calling
+from tests.domain.world import START, new_id, refused
+
+SOURCE = {"source_kind": "ProcessVariable", "source_id": "PSS:PERMIT"}
+PERMITTED = ObserveEnclosureStatus(new_status="Permitted", reason="read", monitor_ref=SOURCE)
+UNAVAILABLE = ObserveSupplyStatus(new_status="Unavailable", reason="read", monitor_ref=SOURCE)
+SURFACES = {
+    "in process": NIL,
+    "HTTP": SYSTEM_HTTP,
+    "MCP stdio": SYSTEM_MCP_STDIO,
+    "MCP": SYSTEM_MCP_STREAMABLE_HTTP,
+}
+
+
+@pytest.fixture
+def calling() -> Calling:
+    return Calling(MemoryStore())
+
+
+async def actor(calling: Calling, kind: ActorKind) -> UUID:
+    id = new_id()
+    registered = ActorRegistered(kind=kind).stamped(id, START)
+    batch = Batch(
+        Call(NIL, NIL, START, new_id(), new_id()), "Seed", [StreamAppend("Actor", id, 0, [(new_id(), registered)])]
+    )
+    async with calling.store.session() as session:
+        await session.append(batch)
+    return id
+
+
+async def hutch_and_beam(calling: Calling) -> tuple[UUID, UUID]:
+    await calling.do(RegisterFacility(code="lumen", display_name="Lumen", kind="Site"))
+    hutch = await calling.create(RegisterEnclosure(name="Hutch", facility_code="lumen"))
+    beam = await calling.create(RegisterSupply(kind="photon_beam", name="Ring", facility_code="lumen"))
+    return hutch, beam
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("kind", [ActorKind.HUMAN, ActorKind.AGENT, None], ids=["human", "agent", "nobody known"])
+async def test_others_are_refused_on_every_surface(calling: Calling, kind: ActorKind | None, surface: str) -> None:
+    hutch, beam = await hutch_and_beam(calling)
+    principal_id = new_id() if kind is None else await actor(calling, kind)
+    pretender = calling.acting_as(principal_id, SURFACES[surface])
+    for command, target in ((PERMITTED, hutch), (UNAVAILABLE, beam), (PERMITTED, new_id()), (UNAVAILABLE, new_id())):
+        with refused("UnauthorizedError", "caller_kind_not_permitted"):
+            await pretender.do(command, on=target)
+    assert await calling.versions("Enclosure", hutch) == [1]
+    assert await calling.versions("Supply", beam) == [1]
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+async def test_service_accounts_are_heard_on_every_surface(calling: Calling, surface: str) -> None:
+    hutch, beam = await hutch_and_beam(calling)
+    monitor = calling.acting_as(await actor(calling, ActorKind.SERVICE_ACCOUNT), SURFACES[surface])
+    await monitor.do(PERMITTED, on=hutch)
+    await monitor.do(UNAVAILABLE, on=beam)
+    assert await calling.versions("Enclosure", hutch) == [1, 2]
+    assert await calling.versions("Supply", beam) == [1, 2]
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+async def test_the_service_itself_is_heard_in_process_alone(calling: Calling, surface: str) -> None:
+    hutch, beam = await hutch_and_beam(calling)
+    service = calling.acting_as(NIL, SURFACES[surface])
+    for command, target in ((PERMITTED, hutch), (UNAVAILABLE, beam)):
+        if surface == "in process":
+            await service.do(command, on=target)
+        else:
+            with refused("UnauthorizedError", "caller_kind_not_permitted"):
+                await service.do(command, on=target)
+
+
+async def test_a_repeat_moves_the_contact_and_nothing_else(calling: Calling) -> None:
+    hutch, beam = await hutch_and_beam(calling)
+    monitor = calling.acting_as(NIL, NIL)
+    first = await monitor.do(PERMITTED, on=hutch)
+    for _ in range(3):
+        again = await monitor.do(PERMITTED, on=hutch)
+        assert again.position == first.position
+        async with calling.store.session() as session:
+            assert await session.records(EnclosureContact, {"enclosure_id": hutch}) == (
+                EnclosureContact(hutch, calling.clock.now),
+            )
+    assert await calling.versions(Enclosure.__name__, hutch) == [1, 2]
+    reported = await monitor.do(UNAVAILABLE, on=beam)
+    assert (await monitor.do(UNAVAILABLE, on=beam)).position == reported.position
+    assert await calling.versions(Supply.__name__, beam) == [1, 2]

@@ -1,0 +1,247 @@
+"""A publication step by step: each step once however often it is begun, and whatever fails, the record is true."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from application.ports import Batch, Caller
+from application.publications import Publications
+from application.publishing import SendingFailedError
+from domain.access.actor import RegisterActor
+from domain.calibration.calibration import Calibration
+from domain.calibration.publication import (
+    CalibrationPublicationError,
+    OutboundPermitNotActiveError,
+    PublishCalibrationRevision,
+)
+from domain.federation.credential import RegisterCredential, RevokeCredential
+from domain.federation.facility import RegisterFacility
+from domain.federation.permit import ActivatePermit, DefinePermit, Permit, ResumePermit, SuspendPermit
+from domain.shared.refusals import ConcurrencyError
+from infrastructure.memory.store import MemoryStore
+from infrastructure.publishing.publishers import MemoryPublisher
+from infrastructure.publishing.signers import MemorySigner
+from tests.application.calling import Calling, new_id
+from tests.domain.calibration.values import definition, measured
+from tests.domain.federation.peers import permit_fields
+
+SECRET = "file://calibration"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    self_facility_code: str = "facility"
+
+
+async def deployment(caller: Caller) -> Deployment:
+    return Deployment()
+
+
+@dataclass
+class Brittle(MemoryPublisher):
+    """A publisher that fails as told."""
+
+    failure: Exception | None = None
+    artifacts: dict[UUID, bytes] = field(default_factory=dict)
+
+    async def send(self, receipt_id: UUID, artifact: bytes) -> None:
+        if self.failure is not None:
+            raise self.failure
+        await super().send(receipt_id, artifact)
+
+
+class Interfered(MemoryStore):
+    """A store in which somebody else is faster, once."""
+
+    interference: Callable[[], None] | None = None
+
+    def check(self, batch: Batch) -> None:
+        if self.interference is not None:
+            interference, self.interference = self.interference, None
+            interference()
+        super().check(batch)
+
+
+@dataclass
+class Scene:
+    """A service with a revision on its way to a peer, and no engine: the test does the steps."""
+
+    calling: Calling
+    store: Interfered
+    keys: dict[str, Ed25519PrivateKey]
+    publisher: Brittle
+    publications: Publications
+    calibration_id: UUID
+    permit_id: UUID
+    credential_id: UUID
+    publish: PublishCalibrationRevision
+    receipt_id: UUID
+
+    async def events(self, stream_type: str, id: UUID) -> list[str]:
+        async with self.calling.store.session() as session:
+            return [row.event_type for row in await session.load(stream_type, [id])]
+
+    async def published(self) -> tuple[int, int]:
+        """How often each stream tells of the publication."""
+        told = await self.events(Calibration.__name__, self.calibration_id)
+        receipts = await self.events(Permit.__name__, self.permit_id)
+        return told.count("CalibrationRevisionPublished"), receipts.count("PermitReceiptRecorded")
+
+    async def walked(self) -> bool:
+        """Every step in order, until one refuses."""
+        id = self.receipt_id
+        if await self.publications.sign(id) and await self.publications.send(id):
+            await self.publications.record(id)
+            return True
+        return False
+
+
+@pytest.fixture
+async def scene() -> Scene:
+    store = Interfered()
+    calling = Calling(store, ports={"deployment": deployment})
+    mira = await calling.create(RegisterActor(name="Mira Okafor"))
+    calling = calling.acting_as(mira)
+    site = {"display_name": "Light Source", "kind": "Site"}
+    own = await calling.create(RegisterFacility(code="facility", **site))
+    peer = await calling.create(RegisterFacility(code="beta-source", **site))
+    key = await calling.create(
+        RegisterCredential(facility_id=own, audience="registry.example", purpose="Signing", secret_ref=SECRET)
+    )
+    permit = await calling.create(DefinePermit(**permit_fields(peer, allowed_credential_ids=[key])))
+    await calling.do(ActivatePermit(), on=permit)
+    calibration = await calling.create(definition())
+    appended = await calling.do(measured(status="Verified"), on=calibration)
+    assert appended.body
+    publish = PublishCalibrationRevision(revision_id=UUID(appended.body["revision_id"]), peer_facility_id=peer)
+    accepted = await calling.do(publish, on=calibration)
+    assert accepted.body
+    publisher = Brittle()
+    keys = {SECRET: Ed25519PrivateKey.generate()}
+    publications = Publications(
+        store, calling.authorizer, calling.clock, calling.new_id, calling.ports, MemorySigner(keys), publisher
+    )
+    receipt_id = UUID(accepted.body["receipt_id"])
+    return Scene(calling, store, keys, publisher, publications, calibration, permit, key, publish, receipt_id)
+
+
+async def test_step_by_step_a_revision_is_published(scene: Scene) -> None:
+    assert await scene.publications.unfinished() == [scene.receipt_id]
+    assert await scene.publications.answer(scene.receipt_id) is None
+    assert await scene.walked()
+    assert await scene.publications.answer(scene.receipt_id) == {"receipt_id": str(scene.receipt_id)}
+    assert await scene.publications.unfinished() == []
+    assert (await scene.published(), list(scene.publisher.artifacts)) == ((1, 1), [scene.receipt_id])
+
+
+async def test_every_step_may_be_repeated(scene: Scene) -> None:
+    id = scene.receipt_id
+    for _ in range(2):
+        assert await scene.publications.sign(id)
+    sent = []
+    for _ in range(2):
+        assert await scene.publications.send(id)
+        sent.append(scene.publisher.artifacts[id])
+    for _ in range(2):
+        await scene.publications.record(id)
+    assert (await scene.published(), sent[0]) == ((1, 1), sent[1])
+    assert not await scene.publications.sign(id)
+    assert not await scene.publications.send(id)
+
+
+async def test_a_permit_suspended_before_sending_stops_it(scene: Scene) -> None:
+    await scene.publications.sign(scene.receipt_id)
+    await scene.calling.do(SuspendPermit(), on=scene.permit_id)
+    assert not await scene.publications.send(scene.receipt_id)
+    with pytest.raises(OutboundPermitNotActiveError):
+        await scene.publications.answer(scene.receipt_id)
+    assert (await scene.published(), scene.publisher.artifacts) == ((0, 0), {})
+
+
+async def test_what_was_sent_is_recorded_whatever_becomes_of_the_permit(scene: Scene) -> None:
+    await scene.publications.sign(scene.receipt_id)
+    await scene.publications.send(scene.receipt_id)
+    await scene.calling.do(SuspendPermit(), on=scene.permit_id)
+    assert await scene.walked(), "begun anew by another worker"
+    assert await scene.publications.answer(scene.receipt_id) == {"receipt_id": str(scene.receipt_id)}
+    assert (await scene.published(), len(scene.publisher.artifacts)) == ((1, 1), 1)
+
+
+async def test_an_expired_permit_stops_it_too(scene: Scene) -> None:
+    scene.calling.clock.now += timedelta(days=400)
+    assert not await scene.walked()
+    with pytest.raises(OutboundPermitNotActiveError):
+        await scene.publications.answer(scene.receipt_id)
+
+
+async def test_a_key_that_is_gone_by_then_is_told_as_at_the_gate(scene: Scene) -> None:
+    await scene.calling.do(RevokeCredential(), on=scene.credential_id)
+    assert not await scene.walked()
+    with pytest.raises(PublishCalibrationRevision.Cannot) as caught:
+        await scene.publications.answer(scene.receipt_id)
+    assert caught.value.reason == "no_signing_credential"
+
+
+async def test_a_key_that_cannot_be_found_is_no_secret_told(scene: Scene) -> None:
+    scene.keys.clear()
+    assert not await scene.walked()
+    with pytest.raises(CalibrationPublicationError) as caught:
+        await scene.publications.answer(scene.receipt_id)
+    assert (caught.value.status, caught.value.reason) == (502, "signing_failed")
+    assert SECRET not in caught.value.detail
+
+
+async def test_what_was_certainly_not_sent_is_refused_and_may_be_asked_for_again(scene: Scene) -> None:
+    scene.publisher.failure = SendingFailedError("The outbox is full; empty it.")
+    assert not await scene.walked()
+    with pytest.raises(CalibrationPublicationError, match="The outbox is full"):
+        await scene.publications.answer(scene.receipt_id)
+    assert await scene.published() == (0, 0)
+    scene.publisher.failure = None
+    again = await scene.calling.do(scene.publish, on=scene.calibration_id)
+    assert again.body == {"receipt_id": str(scene.receipt_id), "work_id": str(scene.receipt_id)}
+    assert await scene.publications.answer(scene.receipt_id) is None
+    assert await scene.walked()
+    assert await scene.published() == (1, 1)
+
+
+async def test_what_may_have_been_sent_is_tried_again(scene: Scene) -> None:
+    scene.publisher.failure = ConnectionError("the line went dead")
+    with pytest.raises(ConnectionError):
+        await scene.walked()
+    assert await scene.publications.answer(scene.receipt_id) is None
+    assert await scene.publications.unfinished() == [scene.receipt_id]
+
+
+async def test_streams_that_moved_meanwhile_are_followed_with_their_new_versions(scene: Scene) -> None:
+    await scene.publications.sign(scene.receipt_id)
+    await scene.publications.send(scene.receipt_id)
+    await scene.calling.do(measured(), on=scene.calibration_id)
+    await scene.calling.do(SuspendPermit(), on=scene.permit_id)
+    await scene.calling.do(ResumePermit(), on=scene.permit_id)
+    await scene.publications.record(scene.receipt_id)
+    assert await scene.published() == (1, 1)
+
+
+async def test_a_lost_race_records_nothing_and_the_next_attempt_everything(scene: Scene) -> None:
+    await scene.publications.sign(scene.receipt_id)
+    await scene.publications.send(scene.receipt_id)
+    stream = scene.store.streams["Calibration", scene.calibration_id]
+    stolen = stream[-1]._replace(version=stream[-1].version + 1, event_id=new_id())
+    scene.store.interference = lambda: stream.append(stolen)
+    with pytest.raises(ConcurrencyError):
+        await scene.publications.record(scene.receipt_id)
+    assert await scene.published() == (0, 0)
+    await scene.publications.record(scene.receipt_id)
+    assert await scene.published() == (1, 1)
+
+
+async def test_no_secret_reaches_the_record_of_a_publication(scene: Scene) -> None:
+    await scene.walked()
+    assert SECRET not in str(scene.store.rows)
+    told = [row for stream in scene.store.streams.values() for row in stream if SECRET in row.payload]
+    assert [row.event_type for row in told] == ["CredentialRegistered"]

@@ -1,0 +1,149 @@
+"""Rivals for one clearance, on the real store: one wins with both its streams, of the others nothing is written."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from application.ports import Batch, Bookmark, EventRow, Executed, Session, Store
+from application.unit import Unit
+from domain.federation.facility import RegisterFacility
+from domain.kernel import Command
+from domain.safety.clearance import (
+    ActivateClearance,
+    AmendClearance,
+    AppendClearanceReviewStep,
+    ApproveClearance,
+    ClearanceStatus,
+    ExpireClearance,
+    RegisterClearance,
+    StartClearanceReview,
+    SubmitClearance,
+)
+from domain.safety.clearance_template import ActivateClearanceTemplate, DefineClearanceTemplate
+from domain.safety.coverage import covering
+from domain.shared.refusals import ConcurrencyError, Refusal
+from infrastructure.postgres.pool import runtime_pool
+from infrastructure.postgres.store import PostgresStore
+from tests.application.calling import START, Calling, new_id
+from tests.domain.world import refused
+
+ASSET = new_id()
+REVIEW = (
+    SubmitClearance(),
+    StartClearanceReview(first_reviewer_role="SafetyOfficer"),
+    AppendClearanceReviewStep(step_index=0, role="SafetyOfficer", decision="Approved", decided_at=START),
+    ApproveClearance(),
+    ActivateClearance(),
+)
+
+
+@dataclass
+class Meeting:
+    """A store whose sessions write only when every rival has decided."""
+
+    store: Store
+    barrier: asyncio.Barrier
+
+    @asynccontextmanager
+    async def session(self, lock: str | None = None) -> AsyncIterator[Any]:
+        async with self.store.session(lock) as session:
+            yield Rival(session, self.barrier)
+
+
+@dataclass
+class Rival:
+    known: Session
+    barrier: asyncio.Barrier
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.known, name)
+
+    async def append(self, batch: Batch) -> int | None:
+        await self.barrier.wait()
+        return await self.known.append(batch)
+
+
+@dataclass
+class Office:
+    """A site with one clearance in force, for one asset."""
+
+    calling: Calling
+    template_id: UUID
+    clearance_id: UUID
+
+    def amendment(self, title: str) -> AmendClearance:
+        return AmendClearance(**form(self.template_id, title))
+
+    async def race(self, *commands: Command) -> tuple[list[Executed], list[Refusal]]:
+        """What becomes of commands on the clearance that are all decided before one of them is written."""
+        meeting: Any = Meeting(self.calling.store, asyncio.Barrier(len(commands)))
+        rivals = replace(self.calling, store=meeting)
+        calls = (rivals.do(command, on=self.clearance_id) for command in commands)
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        won = [outcome for outcome in outcomes if isinstance(outcome, Executed)]
+        lost = [outcome for outcome in outcomes if isinstance(outcome, Refusal)]
+        assert len(won) + len(lost) == len(commands), outcomes
+        return won, lost
+
+    async def log(self) -> list[EventRow]:
+        rows = await self.calling.store.follow(Bookmark(0, 0), 1000)
+        return [row for row in rows if row.stream_type == "Clearance"]
+
+    async def covering(self) -> dict[UUID, ClearanceStatus]:
+        async with self.calling.store.session() as session:
+            unit = Unit(session, self.calling.caller, self.calling.authorizer, {})
+            return {one.id: one.status for one in await unit.fulfil(covering(None, None, [ASSET]))}
+
+
+def form(template_id: UUID, title: str) -> dict[str, Any]:
+    bindings = [{"kind": "Asset", "id": ASSET}]
+    return {"template_id": template_id, "facility_code": "lumen", "title": title, "bindings": bindings}
+
+
+@pytest.fixture
+async def office(database_url: str) -> AsyncIterator[Office]:
+    async with runtime_pool(database_url, 8) as pool:
+        staff = Calling(PostgresStore(pool))
+        await staff.do(RegisterFacility(code="lumen", display_name="Lumen", kind="Site"))
+        template = await staff.create(DefineClearanceTemplate(code="ESAF", title="Form", facility_code="lumen"))
+        await staff.do(ActivateClearanceTemplate(), on=template)
+        clearance = await staff.create(RegisterClearance(**form(template, "Furnace")))
+        for verb in REVIEW:
+            await staff.do(verb, on=clearance)
+        yield Office(staff, template, clearance)
+
+
+async def test_of_rival_amendments_one_wins_and_the_others_leave_nothing(office: Office) -> None:
+    before = await office.log()
+    won, lost = await office.race(*(office.amendment(f"Furnace {number}") for number in range(4)))
+    (winner,) = won
+    assert {(type(refusal), refusal.status) for refusal in lost} == {(ConcurrencyError, 409)}
+    assert winner.status == 201
+    assert winner.body is not None
+    child = UUID(winner.body["clearance_id"])
+    written = (await office.log())[len(before) :]
+    assert [(row.event_type, row.stream_id) for row in written] == [
+        ("ClearanceSuperseded", office.clearance_id),
+        ("ClearanceRegistered", child),
+    ]
+    assert len({row.transaction_id for row in written}) == 1
+    assert str(child) in written[0].payload
+    assert await office.covering() == {child: ClearanceStatus.DEFINED}
+
+
+async def test_who_lost_and_tries_again_is_told_that_the_form_was_replaced(office: Office) -> None:
+    await office.race(office.amendment("One"), office.amendment("Other"))
+    with refused("ClearanceCannotAmendError", "superseded"):
+        await office.calling.do(office.amendment("Again"), on=office.clearance_id)
+
+
+async def test_an_amendment_and_an_expiry_do_not_both_happen(office: Office) -> None:
+    won, lost = await office.race(office.amendment("One"), ExpireClearance(reason="over"))
+    assert (len(won), len(lost)) == (1, 1)
+    statuses = set((await office.covering()).values())
+    assert statuses == ({ClearanceStatus.DEFINED} if won[0].status == 201 else {ClearanceStatus.EXPIRED})

@@ -1,0 +1,238 @@
+"""Calibrations: one for each target, quantity and operating point, and revisions that are only ever added."""
+
+import hashlib
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from domain.calibration.at_risk import ListCalibrationAtRiskResults, Suspect, suspects
+from domain.calibration.calibration import (
+    Calibration,
+    CalibrationDefined,
+    CalibrationRevisionAppended,
+    CalibrationStatus,
+    DefineCalibration,
+    ListCalibrations,
+    identity_key,
+)
+from domain.calibration.quantities import CalibrationQuantity
+from domain.shared.canonical import canonical_json
+from domain.shared.listing import Page
+from tests.domain.calibration.values import AT_25_KEV, definition, measured, revised, rotation_center
+from tests.domain.world import OPERATOR, World, new_id, refused
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_calibration_is_defined_before_anything_is_measured(world: World) -> None:
+    target = new_id()
+    [event] = world.when(definition(target_id=target, description=" after the mirror was realigned "))
+    assert event == CalibrationDefined(
+        target_id=target,
+        quantity=CalibrationQuantity.ROTATION_CENTER,
+        operating_point=AT_25_KEV,
+        description="after the mirror was realigned",
+        defined_by=OPERATOR,
+    )
+    state = world.state(Calibration, event.stream_id)
+    assert (state.revisions, state.defined_at, state.last_revised_at) == ((), world.now, None)
+
+
+def test_the_same_operating_point_is_calibrated_once(world: World) -> None:
+    target = new_id()
+    rotation_center(world, target_id=target)
+    with refused("CalibrationIdentityAlreadyExistsError", "identity_taken"):
+        rotation_center(world, target_id=target, operating_point={"optics_config": "5x", "energy": 25.0})
+    rotation_center(world, target_id=target, operating_point={"energy": 25.001, "optics_config": "5x"})
+    rotation_center(world)
+
+
+@given(
+    st.integers(1, 100),
+    st.text(min_size=1, max_size=20).filter(str.strip),
+    st.booleans(),
+)
+def test_identity_is_what_is_meant_not_how_it_is_written(energy: int, optics: str, turned: bool) -> None:
+    target, quantity = UUID(int=7), CalibrationQuantity.ROTATION_CENTER
+    one = {"energy": energy, "optics_config": optics}
+    other = {"energy": float(energy), "optics_config": optics}
+    key = identity_key(target, quantity, one)
+    assert key == identity_key(target, quantity, dict(reversed(other.items())) if turned else other)
+    assert key != identity_key(target, quantity, {**one, "energy": energy + 0.001})
+
+
+@pytest.mark.parametrize("quantity", ["wavelength", "Rotation_Center", " "])
+def test_only_what_is_in_the_catalogue_is_calibrated(world: World, quantity: str) -> None:
+    with refused("InvalidCalibrationQuantityError"):
+        rotation_center(world, quantity=quantity, operating_point={})
+
+
+def test_the_operating_point_must_have_its_quantitys_form(world: World) -> None:
+    with refused("InvalidOperatingPointError", "missing_key"):
+        rotation_center(world, operating_point={})
+
+
+@pytest.mark.parametrize(("given", "kept"), [("", None), ("  ", None), (None, None), (" x ", "x")])
+def test_a_description_that_says_nothing_is_none(world: World, given: str | None, kept: str | None) -> None:
+    assert world.state(Calibration, rotation_center(world, description=given)).description == kept
+    assert "description" in CalibrationDefined.personal
+
+
+def test_the_length_of_a_description_is_the_edges_business() -> None:
+    with pytest.raises(ValidationError):
+        definition(description="x" * 2001)
+
+
+def test_a_revision_carries_its_value_its_source_and_its_hash(world: World) -> None:
+    id, procedure, decision = rotation_center(world), new_id(), new_id()
+    source = {"kind": "Measured", "procedure_id": procedure}
+    [event] = world.when(measured(source=source, decided_by_decision_id=decision), on=id)
+    assert isinstance(event, CalibrationRevisionAppended)
+    assert world.answer == {"revision_id": str(event.revision_id)}
+    assert (event.established_at, event.established_by) == (world.now, OPERATOR)
+    content = {
+        "value": {"center": 1024.5, "uncertainty": 0.3},
+        "status": "Provisional",
+        "source_kind": "Measured",
+        "source_id": str(procedure),
+        "decided_by_decision_id": str(decision),
+        "supersedes_revision_id": None,
+    }
+    written = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    assert event.content_hash == hashlib.sha256(written.encode()).hexdigest()
+    assert json.loads(event.payload())["source"] == {"kind": "Measured", "procedure_id": str(procedure)}
+    state = world.state(Calibration, id)
+    assert (state.latest_revision_id, state.last_revised_at) == (event.revision_id, world.now)
+
+
+@pytest.mark.parametrize("value", [{"center": 1024}, {"center": 1024.0}])
+def test_equal_values_have_equal_hashes(world: World, value: dict[str, Any]) -> None:
+    source = {"kind": "Asserted", "asserted_by": OPERATOR}
+    [event] = world.when(measured(value=value, source=source), on=rotation_center(world))
+    expected = {
+        "value": {"center": 1024},
+        "status": "Provisional",
+        "source_kind": "Asserted",
+        "source_id": OPERATOR,
+        "decided_by_decision_id": None,
+        "supersedes_revision_id": None,
+    }
+    assert event.content_hash == hashlib.sha256(canonical_json(expected)).hexdigest()  # type: ignore[attr-defined]
+
+
+ARMS = {"Measured": "procedure_id", "Computed": "dataset_id", "Asserted": "asserted_by"}
+
+
+@pytest.mark.parametrize("kind", ARMS)
+def test_a_source_names_exactly_what_its_kind_asks_for(world: World, kind: str) -> None:
+    id, wanted = rotation_center(world), ARMS[kind]
+    others = [{name: new_id()} for name in ARMS.values() if name != wanted]
+    for ids in ({}, *others, {name: new_id() for name in ARMS.values()}):
+        with refused("InvalidCalibrationSourceError", "wrong_arm"):
+            world.when(measured(source={"kind": kind, **ids}), on=id)
+    revised(world, id, source={"kind": kind, wanted: new_id()})
+    assert world.state(Calibration, id).latest_revision_source_kind == kind
+
+
+@pytest.mark.parametrize(
+    "source", [{"kind": "Guessed"}, {"kind": "Measured", "procedure_id": None}, {"kind": "Measured", "x": 1}]
+)
+def test_the_form_of_a_source_is_the_edges_business(source: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        measured(source=source)
+
+
+def test_a_value_is_judged_before_its_source_and_its_source_before_what_it_supersedes(world: World) -> None:
+    id = rotation_center(world)
+    wrong = {"value": {}, "source": {"kind": "Measured"}, "supersedes_revision_id": new_id()}
+    with refused("InvalidCalibrationValueError"):
+        world.when(measured(**wrong), on=id)
+    with refused("InvalidCalibrationSourceError"):
+        world.when(measured(**{**wrong, "value": {"center": 1}}), on=id)
+    with refused("InvalidSupersedesRevisionError"):
+        world.when(measured(supersedes_revision_id=new_id()), on=id)
+
+
+def test_a_revision_supersedes_one_of_the_same_calibration_only(world: World) -> None:
+    id, other = rotation_center(world), rotation_center(world)
+    foreign = revised(world, other)
+    with refused("InvalidSupersedesRevisionError", "not_of_this_calibration"):
+        world.when(measured(supersedes_revision_id=foreign), on=id)
+
+
+def test_the_latest_revision_that_names_one_supersedes_it(world: World) -> None:
+    id = rotation_center(world)
+    first = revised(world, id)
+    for _ in range(2):
+        latest = revised(world, id, supersedes_revision_id=first)
+    state = world.state(Calibration, id)
+    assert state.revision(first).superseded_by_revision_id == latest
+    assert state.revision(latest).superseded_by_revision_id is None
+
+
+def test_the_latest_revision_is_the_last_appended_whatever_its_status(world: World) -> None:
+    id = rotation_center(world)
+    revised(world, id, status="Verified")
+    provisional = revised(world, id)
+    row = ListCalibrations.summary.of(world.state(Calibration, id)).model_dump()
+    assert (row["latest_revision_id"], row["latest_revision_status"]) == (provisional, CalibrationStatus.PROVISIONAL)
+    assert (row["revision_count"], row["defined_by"]) == (2, OPERATOR)
+    empty = ListCalibrations.summary.of(world.state(Calibration, rotation_center(world))).model_dump()
+    assert (empty["latest_revision_id"], empty["latest_revision_source_kind"], empty["revision_count"]) == (None, None, 0)
+
+
+def test_the_scope_of_results_at_risk_is_what_was_superseded(world: World) -> None:
+    id = rotation_center(world)
+    first, kept = revised(world, id), revised(world, id)
+    assert suspects(world.state(Calibration, id), None) == ()
+    better = revised(world, id, status="Verified", supersedes_revision_id=first)
+    state = world.state(Calibration, id)
+    assert suspects(state, None) == (Suspect(first, better, CalibrationStatus.VERIFIED, world.now),)
+    assert suspects(state, None)[0].at_risk
+    [asked] = suspects(state, kept)
+    assert (asked, asked.at_risk) == (Suspect(kept, None, None, None), False)
+    with refused("CalibrationRevisionNotFoundError"):
+        suspects(state, new_id())
+
+
+def test_no_result_rests_on_a_revision_that_no_dataset_cites(world: World) -> None:
+    id = rotation_center(world)
+    first = revised(world, id)
+    revised(world, id, supersedes_revision_id=first)
+    assert world.ask(ListCalibrationAtRiskResults(), on=id) == Page((), None)
+    with refused("CalibrationRevisionNotFoundError"):
+        world.ask(ListCalibrationAtRiskResults(revision_id=new_id()), on=id)
+
+
+def test_the_worked_example(world: World) -> None:
+    stage, alignment, raw = new_id(), new_id(), new_id()
+    define = f'{{"target_id":"{stage}","quantity":"rotation_center","operating_point":%s}}'
+    c1 = world.create(DefineCalibration.model_validate_json(define % '{"energy":25,"optics_config":"5x"}'))
+    with refused("CalibrationIdentityAlreadyExistsError"):
+        world.create(DefineCalibration.model_validate_json(define % '{"optics_config":"5x","energy":25.0}'))
+    r1 = revised(
+        world,
+        c1,
+        value={"center": 1024.5, "uncertainty": 0.3},
+        status="Provisional",
+        source={"kind": "Measured", "procedure_id": alignment},
+    )
+    r2 = revised(
+        world,
+        c1,
+        value={"center": 1024.72, "uncertainty": 0.08},
+        status="Verified",
+        source={"kind": "Computed", "dataset_id": raw},
+        supersedes_revision_id=r1,
+    )
+    [suspect] = suspects(world.state(Calibration, c1), None)
+    assert (suspect.revision_id, suspect.superseded_by_revision_id, suspect.superseded_by_status) == (r1, r2, "Verified")
+    assert suspect.at_risk

@@ -1,0 +1,310 @@
+"""Enclosures: names, observations and the contact they leave, and two axes that do not touch."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from domain.access.actor import ActorKind
+from domain.enclosure.enclosure import (
+    DecommissionEnclosure,
+    Enclosure,
+    EnclosureContact,
+    EnclosureLifecycle,
+    EnclosurePermitStatus,
+    EnclosureSummary,
+    GetEnclosure,
+    ListEnclosures,
+    ObserveEnclosureStatus,
+    RegisterEnclosure,
+    name_key,
+)
+from tests.domain.equipment.assets import LUMEN, facility_world
+from tests.domain.world import OPERATOR, World, new_id, refused
+
+PERMIT = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
+STATUSES = list(EnclosurePermitStatus)
+
+
+@pytest.fixture
+def world() -> World:
+    return facility_world()
+
+
+def registration(**fields: Any) -> RegisterEnclosure:
+    return RegisterEnclosure(**{"name": "Imaging hutch B", "facility_code": LUMEN, **fields})
+
+
+def observation(new_status: str, reason: str = "search complete", **fields: Any) -> ObserveEnclosureStatus:
+    return ObserveEnclosureStatus(**{"new_status": new_status, "reason": reason, "monitor_ref": PERMIT, **fields})
+
+
+def contacted_at(world: World, id: UUID) -> datetime | None:
+    row = world.records.get((EnclosureContact, id))
+    return row.contacted_at if isinstance(row, EnclosureContact) else None
+
+
+def observed(world: World, *statuses: EnclosurePermitStatus) -> UUID:
+    id = world.create(registration())
+    for status in statuses:
+        world.when(observation(status), on=id)
+    return id
+
+
+def test_an_enclosure_is_registered_active_and_unknown(world: World) -> None:
+    [event] = world.when(registration(name=" Imaging hutch B "))
+    assert json.loads(event.payload()) == {
+        "enclosure_id": str(event.stream_id),
+        "name": "Imaging hutch B",
+        "facility_code": LUMEN,
+        "registered_by": str(OPERATOR),
+        "occurred_at": world.now.isoformat().replace("+00:00", "Z"),
+    }
+    state = world.state(Enclosure, event.stream_id)
+    assert (state.lifecycle, state.permit_status) == (EnclosureLifecycle.ACTIVE, EnclosurePermitStatus.UNKNOWN)
+    assert (state.registered_at, state.registered_by) == (world.now, OPERATOR)
+    assert (state.decommissioned_at, state.decommissioned_by) == (None, None)
+    assert contacted_at(world, event.stream_id) is None
+
+
+FAULTS: list[tuple[str, dict[str, Any]]] = [
+    ("EnclosureFacilityNotFoundError", {"facility_code": "nowhere"}),
+    ("InvalidEnclosureNameError", {"name": "  "}),
+    ("EnclosureAlreadyExistsError", {}),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FAULTS)), ids=[refusal for refusal, _ in FAULTS])
+def test_a_registration_is_refused_for_its_first_fault(world: World, number: int) -> None:
+    world.create(registration())
+    faulty = {name: value for _, fault in FAULTS[number:] for name, value in fault.items()}
+    with refused(FAULTS[number][0]):
+        world.create(registration(**faulty))
+
+
+def test_what_cannot_be_a_facility_code_is_told_from_one_that_nobody_has(world: World) -> None:
+    with refused("InvalidFacilityCodeError"):
+        world.create(registration(facility_code="Lumen"))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": ""},
+        {"name": "n" * 201},
+        {"facility_code": "f" * 33},
+        {"permit_status": "Permitted"},
+        {"new_status": "Permitted"},
+        {"risk": "low"},
+        {"bypassed": True},
+    ],
+)
+def test_nothing_else_can_be_said_of_a_new_enclosure(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        registration(**fields)
+
+
+def test_a_name_is_taken_in_its_facility_while_its_enclosure_is_active(world: World) -> None:
+    world.claims["facility-code", "north-ring"] = new_id()
+    first = world.create(registration())
+    world.create(registration(facility_code="north-ring"))
+    world.create(registration(name="imaging hutch b"))
+    with refused("EnclosureAlreadyExistsError", "name_taken"):
+        world.create(registration(name=" Imaging hutch B"))
+    world.when(DecommissionEnclosure(reason="hutch rebuilt"), on=first)
+    assert world.create(registration()) != first
+
+
+names = st.text(st.sampled_from('ab,:|"\\[]/ lumen-'), min_size=1, max_size=8).map(lambda part: f"x{part}x")
+codes = st.sampled_from([LUMEN, "lumen-", "x", "xax"])
+named = st.builds(registration, name=names, facility_code=codes)
+
+
+@given(named, named)
+def test_two_enclosures_have_one_key_only_if_they_share_name_and_facility(
+    one: RegisterEnclosure, other: RegisterEnclosure
+) -> None:
+    same = (one.name, one.facility_code) == (other.name, other.facility_code)
+    assert (name_key(one) == name_key(other)) == same
+
+
+@pytest.mark.parametrize("new_status", STATUSES)
+@pytest.mark.parametrize("current", STATUSES)
+def test_any_permit_status_follows_any_other_as_observed(
+    world: World, current: EnclosurePermitStatus, new_status: EnclosurePermitStatus
+) -> None:
+    id = observed(world, current)
+    events = world.when(observation(new_status), on=id)
+    assert [(event.from_status, event.to_status) for event in events] == (
+        [] if new_status is current else [(current, new_status)]
+    )
+    assert world.state(Enclosure, id).permit_status is new_status
+    assert world.state(Enclosure, id).lifecycle is EnclosureLifecycle.ACTIVE
+    assert contacted_at(world, id) == world.now
+
+
+def test_an_observation_says_what_was_read_where_and_by_whom(world: World) -> None:
+    id = world.create(registration())
+    world.principal_id = monitor = new_id()
+    [event] = world.when(observation("Permitted", " search complete ", observed_at="2026-10-06T10:00:00+02:00"), on=id)
+    assert json.loads(event.payload()) == {
+        "enclosure_id": str(id),
+        "from_status": "Unknown",
+        "to_status": "Permitted",
+        "reason": "search complete",
+        "trigger": "Monitor",
+        "triggered_by": str(monitor),
+        "monitor_ref": "ProcessVariable:PSS:HUTCH-B:PERMIT",
+        "observed_at": "2026-10-06T08:00:00Z",
+        "occurred_at": world.now.isoformat().replace("+00:00", "Z"),
+    }
+
+
+def test_the_plants_time_never_stands_for_the_services(world: World) -> None:
+    id = world.create(registration())
+    [event] = world.when(observation("Permitted", observed_at="2001-01-01T00:00:00Z"), on=id)
+    assert event.occurred_at == world.now
+    assert contacted_at(world, id) == world.now
+
+
+@pytest.mark.parametrize("current", STATUSES)
+def test_a_repeat_writes_no_event_and_refreshes_the_contact(world: World, current: EnclosurePermitStatus) -> None:
+    id = observed(world, current)
+    before = world.state(Enclosure, id)
+    for _ in range(3):
+        assert world.when(observation(current, "still so"), on=id) == []
+        assert contacted_at(world, id) == world.now
+    assert world.state(Enclosure, id) == before
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "new_status", "reason", "source_kind", "refusal"),
+    [
+        ("Decommissioned", "Unknown", " ", " ", "EnclosureCannotObserveError"),
+        ("Active", "Unknown", " ", " ", None),
+        ("Active", "Permitted", " ", " ", "InvalidEnclosureReasonError"),
+        ("Active", "Permitted", "search complete", " ", "InvalidMonitorRefError"),
+        ("Active", "Permitted", "search complete", "pss:1", "InvalidMonitorRefError"),
+    ],
+)
+def test_an_observation_is_judged_in_its_own_order(
+    world: World, lifecycle: str, new_status: str, reason: str, source_kind: str, refusal: str | None
+) -> None:
+    id = world.create(registration())
+    if lifecycle == "Decommissioned":
+        world.when(DecommissionEnclosure(reason="hutch rebuilt"), on=id)
+    reading = observation(new_status, reason, monitor_ref={**PERMIT, "source_kind": source_kind})
+    if refusal is None:
+        assert world.when(reading, on=id) == []
+        assert contacted_at(world, id) == world.now
+        return
+    with refused(refusal):
+        world.when(reading, on=id)
+    assert contacted_at(world, id) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"monitor_ref": None},
+        {"reason": ""},
+        {"reason": "r" * 501},
+        {"new_status": "Bypassed"},
+        {"observed_at": "2026-10-06T08:00:00"},
+        {"trigger": "Operator"},
+        {"triggered_by": str(OPERATOR)},
+        {"lifecycle": "Active"},
+    ],
+)
+def test_an_observation_has_one_form(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        observation(**{"new_status": "Permitted", **fields})
+
+
+def test_observations_are_for_service_accounts_and_no_tool() -> None:
+    operation = ObserveEnclosureStatus.operation
+    assert (operation.callers, operation.mcp) == ((ActorKind.SERVICE_ACCOUNT,), False)
+
+
+@pytest.mark.parametrize("current", STATUSES)
+def test_decommissioning_keeps_the_permit_status(world: World, current: EnclosurePermitStatus) -> None:
+    id = observed(world, current)
+    [event] = world.when(DecommissionEnclosure(reason=" hutch rebuilt "), on=id)
+    assert json.loads(event.payload()) == {
+        "enclosure_id": str(id),
+        "reason": "hutch rebuilt",
+        "triggered_by": str(OPERATOR),
+        "occurred_at": world.now.isoformat().replace("+00:00", "Z"),
+    }
+    state = world.state(Enclosure, id)
+    assert (state.lifecycle, state.permit_status) == (EnclosureLifecycle.DECOMMISSIONED, current)
+    assert (state.decommissioned_at, state.decommissioned_by) == (world.now, OPERATOR)
+
+
+def test_a_decommissioning_judges_the_lifecycle_before_the_reason(world: World) -> None:
+    id = world.create(registration())
+    with refused("InvalidEnclosureReasonError"):
+        world.when(DecommissionEnclosure(reason=" "), on=id)
+    world.when(DecommissionEnclosure(reason="hutch rebuilt"), on=id)
+    with refused("EnclosureCannotDecommissionError", "decommissioned"):
+        world.when(DecommissionEnclosure(reason=" "), on=id)
+
+
+def test_an_enclosure_shows_the_age_of_its_last_observation(world: World) -> None:
+    id = world.create(registration())
+    view = world.ask(GetEnclosure(), on=id).model_dump(mode="json")
+    assert view == {
+        "id": str(id),
+        "name": "Imaging hutch B",
+        "facility_code": LUMEN,
+        "permit_status": "Unknown",
+        "lifecycle": "Active",
+        "registered_at": world.now.isoformat().replace("+00:00", "Z"),
+        "registered_by": str(OPERATOR),
+        "decommissioned_at": None,
+        "decommissioned_by": None,
+        "observation_age": None,
+    }
+    world.when(observation("Permitted"), on=id)
+    world.now += timedelta(seconds=42.5)
+    assert world.ask(GetEnclosure(), on=id).observation_age == 42.5
+
+
+@pytest.mark.parametrize("past", [{"as_of_version": 1}, {"as_of": "2026-10-06T09:00:00Z"}])
+def test_the_past_of_an_enclosure_has_no_age(world: World, past: dict[str, Any]) -> None:
+    view = world.ask(GetEnclosure(**past), on=observed(world, EnclosurePermitStatus.PERMITTED))
+    assert "observation_age" not in view.model_dump()
+
+
+def test_a_row_splits_the_source_at_its_first_colon(world: World) -> None:
+    id = world.create(registration())
+    row = EnclosureSummary.of(world.state(Enclosure, id)).model_dump()
+    last = [name for name in row if name.startswith("last_")]
+    assert [row[name] for name in last] == [None] * len(last)
+    world.when(observation("NotPermitted", "door opened", observed_at=datetime(2026, 10, 6, tzinfo=UTC)), on=id)
+    row = EnclosureSummary.of(world.state(Enclosure, id)).model_dump()
+    assert {name: row[name] for name in last} == {
+        "last_permit_status_changed_at": world.now,
+        "last_permit_status_reason": "door opened",
+        "last_trigger": "Monitor",
+        "last_source_kind": "ProcessVariable",
+        "last_source_id": "PSS:HUTCH-B:PERMIT",
+        "last_source_observed_at": datetime(2026, 10, 6, tzinfo=UTC),
+    }
+
+
+def test_the_contacts_of_a_page_are_read_at_once(world: World) -> None:
+    seen = observed(world, EnclosurePermitStatus.PERMITTED)
+    unseen = world.create(registration(name="Imaging hutch C"))
+    rows = tuple(EnclosureSummary.of(world.state(Enclosure, id)) for id in (seen, unseen))
+    presenting = ListEnclosures().present(rows)
+    request = next(presenting)
+    assert request.where == {"enclosure_id": (seen, unseen)}
+    with pytest.raises(StopIteration) as done:
+        presenting.send((EnclosureContact(seen, world.now),))
+    assert [(item.enclosure_id, item.last_contact_at) for item in done.value.value] == [(seen, world.now), (unseen, None)]

@@ -1,0 +1,247 @@
+"""The enclosure gate: every enclosure in scope permitted, in service, and observed just now; nothing else passes."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import product
+from uuid import UUID
+
+import pytest
+
+from domain.enclosure.enclosure import (
+    DecommissionEnclosure,
+    Enclosure,
+    EnclosureContact,
+    EnclosureLifecycle,
+    EnclosurePermitStatus,
+    ObserveEnclosureStatus,
+)
+from domain.enclosure.permission import enclosure_finding, enclosures_with_contacts
+from domain.equipment.asset_tree import MAX_DEPTH
+from domain.equipment.scope import asset_scope
+from domain.shared.gates import Finding
+from tests.domain.equipment.assets import asked, enclosure, facility_world, hanging_chain, known, part, root
+from tests.domain.world import OPERATOR, START, new_id
+
+TTL = timedelta(seconds=120)
+NOW = START
+PERMITTED, NOT_PERMITTED, UNKNOWN = EnclosurePermitStatus
+ACTIVE, DECOMMISSIONED = EnclosureLifecycle
+INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One enclosure as the gate may find it; `age` None means no contact, `known` False no such enclosure."""
+
+    permit_status: EnclosurePermitStatus = PERMITTED
+    lifecycle: EnclosureLifecycle = ACTIVE
+    age: timedelta | None = timedelta(seconds=10)
+    known: bool = True
+
+
+GOOD = Case()
+BAD = {
+    "not permitted": replace(GOOD, permit_status=NOT_PERMITTED),
+    "unknown status": replace(GOOD, permit_status=UNKNOWN),
+    "decommissioned": replace(GOOD, lifecycle=DECOMMISSIONED),
+    "stale": replace(GOOD, age=TTL + INSTANT),
+    "from the future": replace(GOOD, age=-TTL - INSTANT),
+    "no contact": replace(GOOD, age=None),
+    "no such enclosure": Case(known=False, age=None),
+    "no such enclosure, but a contact": Case(known=False),
+}
+
+
+def judged(*cases: Case) -> tuple[Finding | None, list[UUID]]:
+    """What the gate finds over these enclosures, and their ids."""
+    ids = sorted(new_id() for _ in cases)
+    enclosures = {
+        id: Enclosure(
+            id=id,
+            created_at=START,
+            name=f"Hutch {number}",
+            facility_code="lumen",
+            permit_status=case.permit_status,
+            lifecycle=case.lifecycle,
+            registered_at=START,
+            registered_by=OPERATOR,
+        )
+        for number, (id, case) in enumerate(zip(ids, cases, strict=True))
+        if case.known
+    }
+    contacts = {
+        id: EnclosureContact(id, NOW - case.age) for id, case in zip(ids, cases, strict=True) if case.age is not None
+    }
+    return enclosure_finding(ids, enclosures, contacts, NOW, TTL), ids
+
+
+def failing(finding: Finding | None) -> list[str]:
+    assert finding is not None
+    return [one["enclosure_id"] for one in finding.facts["enclosures"]]
+
+
+def test_no_enclosure_is_no_objection() -> None:
+    assert judged()[0] is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_all_permitted_pass(count: int) -> None:
+    assert judged(*[GOOD] * count)[0] is None
+
+
+@pytest.mark.parametrize("age", [timedelta(0), TTL, -TTL, timedelta(seconds=-1)])
+def test_an_observation_counts_until_it_is_older_than_allowed(age: timedelta) -> None:
+    assert judged(replace(GOOD, age=age))[0] is None
+
+
+@pytest.mark.parametrize("why", BAD)
+def test_every_other_enclosure_fails(why: str) -> None:
+    finding, ids = judged(BAD[why])
+    assert finding is not None
+    assert (finding.total, finding.reason) == (True, "no_enclosure_permitted")
+    assert failing(finding) == [str(ids[0])]
+
+
+@pytest.mark.parametrize(("one", "other"), list(product(BAD, repeat=2)))
+def test_all_failing_is_total_whatever_each_fails_for(one: str, other: str) -> None:
+    finding, ids = judged(BAD[one], BAD[other])
+    assert finding is not None
+    assert (finding.total, failing(finding)) == (True, [str(id) for id in ids])
+
+
+@pytest.mark.parametrize("why", BAD)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_some_failing_names_those_alone(why: str, place: int) -> None:
+    cases = [GOOD, GOOD, GOOD]
+    cases[place] = BAD[why]
+    finding, ids = judged(*cases)
+    assert finding is not None
+    assert (finding.total, finding.reason) == (False, "enclosure_not_permitted")
+    assert failing(finding) == [str(ids[place])]
+
+
+@pytest.mark.parametrize(
+    ("permit_status", "lifecycle", "age"),
+    list(product(EnclosurePermitStatus, EnclosureLifecycle, [None, TTL - INSTANT, TTL + INSTANT])),
+)
+def test_only_permitted_and_active_and_fresh_together_pass(
+    permit_status: EnclosurePermitStatus, lifecycle: EnclosureLifecycle, age: timedelta | None
+) -> None:
+    finding, _ = judged(Case(permit_status, lifecycle, age))
+    assert (finding is None) is ((permit_status, lifecycle, age) == (PERMITTED, ACTIVE, TTL - INSTANT))
+
+
+def test_facts_say_what_is_known_of_each_failing_enclosure() -> None:
+    finding, ids = judged(replace(GOOD, age=timedelta(seconds=300)), BAD["decommissioned"], BAD["no such enclosure"], GOOD)
+    assert finding is not None
+    assert finding.facts == {
+        "enclosures": [
+            {
+                "enclosure_id": str(ids[0]),
+                "permit_status": "Permitted",
+                "lifecycle": "Active",
+                "observation_age": 300.0,
+            },
+            {
+                "enclosure_id": str(ids[1]),
+                "permit_status": "Permitted",
+                "lifecycle": "Decommissioned",
+                "observation_age": 10.0,
+            },
+            {"enclosure_id": str(ids[2]), "permit_status": None, "lifecycle": None, "observation_age": None},
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("why", "saying"),
+    [
+        ("not permitted", "Hutch 0 is NotPermitted;"),
+        ("unknown status", "Hutch 0 is Unknown;"),
+        ("decommissioned", "Hutch 0 is Decommissioned;"),
+        ("stale", "Hutch 0 was last observed 120 s ago, not within 120 s;"),
+        ("from the future", "Hutch 0 was last observed 120 s ahead of the clock, not within 120 s;"),
+        ("no contact", "Hutch 0 has no contact on record;"),
+        ("no such enclosure", "is not on record;"),
+    ],
+)
+def test_the_sentence_says_what_the_cause_is(why: str, saying: str) -> None:
+    finding, _ = judged(BAD[why])
+    assert finding is not None
+    assert saying in finding.detail
+
+
+class Hall:
+    """A world with a monitor that reads permits."""
+
+    def __init__(self) -> None:
+        self.world = facility_world()
+
+    def observed(self, id: UUID, status: str) -> None:
+        source = {"source_kind": "ProcessVariable", "source_id": "PSS:PERMIT"}
+        self.world.when(ObserveEnclosureStatus(new_status=status, reason="read", monitor_ref=source), on=id)
+
+    def finding(self, *bound: UUID) -> Finding | None:
+        scope = known(self.world, asset_scope(bound))
+        enclosures, contacts = known(self.world, enclosures_with_contacts(scope.enclosure_ids))
+        return enclosure_finding(scope.enclosure_ids, enclosures, contacts, self.world.now, TTL)
+
+
+@pytest.fixture
+def hall() -> Hall:
+    return Hall()
+
+
+def test_nothing_in_scope_is_nothing_to_read(hall: Hall) -> None:
+    assert asked(hall.world, enclosures_with_contacts([])) == []
+
+
+def test_enclosures_and_contacts_are_two_reads_however_many(hall: Hall) -> None:
+    ids = [enclosure(hall.world, f"Hutch {number}") for number in range(20)]
+    assert len(asked(hall.world, enclosures_with_contacts(ids))) == 2
+
+
+def test_an_asset_in_no_enclosure_passes(hall: Hall) -> None:
+    assert hall.finding() is None
+    assert hall.finding(part(hall.world, root(hall.world))) is None
+
+
+@pytest.mark.parametrize("height", range(MAX_DEPTH + 1))
+def test_the_enclosure_of_an_ancestor_at_any_height_decides(hall: Hall, height: int) -> None:
+    hutch = enclosure(hall.world)
+    *_, bound = hanging_chain(hall.world, root(hall.world, located_in_enclosure_id=hutch), height)
+    assert failing(hall.finding(bound)) == [str(hutch)]
+    hall.observed(hutch, "Permitted")
+    assert hall.finding(bound) is None
+
+
+def test_the_gate_follows_an_enclosure_through_its_life(hall: Hall) -> None:
+    hutch, neighbour = enclosure(hall.world, "Hutch B"), enclosure(hall.world, "Hutch C")
+    station = part(hall.world, root(hall.world), located_in_enclosure_id=hutch)
+    detector, other = part(hall.world, station), part(hall.world, station, located_in_enclosure_id=neighbour)
+    assert failing(hall.finding(detector)) == [str(hutch)]
+    hall.observed(hutch, "Permitted")
+    assert hall.finding(detector) is None
+    hall.observed(neighbour, "NotPermitted")
+    mixed = hall.finding(detector, other)
+    assert mixed is not None
+    assert (mixed.total, failing(mixed)) == (False, [str(neighbour)])
+    hall.world.now += TTL
+    hall.observed(neighbour, "Permitted")
+    silent = hall.finding(detector, other)
+    assert failing(silent) == [str(hutch)]
+    hall.observed(hutch, "Permitted")
+    assert hall.finding(detector, other) is None
+    hall.observed(hutch, "Unknown")
+    assert failing(hall.finding(detector)) == [str(hutch)]
+    hall.observed(hutch, "Permitted")
+    hall.world.when(DecommissionEnclosure(reason="hutch rebuilt"), on=hutch)
+    assert failing(hall.finding(detector)) == [str(hutch)]
+
+
+def test_an_enclosure_that_is_lost_from_the_record_fails(hall: Hall) -> None:
+    hutch = enclosure(hall.world)
+    detector = part(hall.world, root(hall.world), located_in_enclosure_id=hutch)
+    hall.observed(hutch, "Permitted")
+    del hall.world.streams["Enclosure", hutch]
+    assert failing(hall.finding(detector)) == [str(hutch)]

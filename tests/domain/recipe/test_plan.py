@@ -1,0 +1,446 @@
+"""Plans: bound to assets that cover what is needed, within a window, with default parameters."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+
+from domain.contexts import REGISTRY
+from domain.equipment.asset import AssetFamilyAdded, EnterAssetMaintenance, FaultAsset
+from domain.equipment.asset_parts import RemoveAssetFamily
+from domain.equipment.asset_tree import DecommissionAsset
+from domain.kernel import Command
+from domain.recipe.capability import DeprecateCapability, VersionCapability
+from domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
+from domain.recipe.method import DeprecateMethod, UpdateMethodParametersSchema, VersionMethod
+from domain.recipe.plan import (
+    DefinePlan,
+    DeprecatePlan,
+    ListPlans,
+    PlanDefaultParametersUpdated,
+    PlanDefined,
+    PlanDeprecated,
+    PlanRescheduled,
+    PlanSummary,
+    PlanVersioned,
+    ReschedulePlan,
+    UpdatePlanDefaultParameters,
+    VersionPlan,
+)
+from domain.recipe.plan_binding import missing_families
+from domain.recipe.practice import DeprecatePractice
+from domain.shared.listing import Where
+from tests.domain.equipment.assets import asset_of, family, part
+from tests.domain.recipe.ladder import MILLISECOND, acquisition, contract, practice
+from tests.domain.recipe.plans import WINDOW, Hutch, imaging_hutch
+from tests.domain.world import World, new_id, refused
+
+START, END = WINDOW.values()
+
+
+@pytest.fixture
+def hutch() -> Hutch:
+    return imaging_hutch(World())
+
+
+def patched(hutch: Hutch, plan_id: UUID, **values: Any) -> list[Any]:
+    return hutch.world.when(UpdatePlanDefaultParameters(default_parameters_patch=values), on=plan_id)
+
+
+def test_a_plan_begins_defined_with_what_it_was_bound_to(hutch: Hutch) -> None:
+    (event,) = hutch.world.when(DefinePlan(**hutch.plan_fields(name=" Spring block ", **WINDOW)))
+    plan = hutch.plan(event.stream_id)
+    assert (plan.name, plan.practice_id, plan.method_id) == ("Spring block", hutch.practice_id, hutch.method_id)
+    assert (plan.asset_ids, plan.wires, plan.role_bindings) == (set(hutch.asset_ids), (), ())
+    assert (plan.window_starts_at.isoformat(), plan.window_ends_at.day) == ("2026-04-01T08:00:00+00:00", 3)  # type: ignore[union-attr]
+    assert (plan.default_parameters, plan.parameters_schema_revision) == ({}, None)
+    assert (plan.status, plan.version_tag, plan.created_at) == (DEFINED, None, hutch.world.now)
+
+
+def test_a_definition_keeps_for_audit_what_it_was_judged_by(hutch: Hutch) -> None:
+    extra = family(hutch.world, "Housing")
+    hutch.world.given(hutch.camera, AssetFamilyAdded(family_id=extra))
+    (event,) = hutch.world.when(DefinePlan(**hutch.plan_fields(asset_ids=[*hutch.asset_ids, hutch.camera])))
+    assert event == PlanDefined(
+        name="Spring block",
+        practice_id=hutch.practice_id,
+        method_id=hutch.method_id,
+        asset_ids=hutch.asset_ids,
+        window_starts_at=None,
+        window_ends_at=None,
+        method_needed_family_ids_snapshot=[hutch.shutter_family, hutch.camera_family],
+        asset_families_snapshot={
+            hutch.shutter: [hutch.shutter_family],
+            hutch.camera: sorted([hutch.camera_family, extra]),
+            hutch.timing_box: [],
+        },
+    )
+    payload = json.loads(event.payload())
+    assert payload["asset_ids"] == sorted(map(str, hutch.asset_ids))
+    assert list(payload["asset_families_snapshot"]) == payload["asset_ids"]
+    assert set(payload) == {
+        "plan_id",
+        "name",
+        "practice_id",
+        "method_id",
+        "asset_ids",
+        "window_starts_at",
+        "window_ends_at",
+        "method_needed_family_ids_snapshot",
+        "asset_families_snapshot",
+        "occurred_at",
+    }
+
+
+WINDOWS = [
+    ({"window_starts_at": START}, "half_window"),
+    ({"window_ends_at": END}, "half_window"),
+    ({"window_starts_at": START, "window_ends_at": START}, "ends_before_start"),
+    ({"window_starts_at": END, "window_ends_at": START}, "ends_before_start"),
+    ({"window_starts_at": "2026-04-01T10:00:00+02:00", "window_ends_at": START}, "ends_before_start"),
+]
+
+
+@pytest.mark.parametrize(("window", "reason"), WINDOWS)
+def test_a_window_has_a_start_and_a_later_end(hutch: Hutch, window: dict[str, str], reason: str) -> None:
+    with refused("InvalidPlanWindowError", reason):
+        hutch.planned(**window)
+    plan_id = hutch.planned()
+    with refused("InvalidPlanWindowError", reason):
+        hutch.world.when(ReschedulePlan(**{"window_starts_at": None, "window_ends_at": None, **window}), on=plan_id)
+
+
+def test_a_window_is_moved_and_cleared(hutch: Hutch) -> None:
+    plan_id = hutch.planned()
+    assert hutch.world.when(ReschedulePlan(**WINDOW), on=plan_id) == [PlanRescheduled(**WINDOW)]
+    assert hutch.plan(plan_id).window_starts_at is not None
+    hutch.world.when(ReschedulePlan(window_starts_at=None, window_ends_at=None), on=plan_id)
+    assert (hutch.plan(plan_id).window_starts_at, hutch.plan(plan_id).window_ends_at) == (None, None)
+
+
+def test_both_ends_of_the_window_must_be_sent_to_move_it() -> None:
+    with pytest.raises(ValidationError):
+        ReschedulePlan(window_starts_at=None)
+
+
+def without_practice(hutch: Hutch) -> dict[str, Any]:
+    return {"practice_id": new_id(), "asset_ids": [new_id()]}
+
+
+def without_asset(hutch: Hutch) -> dict[str, Any]:
+    return {"asset_ids": [hutch.camera, new_id()], "name": " "}
+
+
+def without_family(hutch: Hutch) -> dict[str, Any]:
+    hutch.world.given(hutch.timing_box, AssetFamilyAdded(family_id=new_id()))
+    return {"name": " "}
+
+
+def without_name(hutch: Hutch) -> dict[str, Any]:
+    return {"name": " ", "window_starts_at": START}
+
+
+def with_half_a_window(hutch: Hutch) -> dict[str, Any]:
+    return {"window_starts_at": START, "asset_ids": []}
+
+
+def without_assets(hutch: Hutch) -> dict[str, Any]:
+    hutch.world.when(DeprecatePractice(), on=hutch.practice_id)
+    return {"asset_ids": []}
+
+
+def with_deprecated_practice(hutch: Hutch) -> dict[str, Any]:
+    hutch.world.when(DeprecatePractice(), on=hutch.practice_id)
+    return with_deprecated_method(hutch)
+
+
+def with_deprecated_method(hutch: Hutch) -> dict[str, Any]:
+    hutch.world.when(DeprecateMethod(), on=hutch.method_id)
+    return with_retired_asset(hutch)
+
+
+def with_retired_asset(hutch: Hutch) -> dict[str, Any]:
+    hutch.world.when(DecommissionAsset(), on=hutch.shutter)
+    return {"asset_ids": [hutch.shutter]}
+
+
+def with_no_camera(hutch: Hutch) -> dict[str, Any]:
+    return {"asset_ids": [hutch.shutter]}
+
+
+def with_no_image(hutch: Hutch) -> dict[str, Any]:
+    kept = {key: contract()[key] for key in ("executor_shapes", "parameters_schema")}
+    needs = {"version_tag": "2", "required_affordances": ["Rotatable", "Imageable", "Homeable"], "description": None}
+    hutch.world.when(VersionCapability(**needs, **kept), on=hutch.capability_id)
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("broken", "refusal", "reason"),
+    [
+        (without_practice, "PracticeNotFoundError", None),
+        (without_asset, "AssetNotFoundError", None),
+        (without_family, "FamilyNotFoundError", None),
+        (without_name, "InvalidPlanNameError", "blank"),
+        (with_half_a_window, "InvalidPlanWindowError", "half_window"),
+        (without_assets, "PlanAssetsRequiredError", "empty"),
+        (with_deprecated_practice, "PlanBoundPracticeDeprecatedError", "practice_deprecated"),
+        (with_deprecated_method, "PlanBoundMethodDeprecatedError", "method_deprecated"),
+        (with_retired_asset, "PlanAssetDecommissionedError", "asset_decommissioned"),
+        (with_no_camera, "PlanFamiliesNotSatisfiedError", "families_missing"),
+        (with_no_image, "PlanAffordancesNotSatisfiedError", "affordances_missing"),
+    ],
+)
+def test_a_definition_is_refused_at_the_first_gate_that_is_closed(
+    hutch: Hutch, broken: Any, refusal: str, reason: str | None
+) -> None:
+    """Each case is broken at its own gate and, where it can be, at the next one."""
+    fields = hutch.plan_fields(**broken(hutch))
+    with refused(refusal, reason):
+        hutch.world.when(DefinePlan(**fields))
+
+
+def test_every_retired_asset_is_named(hutch: Hutch) -> None:
+    for asset_id in (hutch.shutter, hutch.camera):
+        hutch.world.when(DecommissionAsset(), on=asset_id)
+    with refused("PlanAssetDecommissionedError") as caught:
+        hutch.planned()
+    assert caught.value.facts == {"asset_ids": sorted([str(hutch.shutter), str(hutch.camera)])}
+
+
+def test_no_condition_and_no_lifecycle_but_the_last_keeps_an_asset_out(hutch: Hutch) -> None:
+    hutch.world.when(EnterAssetMaintenance(), on=hutch.camera)
+    hutch.world.when(FaultAsset(reason="no image"), on=hutch.camera)
+    assert hutch.planned()
+
+
+def test_the_families_of_the_practice_are_needed_too(hutch: Hutch) -> None:
+    stage = family(hutch.world, "Stage")
+    narrow = practice(hutch.world, hutch.method_id, family_ids=[stage, hutch.camera_family])
+    with refused("PlanFamiliesNotSatisfiedError") as caught:
+        hutch.planned(practice_id=narrow, asset_ids=[hutch.camera])
+    assert caught.value.facts == {"missing_family_ids": sorted([str(stage), str(hutch.shutter_family)])}
+
+
+def test_missing_affordances_are_named_in_order(hutch: Hutch) -> None:
+    fields = with_no_image(hutch)
+    with refused("PlanAffordancesNotSatisfiedError") as caught:
+        hutch.planned(**fields)
+    assert caught.value.facts == {"missing_affordances": ["Homeable", "Rotatable"]}
+
+
+def test_affordances_add_up_whichever_asset_or_family_contributes_them(hutch: Hutch) -> None:
+    with_no_image(hutch)
+    homing, turning = family(hutch.world, "Homing", None, "Homeable"), family(hutch.world, "Turning", None, "Rotatable")
+    both = hutch.asset("Stage", homing, turning)
+    assert hutch.planned(asset_ids=[*hutch.asset_ids, both])
+
+
+def test_neither_parents_nor_parts_of_an_asset_count(hutch: Hutch) -> None:
+    housed = part(hutch.world, hutch.shutter, name="Built-in camera", family_ids=[hutch.camera_family])
+    for asset_ids in ([hutch.shutter], [housed]):
+        with refused("PlanFamiliesNotSatisfiedError"):
+            hutch.planned(asset_ids=asset_ids)
+
+
+def test_nothing_that_changes_later_touches_a_plan(hutch: Hutch) -> None:
+    plan_id = hutch.planned()
+    before = hutch.plan(plan_id)
+    hutch.world.when(RemoveAssetFamily(family_id=hutch.camera_family), on=hutch.camera)
+    hutch.world.when(DecommissionAsset(), on=hutch.shutter)
+    for command, id in (
+        (DeprecatePractice(), hutch.practice_id),
+        (DeprecateMethod(), hutch.method_id),
+        (DeprecateCapability(), hutch.capability_id),
+    ):
+        hutch.world.when(command, on=id)
+    assert hutch.plan(plan_id) == before
+    hutch.world.when(VersionPlan(version_tag="2026-Q2"), on=plan_id)
+
+
+def test_the_families_of_a_start_are_judged_by_the_same_rule(hutch: Hutch) -> None:
+    needed = {hutch.shutter_family, hutch.camera_family}
+    assets = [asset_of(hutch.world, id) for id in hutch.asset_ids]
+    assert missing_families(needed, assets) == ()
+    hutch.world.when(RemoveAssetFamily(family_id=hutch.camera_family), on=hutch.camera)
+    assert missing_families(needed, [asset_of(hutch.world, id) for id in hutch.asset_ids]) == (hutch.camera_family,)
+    assert missing_families(needed, []) == tuple(sorted(needed))
+
+
+def test_a_deprecated_capability_still_takes_plans(hutch: Hutch) -> None:
+    hutch.world.when(DeprecateCapability(), on=hutch.capability_id)
+    assert hutch.planned()
+
+
+def test_the_label_of_a_plan_can_be_given_again(hutch: Hutch) -> None:
+    plan_id = hutch.planned()
+    for _ in range(2):
+        assert hutch.world.when(VersionPlan(version_tag=" 2026-Q2 "), on=plan_id) == [PlanVersioned(version_tag="2026-Q2")]
+        plan = hutch.plan(plan_id)
+        assert (plan.status, plan.version_tag, plan.versioned_at) == (VERSIONED, "2026-Q2", hutch.world.now)
+
+
+@pytest.mark.parametrize("reason", [None, "shutter replaced; earlier runs stand"])
+def test_a_deprecated_plan_stays_readable(hutch: Hutch, reason: str | None) -> None:
+    plan_id = hutch.planned(**WINDOW)
+    hutch.world.when(VersionPlan(version_tag="2026-Q2"), on=plan_id)
+    assert hutch.world.when(DeprecatePlan(reason=reason), on=plan_id) == [PlanDeprecated(reason=reason)]
+    plan = hutch.plan(plan_id)
+    assert (plan.status, plan.deprecated_at, plan.version_tag) == (DEPRECATED, hutch.world.now, "2026-Q2")
+    assert plan.window_starts_at is not None
+
+
+@pytest.mark.parametrize(
+    ("command", "refusal"),
+    [(VersionPlan(version_tag=" "), "InvalidPlanVersionTagError"), (DeprecatePlan(reason=" "), "InvalidReasonError")],
+)
+def test_the_state_is_judged_before_a_blank_text(hutch: Hutch, command: Command, refusal: str) -> None:
+    plan_id = hutch.planned()
+    with refused(refusal, "blank"):
+        hutch.world.when(command, on=plan_id)
+    hutch.world.when(DeprecatePlan(), on=plan_id)
+    with refused(command.Cannot, "deprecated"):
+        hutch.world.when(command, on=plan_id)
+
+
+def test_the_state_is_judged_before_the_window(hutch: Hutch) -> None:
+    plan_id = hutch.planned()
+    hutch.world.when(DeprecatePlan(), on=plan_id)
+    with refused("PlanCannotRescheduleError", "deprecated"):
+        hutch.world.when(ReschedulePlan(window_starts_at=START, window_ends_at=None), on=plan_id)
+
+
+def test_default_parameters_are_merged_and_kept_as_a_whole(hutch: Hutch) -> None:
+    plan_id = hutch.planned()
+    patched(hutch, plan_id, dwell=0.1, repetitions=20, retract_position=4)
+    assert patched(hutch, plan_id, dwell=0.2, retract_position=None) == [
+        PlanDefaultParametersUpdated(default_parameters={"dwell": 0.2, "repetitions": 20}, parameters_schema_revision=0)
+    ]
+    plan = hutch.plan(plan_id)
+    assert (plan.default_parameters, plan.parameters_schema_revision) == ({"dwell": 0.2, "repetitions": 20}, 0)
+
+
+def test_a_patch_that_changes_nothing_is_no_event(hutch: Hutch) -> None:
+    plan_id = hutch.planned()
+    assert patched(hutch, plan_id) == []
+    patched(hutch, plan_id, dwell=1, repetitions=20)
+    hutch.world.when(UpdateMethodParametersSchema(parameters_schema=acquisition(maximum=5)), on=hutch.method_id)
+    assert patched(hutch, plan_id, dwell=1.0, retract_position=None) == []
+    assert hutch.plan(plan_id).parameters_schema_revision == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"dwell": 2, "repetitions": 20}, "above_maximum"),
+        ({"dwell": 0.1}, "missing_key"),
+        ({"dwell": 0.1, "repetitions": 20, "speed": 3}, "undeclared_key"),
+        ({"dwell": "long", "repetitions": 20}, "wrong_type"),
+    ],
+)
+def test_default_parameters_stand_under_the_methods_schema(hutch: Hutch, values: dict[str, Any], reason: str) -> None:
+    plan_id = hutch.planned()
+    with refused("InvalidPlanDefaultParametersError", reason):
+        patched(hutch, plan_id, **values)
+
+
+def test_the_schema_that_holds_now_is_the_one_that_counts(hutch: Hutch) -> None:
+    plan_id = hutch.planned()
+    hutch.world.when(UpdateMethodParametersSchema(parameters_schema=acquisition(maximum=5)), on=hutch.method_id)
+    patched(hutch, plan_id, dwell=4, repetitions=1)
+    assert hutch.plan(plan_id).parameters_schema_revision == 1
+    hutch.world.when(UpdateMethodParametersSchema(parameters_schema=None), on=hutch.method_id)
+    with refused("InvalidPlanDefaultParametersError", "no_schema"):
+        patched(hutch, plan_id, dwell=3)
+    patched(hutch, plan_id, dwell=None, repetitions=None)
+    plan = hutch.plan(plan_id)
+    assert (plan.default_parameters, plan.parameters_schema_revision, plan.default_parameters_present) == ({}, 2, False)
+
+
+def in_milliseconds(hutch: Hutch) -> None:
+    """The dwell of capability and method counted in another unit from now on."""
+    kept = {key: contract()[key] for key in ("required_affordances", "executor_shapes")}
+    schema = acquisition(unit=MILLISECOND)
+    widened = VersionCapability(version_tag="2", description=None, parameters_schema=schema, **kept)
+    hutch.world.when(widened, on=hutch.capability_id)
+    hutch.world.when(VersionMethod(version_tag="2", parameters_schema=schema), on=hutch.method_id)
+
+
+@pytest.mark.parametrize("dwell", [10, 0.1])
+def test_a_value_whose_unit_changed_must_be_set_again_before_anything_else(hutch: Hutch, dwell: float) -> None:
+    plan_id = hutch.planned()
+    patched(hutch, plan_id, dwell=0.1, repetitions=20)
+    in_milliseconds(hutch)
+    for values in ({"repetitions": 10}, {}):
+        with refused("InvalidPlanDefaultParametersError", "unit_changed") as caught:
+            patched(hutch, plan_id, **values)
+        assert caught.value.facts == {"keys": ["dwell"]}
+    assert patched(hutch, plan_id, dwell=dwell) == [
+        PlanDefaultParametersUpdated(default_parameters={"dwell": dwell, "repetitions": 20}, parameters_schema_revision=1)
+    ]
+    patched(hutch, plan_id, repetitions=10)
+
+
+def test_default_parameters_can_be_corrected_in_every_state(hutch: Hutch) -> None:
+    plan_id = hutch.planned()
+    hutch.world.when(DeprecatePlan(), on=plan_id)
+    assert patched(hutch, plan_id, dwell=0.1, repetitions=1)
+
+
+def test_a_plan_is_shown_whole(hutch: Hutch) -> None:
+    view = hutch.world.ask(REGISTRY.operations["get_plan"].input(), on=hutch.planned())
+    assert set(type(view).model_fields) == {
+        "id",
+        "name",
+        "practice_id",
+        "method_id",
+        "asset_ids",
+        "window_starts_at",
+        "window_ends_at",
+        "default_parameters",
+        "parameters_schema_revision",
+        "wires",
+        "role_bindings",
+        "status",
+        "version_tag",
+        "created_at",
+        "versioned_at",
+        "deprecated_at",
+    }
+
+
+def test_a_listed_plan_shows_whether_it_has_default_parameters_and_who_plays_what(hutch: Hutch) -> None:
+    hutch.role()
+    plan_id = hutch.planned()
+    patched(hutch, plan_id, dwell=0.1, repetitions=20)
+    hutch.bind(plan_id, hutch.camera)
+    row = PlanSummary.of(hutch.plan(plan_id))
+    assert (row.plan_id, row.default_parameters_present) == (plan_id, True)
+    assert [(one.role_name, one.asset_id) for one in row.role_bindings] == [("detector", hutch.camera)]
+    assert set(PlanSummary.model_fields) == {
+        "plan_id",
+        "name",
+        "practice_id",
+        "method_id",
+        "status",
+        "version_tag",
+        "window_starts_at",
+        "window_ends_at",
+        "default_parameters_present",
+        "role_bindings",
+        "created_at",
+        "versioned_at",
+        "deprecated_at",
+    }
+
+
+def test_plans_are_listed_by_status_practice_and_method() -> None:
+    practice_id, method_id = new_id(), new_id()
+    query = ListPlans(status=DEFINED, practice_id=practice_id, method_id=method_id)
+    assert list(query.where()) == [
+        Where("status", "is", DEFINED),
+        Where("practice_id", "is", practice_id),
+        Where("method_id", "is", method_id),
+    ]

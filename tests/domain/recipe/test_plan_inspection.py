@@ -1,0 +1,183 @@
+"""Asking before planning: what a binding would lack, and which other assets could provide it."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.equipment.asset import DegradeAsset
+from domain.equipment.asset_tree import DecommissionAsset
+from domain.equipment.family import DeprecateFamily
+from domain.recipe.capability import VersionCapability
+from domain.recipe.method import DeprecateMethod
+from domain.recipe.plan_inspection import InspectPlanBinding, PlanBinding
+from domain.recipe.practice import DeprecatePractice
+from domain.shared.refusals import Refusal
+from tests.domain.equipment.assets import family
+from tests.domain.recipe.ladder import contract, practice
+from tests.domain.recipe.plans import Hutch, ListedWorld, imaging_hutch
+from tests.domain.world import new_id, refused
+
+
+@pytest.fixture
+def hutch() -> Hutch:
+    return imaging_hutch(ListedWorld())
+
+
+def inspected(hutch: Hutch, *asset_ids: UUID, **fields: Any) -> PlanBinding:
+    query = InspectPlanBinding(**{"practice_id": hutch.practice_id, "asset_ids": asset_ids, **fields})
+    answer: PlanBinding = hutch.world.ask(query)
+    return answer
+
+
+def test_a_binding_that_covers_everything_is_satisfied(hutch: Hutch) -> None:
+    answer = inspected(hutch, *hutch.asset_ids)
+    assert (answer.binding_status, answer.missing_family_ids, answer.missing_affordances) == ("Satisfied", (), ())
+    assert answer.missing_affordance_candidates == ()
+    assert (answer.practice_id, answer.method_id) == (hutch.practice_id, hutch.method_id)
+    assert answer.capability_id == hutch.capability_id
+
+
+def test_what_each_named_asset_brings_along_is_shown_by_id(hutch: Hutch) -> None:
+    hutch.world.when(DegradeAsset(reason="hot pixels"), on=hutch.camera)
+    answer = inspected(hutch, hutch.timing_box, hutch.camera)
+    shown = [one.model_dump(mode="json") for one in answer.wired_assets]
+    assert shown == [
+        {
+            "asset_id": str(hutch.camera),
+            "asset_name": "High-speed camera",
+            "condition": "Degraded",
+            "lifecycle": "Active",
+            "family_ids": [str(hutch.camera_family)],
+            "contributed_affordances": ["Imageable", "Triggerable"],
+        },
+        {
+            "asset_id": str(hutch.timing_box),
+            "asset_name": "Timing box",
+            "condition": "Nominal",
+            "lifecycle": "Commissioned",
+            "family_ids": [],
+            "contributed_affordances": [],
+        },
+    ]
+
+
+def test_the_families_of_the_practice_are_among_those_needed(hutch: Hutch) -> None:
+    stage = family(hutch.world, "Stage")
+    narrow = practice(hutch.world, hutch.method_id, family_ids=[stage])
+    answer = inspected(hutch, *hutch.asset_ids, practice_id=narrow)
+    assert answer.method_needed_family_ids == {hutch.shutter_family, hutch.camera_family, stage}
+    assert (answer.binding_status, answer.missing_family_ids) == ("MissingFamilies", (stage,))
+    assert answer.missing_affordances == ()
+
+
+def requiring(hutch: Hutch, *affordances: str) -> None:
+    """A version of the capability that requires these affordances."""
+    kept = {key: contract()[key] for key in ("executor_shapes", "parameters_schema")}
+    version = VersionCapability(version_tag="2", description=None, required_affordances=affordances, **kept)
+    hutch.world.when(version, on=hutch.capability_id)
+
+
+def test_missing_affordances_count_where_no_family_is_missing(hutch: Hutch) -> None:
+    requiring(hutch, "Rotatable", "Imageable", "Homeable")
+    answer = inspected(hutch, *hutch.asset_ids)
+    assert (answer.binding_status, answer.missing_affordances) == ("MissingAffordances", ("Homeable", "Rotatable"))
+    assert answer.capability_required_affordances == {"Rotatable", "Imageable", "Homeable"}
+    assert inspected(hutch, hutch.shutter).binding_status == "MissingFamilies"
+
+
+def test_an_affordance_nobody_has_has_no_candidates(hutch: Hutch) -> None:
+    requiring(hutch, "Rotatable")
+    family(hutch.world, "Stage", None, "Rotatable")
+    family(hutch.world, "Axis", None, "Homeable")
+    (rotatable,) = inspected(hutch, *hutch.asset_ids).missing_affordance_candidates
+    assert (rotatable.affordance, rotatable.candidates) == ("Rotatable", ())
+    requiring(hutch, "Leading")
+    (leading,) = inspected(hutch, *hutch.asset_ids).missing_affordance_candidates
+    assert leading.candidates == ()
+
+
+def test_candidates_are_the_other_assets_with_the_families_they_have_it_by(hutch: Hutch) -> None:
+    scintillator = family(hutch.world, "Scintillator", None, "Imageable", "Rotatable")
+    double = hutch.asset("Twin", scintillator, hutch.camera_family, hutch.shutter_family)
+    answer = inspected(hutch, hutch.timing_box)
+    found = {
+        one.affordance: {each.asset_id: each.contributing_family_ids for each in one.candidates}
+        for one in answer.missing_affordance_candidates
+    }
+    assert list(found) == ["Imageable", "Triggerable"]
+    assert found["Imageable"] == {
+        hutch.camera: {hutch.camera_family},
+        double: {scintillator, hutch.camera_family},
+    }
+    assert found["Triggerable"] == {
+        hutch.shutter: {hutch.shutter_family},
+        hutch.camera: {hutch.camera_family},
+        double: {hutch.shutter_family, hutch.camera_family},
+    }
+    assert all(list(ids) == sorted(ids) for ids in found.values())
+
+
+def test_candidates_are_found_beyond_the_first_page(hutch: Hutch) -> None:
+    for number in range(101):
+        hutch.asset(f"Camera {number}", hutch.camera_family)
+    (imageable,) = inspected(hutch, hutch.shutter).missing_affordance_candidates
+    assert len(imageable.candidates) == 102
+
+
+def test_no_status_keeps_a_binding_from_being_inspected(hutch: Hutch) -> None:
+    for command, id in (
+        (DeprecatePractice(), hutch.practice_id),
+        (DeprecateMethod(), hutch.method_id),
+        (DecommissionAsset(), hutch.camera),
+        (DeprecateFamily(), hutch.camera_family),
+    ):
+        hutch.world.when(command, on=id)
+    answer = inspected(hutch, hutch.camera, hutch.shutter)
+    assert answer.binding_status == "Satisfied"
+    assert {one.asset_id: one.lifecycle for one in answer.wired_assets}[hutch.camera] == "Decommissioned"
+    (imageable,) = inspected(hutch, hutch.shutter).missing_affordance_candidates
+    assert [(one.asset_id, one.lifecycle) for one in imageable.candidates] == [(hutch.camera, "Decommissioned")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"practice_id": new_id(), "asset_ids": [new_id()]}, "PracticeNotFoundError"),
+        ({"asset_ids": [new_id()]}, "AssetNotFoundError"),
+        ({"asset_ids": []}, "PlanAssetsRequiredError"),
+    ],
+)
+def test_what_is_named_must_exist(hutch: Hutch, fields: dict[str, Any], refusal: str) -> None:
+    with refused(refusal):
+        inspected(hutch, **fields)
+
+
+def test_it_is_a_question_that_is_asked_with_a_body() -> None:
+    operation = InspectPlanBinding.operation
+    assert (operation.kind, operation.method, operation.path) == ("query", "POST", "/plans/inspect-binding")
+    assert (operation.name, operation.target, operation.creates) == ("inspect_plan_binding", None, False)
+
+
+FITTINGS = st.sets(st.sampled_from(["shutter_family", "camera_family", "blind"]))
+AFFORDANCES = st.sets(st.sampled_from(["Imageable", "Rotatable", "Homeable"]))
+
+
+@settings(max_examples=40)
+@given(st.lists(FITTINGS, min_size=1, max_size=4), AFFORDANCES)
+def test_what_is_found_satisfied_can_be_planned_and_nothing_else(fittings: list[set[str]], needed: set[str]) -> None:
+    hutch = imaging_hutch(ListedWorld())
+    requiring(hutch, *needed)
+    families = {"shutter_family": hutch.shutter_family, "camera_family": hutch.camera_family}
+    families["blind"] = family(hutch.world, "Blind", None, "Rotatable")
+    asset_ids = [hutch.asset("Any", *(families[name] for name in sorted(names))) for names in fittings]
+    refusal = None
+    try:
+        hutch.planned(asset_ids=asset_ids)
+    except Refusal as caught:
+        refusal = caught.code
+    told = {"Satisfied": None, "MissingFamilies": "PlanFamiliesNotSatisfiedError"}
+    told["MissingAffordances"] = "PlanAffordancesNotSatisfiedError"
+    assert told[inspected(hutch, *asset_ids).binding_status] == refusal

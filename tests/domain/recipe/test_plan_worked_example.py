@@ -1,0 +1,110 @@
+"""Flat field at an imaging beamline: from asking what a plan would lack to a plan with wires, roles and parameters."""
+
+import json
+from typing import Any
+
+from domain.equipment.asset import DegradeAsset
+from domain.kernel import Event
+from domain.recipe.capability import VersionCapability
+from domain.recipe.method import AddMethodRequiredRole, DefineMethod, Method, UpdateMethodParametersSchema, VersionMethod
+from domain.recipe.plan import DefinePlan, UpdatePlanDefaultParameters
+from domain.recipe.plan_inspection import InspectPlanBinding
+from domain.recipe.plan_roles import BindPlanRole, unbound_roles
+from domain.recipe.plan_wires import AddPlanWire, check_wires
+from domain.recipe.practice import DefinePractice
+from tests.domain.equipment.assets import asset_of
+from tests.domain.recipe.ladder import MILLISECOND, acquisition, contract
+from tests.domain.recipe.plans import ListedWorld, imaging_hutch
+from tests.domain.world import refused
+
+
+def payload(event: Event) -> dict[str, Any]:
+    """What an event says besides whose it is and when it happened."""
+    said = json.loads(event.payload())
+    return {key: value for key, value in said.items() if key not in ("plan_id", "occurred_at")}
+
+
+def test_the_plan_of_a_flat_field() -> None:
+    world = ListedWorld()
+    hutch = imaging_hutch(world)
+    shutter, camera, timing_box = hutch.asset_ids
+    world.when(DegradeAsset(reason="hot pixels"), on=camera)
+    m1 = world.create(
+        DefineMethod(
+            name="flat_field",
+            capability_id=hutch.capability_id,
+            needed_family_ids=[hutch.shutter_family, hutch.camera_family],
+            needed_supplies=["photon_beam"],
+        )
+    )
+    world.when(UpdateMethodParametersSchema(parameters_schema=acquisition(maximum=1)), on=m1)
+    trigger = {"port_name": "trigger_in", "direction": "Input", "signal_type": "TTL"}
+    detector = {"role_name": "detector", "family_id": hutch.camera_family, "required_ports": [trigger]}
+    world.when(AddMethodRequiredRole(requirement=detector), on=m1)
+    p1 = world.create(DefinePractice(name="Flat field, imaging hutch", method_id=m1, site_id=hutch.site_id))
+
+    lacking = world.ask(InspectPlanBinding(practice_id=p1, asset_ids=[shutter]))
+    assert lacking.binding_status == "MissingFamilies"
+    assert lacking.missing_family_ids == (hutch.camera_family,)
+    (imageable,) = lacking.missing_affordance_candidates
+    (candidate,) = imageable.candidates
+    assert imageable.affordance == "Imageable"
+    assert (candidate.asset_id, candidate.asset_name) == (camera, "High-speed camera")
+    assert (candidate.condition, candidate.lifecycle) == ("Degraded", "Active")
+
+    (defined,) = world.when(
+        DefinePlan(
+            name="Flat field, spring block",
+            practice_id=p1,
+            asset_ids=[shutter, camera, timing_box],
+            window_starts_at="2026-04-01T08:00:00Z",
+            window_ends_at="2026-04-03T08:00:00Z",
+        )
+    )
+    l1 = defined.stream_id
+    assert payload(defined) == {
+        "name": "Flat field, spring block",
+        "practice_id": str(p1),
+        "method_id": str(m1),
+        "asset_ids": sorted([str(shutter), str(camera), str(timing_box)]),
+        "window_starts_at": "2026-04-01T08:00:00Z",
+        "window_ends_at": "2026-04-03T08:00:00Z",
+        "method_needed_family_ids_snapshot": sorted([str(hutch.shutter_family), str(hutch.camera_family)]),
+        "asset_families_snapshot": {
+            str(shutter): [str(hutch.shutter_family)],
+            str(camera): [str(hutch.camera_family)],
+            str(timing_box): [],
+        },
+    }
+
+    wire = {"source_asset_id": timing_box, "source_port_name": "trigger_out"}
+    wire |= {"target_asset_id": camera, "target_port_name": "trigger_in"}
+    (wired,) = world.when(AddPlanWire(**wire), on=l1)
+    assert payload(wired) == {key: str(value) for key, value in wire.items()}
+    with refused("PlanRoleFamilyMismatchError", "family_mismatch"):
+        world.when(BindPlanRole(role_name="detector", asset_id=timing_box), on=l1)
+    (bound,) = world.when(BindPlanRole(role_name="detector", asset_id=camera), on=l1)
+    assert payload(bound) == {"role_name": "detector", "asset_id": str(camera)}
+
+    def patched(**patch: Any) -> list[Event]:
+        return world.when(UpdatePlanDefaultParameters(default_parameters_patch=patch), on=l1)
+
+    (updated,) = patched(dwell=0.1, repetitions=20)
+    written = {"default_parameters": {"dwell": 0.1, "repetitions": 20}, "parameters_schema_revision": 1}
+    assert payload(updated) == written
+    with refused("InvalidPlanDefaultParametersError", "missing_key") as caught:
+        patched(repetitions=None)
+    assert (caught.value.status, caught.value.facts) == (400, {"path": "repetitions"})
+
+    in_ms = acquisition(unit=MILLISECOND)
+    kept = {key: contract()[key] for key in ("required_affordances", "executor_shapes")}
+    contracted = VersionCapability(version_tag="2026-Q3", description=None, parameters_schema=in_ms, **kept)
+    world.when(contracted, on=hutch.capability_id)
+    world.when(VersionMethod(version_tag="2026-Q3", parameters_schema=in_ms), on=m1)
+    with refused("InvalidPlanDefaultParametersError", "unit_changed") as caught:
+        patched(repetitions=10)
+    assert (caught.value.status, caught.value.facts) == (400, {"keys": ["dwell"]})
+
+    plan = hutch.plan(l1)
+    assert unbound_roles(plan, world.state(Method, m1)) == ()
+    check_wires(plan, {id: asset_of(world, id) for id in plan.asset_ids})

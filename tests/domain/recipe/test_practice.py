@@ -1,0 +1,132 @@
+"""Practices: adopted at a site, for families, or both."""
+
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+
+from domain.contexts import REGISTRY
+from domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
+from domain.recipe.method import DeprecateMethod
+from domain.recipe.practice import (
+    DefinePractice,
+    DeprecatePractice,
+    ListPractices,
+    Practice,
+    PracticeDefined,
+    PracticeDeprecated,
+    PracticeSummary,
+    PracticeVersioned,
+    VersionPractice,
+)
+from domain.shared.listing import Where
+from tests.domain.equipment.assets import family
+from tests.domain.recipe.ladder import method, practice, site
+from tests.domain.world import World, new_id, refused
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def flat_field(world: World) -> UUID:
+    return method(world)
+
+
+def state(world: World, id: UUID) -> Practice:
+    found: Practice = world.state(Practice, id)
+    return found
+
+
+def test_a_practice_is_adopted_at_a_site_for_families_or_both(world: World, flat_field: UUID) -> None:
+    lumen, camera = site(world), family(world, "Camera")
+    for target in ({"site_id": lumen}, {"family_ids": [camera]}, {"site_id": lumen, "family_ids": [camera, camera]}):
+        (event,) = world.when(DefinePractice(name=" Flat field ", method_id=flat_field, **target))
+        assert event == PracticeDefined(
+            name="Flat field",
+            method_id=flat_field,
+            site_id=target.get("site_id"),
+            family_ids=target.get("family_ids", []),
+        )
+        begun = state(world, event.stream_id)
+        assert (begun.status, begun.version_tag, begun.created_at) == (DEFINED, None, world.now)
+
+
+def test_a_practice_says_where_it_is_adopted(world: World, flat_field: UUID) -> None:
+    with refused("InvalidPracticeTargetError") as caught:
+        practice(world, flat_field)
+    assert caught.value.status == 400
+
+
+def test_what_a_practice_names_must_exist_in_this_order(world: World, flat_field: UUID) -> None:
+    with refused("MethodNotFoundError"):
+        practice(world, new_id(), site_id=new_id(), family_ids=[new_id()], name=" ")
+    with refused("FacilityNotFoundError"):
+        practice(world, flat_field, site_id=new_id(), family_ids=[new_id()], name=" ")
+    with refused("FamilyNotFoundError"):
+        practice(world, flat_field, site_id=site(world), family_ids=[new_id()], name=" ")
+
+
+def test_a_blank_name_is_refused_before_a_missing_target(world: World, flat_field: UUID) -> None:
+    with refused("InvalidPracticeNameError", "blank"):
+        practice(world, flat_field, name=" ")
+
+
+def test_a_deprecated_method_can_still_be_adopted(world: World, flat_field: UUID) -> None:
+    world.when(DeprecateMethod(), on=flat_field)
+    assert state(world, practice(world, flat_field, site_id=site(world))).method_id == flat_field
+
+
+@pytest.mark.parametrize("length", [0, 201])
+def test_a_name_out_of_bounds_is_malformed(length: int) -> None:
+    with pytest.raises(ValidationError):
+        DefinePractice(name="a" * length, method_id=new_id(), site_id=new_id())
+
+
+def test_a_version_labels_and_the_same_tag_attests_again(world: World, flat_field: UUID) -> None:
+    id = practice(world, flat_field, site_id=site(world))
+    for tag in ("2026-Q2", "2026-Q2", "2026-Q3"):
+        assert world.when(VersionPractice(version_tag=f" {tag} "), on=id) == [PracticeVersioned(version_tag=tag)]
+    now = state(world, id)
+    assert (now.status, now.version_tag, now.versioned_at) == (VERSIONED, "2026-Q3", world.now)
+
+
+@pytest.mark.parametrize("reason", [None, "moved to another hutch; earlier use stands"])
+def test_a_deprecated_practice_stays_readable(world: World, flat_field: UUID, reason: str | None) -> None:
+    lumen = site(world)
+    id = practice(world, flat_field, site_id=lumen)
+    world.when(VersionPractice(version_tag="v2"), on=id)
+    assert world.when(DeprecatePractice(reason=reason), on=id) == [PracticeDeprecated(reason=reason)]
+    now = state(world, id)
+    assert (now.status, now.version_tag, now.site_id, now.deprecated_at) == (DEPRECATED, "v2", lumen, world.now)
+
+
+def test_blank_texts_are_refused_after_the_state(world: World, flat_field: UUID) -> None:
+    id = practice(world, flat_field, site_id=site(world))
+    with refused("InvalidPracticeVersionTagError", "blank"):
+        world.when(VersionPractice(version_tag=" "), on=id)
+    with refused("InvalidReasonError", "blank"):
+        world.when(DeprecatePractice(reason=" "), on=id)
+    world.when(DeprecatePractice(), on=id)
+    with refused("PracticeCannotVersionError", "deprecated"):
+        world.when(VersionPractice(version_tag=" "), on=id)
+    with refused("PracticeCannotDeprecateError", "deprecated"):
+        world.when(DeprecatePractice(reason=" "), on=id)
+
+
+def test_the_whole_state_is_shown_and_listed_with_its_times(world: World, flat_field: UUID) -> None:
+    id = practice(world, flat_field, site_id=site(world))
+    columns = {"name", "method_id", "site_id", "family_ids", "status", "version_tag"}
+    times = {"created_at", "versioned_at", "deprecated_at"}
+    view = world.ask(REGISTRY.operations["get_practice"].input(), on=id)
+    assert set(type(view).model_fields) == {"id", *columns, *times}
+    row = PracticeSummary.of(state(world, id))
+    assert set(type(row).shown().model_fields) == {"practice_id", *columns, *times}
+
+
+def test_practices_are_listed_by_status_and_method() -> None:
+    method_id = new_id()
+    query = ListPractices(status="Deprecated", method_id=method_id)
+    assert list(query.where()) == [Where("status", "is", DEPRECATED), Where("method_id", "is", method_id)]

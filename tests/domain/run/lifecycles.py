@@ -1,0 +1,65 @@
+"""The life of a run as the specification tabulates it."""
+
+from typing import Any
+from uuid import UUID
+
+from domain.recipe.plan import Plan
+from domain.run.run import Run
+from domain.run.starting import StartRun
+from tests.domain.lives import Life, Scene, Verb, at, because
+from tests.domain.run.beamline import beamline
+from tests.domain.world import START, World, new_id
+
+
+def run_world() -> World:
+    return beamline().world
+
+
+def run_begins(world: World) -> tuple[UUID, Scene]:
+    (plan_id,) = (id for name, id in world.streams if name == Plan.__name__)
+    return world.create(StartRun(name="Load step 1", plan_id=plan_id)), Scene()
+
+
+def one_sample(scene: Scene) -> dict[str, Any]:
+    sample = {"event_id": new_id(), "channel_name": "ring_current", "value": 198.7, "units": "mA"}
+    return {"entries": [{**sample, "sampling_procedure": "baseline", "sampled_at": START}]}
+
+
+def one_note(scene: Scene) -> dict[str, Any]:
+    return {"entries": [{"event_id": new_id(), "text": "Sample slipped 20 um at the end."}]}
+
+
+def adjusted(scene: Scene) -> dict[str, Any]:
+    return {"parameters_patch": {"dwell": 0.08}, "reason": "lower flux after top-up"}
+
+
+RUN = Life(
+    Run.__name__,
+    "start_run",
+    run_begins,
+    {
+        "status": {
+            "Running": "",
+            "Held": "hold_run",
+            "Completed": "complete_run",
+            "Stopped": "stop_run",
+            "Aborted": "abort_run",
+            "Truncated": "truncate_run",
+        }
+    },
+    {
+        "hold_run": Verb("Running", at("Held"), "RunCannotHoldError"),
+        "resume_run": Verb("Held", at("Running"), "RunCannotResumeError"),
+        "complete_run": Verb("Running", at("Completed"), "RunCannotCompleteError"),
+        "stop_run": Verb("Running Held", at("Stopped"), "RunCannotStopError", given=because),
+        "abort_run": Verb("Running Held", at("Aborted"), "RunCannotAbortError", given=because),
+        "truncate_run": Verb("Running Held", at("Truncated"), "RunCannotTruncateError", given=because),
+        "adjust_run": Verb("Running Held", {}, "RunCannotAdjustError", given=adjusted),
+        "append_observations": Verb("Running Held", {}, "RunObservationLogbookClosedError", given=one_sample),
+        "append_run_logbook_entries": Verb(given=one_note),
+    },
+    run_world,
+)
+
+LIVES = (RUN,)
+STATELESS = ()

@@ -1,0 +1,361 @@
+"""Clearances: review, force, numbers, amendment, and the worked example."""
+
+import json
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+
+from domain.safety.clearance import (
+    ActivateClearance,
+    AmendClearance,
+    ApproveClearance,
+    AssignClearanceExternalId,
+    Clearance,
+    ExpireClearance,
+    RegisterClearance,
+    RejectClearance,
+    StartClearanceReview,
+    SubmitClearance,
+)
+from domain.safety.clearance_views import ClearanceSummary, ListClearances
+from domain.shared.refusals import Refusal
+from tests.domain.safety.forms import (
+    NFPA,
+    SITE,
+    bound,
+    brought_to,
+    clearance_of,
+    day,
+    declared,
+    form,
+    proposal,
+    registered,
+    site_world,
+    step,
+    template,
+)
+from tests.domain.world import OPERATOR, World, new_id, refused
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def world() -> World:
+    return site_world()
+
+
+def payload(event: Any) -> dict[str, Any]:
+    whole: dict[str, Any] = json.loads(event.payload())
+    return {key: value for key, value in whole.items() if key not in ("clearance_id", "occurred_at")}
+
+
+class TestReview:
+    def test_the_caller_is_the_reviewer(self, world: World) -> None:
+        id = brought_to(world, "UnderReview")
+        (appended,) = world.when(step(notes=" fine ", role=" SafetyOfficer "), on=id)
+        assert payload(appended) == {
+            "step_index": 0,
+            "role": "SafetyOfficer",
+            "decided_by": str(OPERATOR),
+            "decision": "Approved",
+            "decided_at": "2026-10-06T08:00:00Z",
+            "notes": "fine",
+        }
+
+    def test_the_first_role_is_recorded_and_adds_no_step(self, world: World) -> None:
+        id = brought_to(world, "Submitted")
+        (started,) = world.when(StartClearanceReview(first_reviewer_role=" LocalContact "), on=id)
+        assert payload(started) == {"first_reviewer_role": "LocalContact"}
+        assert clearance_of(world, id).review_steps == ()
+
+    @pytest.mark.parametrize("index", [0, 2, 7])
+    def test_steps_are_numbered_without_a_gap(self, world: World, index: int) -> None:
+        id = brought_to(world, "UnderReview")
+        world.when(step(0), on=id)
+        with refused("InvalidClearanceReviewStepIndexError") as caught:
+            world.when(step(index), on=id)
+        assert caught.value.facts == {"next_step_index": 1}
+        world.when(step(1), on=id)
+
+    def test_a_step_is_decided_by_now_and_not_before_the_last(self, world: World) -> None:
+        id = brought_to(world, "UnderReview")
+        following = world.now + SECOND
+        with refused("InvalidClearanceReviewStepDecidedAtError", "in_the_future"):
+            world.when(step(decided_at=following + SECOND), on=id)
+        moment = world.now + SECOND
+        world.when(step(decided_at=moment), on=id)
+        with refused("InvalidClearanceReviewStepDecidedAtError", "before_last_step"):
+            world.when(step(1, decided_at=moment - SECOND), on=id)
+        world.when(step(1, decided_at=moment), on=id)
+
+    @pytest.mark.parametrize(
+        ("fields", "refusal"),
+        [
+            ({"role": " "}, "InvalidClearanceReviewerRoleError"),
+            ({"notes": "  "}, "InvalidClearanceReviewerNotesError"),
+        ],
+    )
+    def test_a_step_has_no_blank_text(self, world: World, fields: dict[str, Any], refusal: str) -> None:
+        with refused(refusal, "blank"):
+            world.when(step(**fields), on=brought_to(world, "UnderReview"))
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"step_index": -1},
+            {"role": ""},
+            {"role": "r" * 51},
+            {"notes": "n" * 2001},
+            {"decision": "Maybe"},
+            {"decided_at": "2026-05-20T10:00:00"},
+        ],
+    )
+    def test_a_step_of_the_wrong_shape_is_malformed(self, fields: dict[str, Any]) -> None:
+        with pytest.raises(ValidationError):
+            step(**fields)
+
+    def test_a_blank_first_role_is_refused(self, world: World) -> None:
+        with refused("InvalidClearanceReviewerRoleError", "blank"):
+            world.when(StartClearanceReview(first_reviewer_role=" "), on=brought_to(world, "Submitted"))
+
+    @pytest.mark.parametrize(
+        ("decisions", "reason"),
+        [
+            ([], "no_review_step"),
+            (["Approved"], None),
+            (["Rejected"], "last_step_not_approved"),
+            (["RequestedChanges"], "last_step_not_approved"),
+            (["Approved", "Rejected"], "last_step_not_approved"),
+            (["Approved", "RequestedChanges"], "last_step_not_approved"),
+            (["RequestedChanges", "Approved"], None),
+            (["Rejected", "Approved"], None),
+        ],
+    )
+    def test_approval_looks_at_the_last_step_only(self, world: World, decisions: list[str], reason: str | None) -> None:
+        id = brought_to(world, "UnderReview")
+        for index, decision in enumerate(decisions):
+            world.when(step(index, decision), on=id)
+            assert clearance_of(world, id).status == "UnderReview"
+        if reason is None:
+            world.when(ApproveClearance(), on=id)
+            assert clearance_of(world, id).status == "Approved"
+        else:
+            with refused("ClearanceCannotApproveError", reason):
+                world.when(ApproveClearance(), on=id)
+
+    def test_rejection_needs_no_step_but_a_reason(self, world: World) -> None:
+        id = brought_to(world, "UnderReview")
+        with refused("InvalidClearanceRejectReasonError", "blank"):
+            world.when(RejectClearance(reason=" "), on=id)
+        (rejected,) = world.when(RejectClearance(reason=" too hot "), on=id)
+        assert payload(rejected)["reason"] == "too hot"
+
+    @pytest.mark.parametrize(
+        ("registered_window", "given_window", "merged"),
+        [
+            ((1, 8), (None, None), (1, 8)),
+            ((1, 8), (2, None), (2, 8)),
+            ((1, 8), (None, 9), (1, 9)),
+            ((1, 8), (9, 12), (9, 12)),
+            ((None, None), (3, None), (3, None)),
+            ((1, 8), (8, None), None),
+            ((1, 8), (None, 1), None),
+            ((None, 8), (9, None), None),
+            ((None, None), (3, 3), None),
+        ],
+    )
+    def test_approval_judges_the_window_that_results(
+        self, world: World, registered_window: Any, given_window: Any, merged: Any
+    ) -> None:
+        id = brought_to(world, "UnderReview", **window(registered_window))
+        world.when(step(), on=id)
+        if merged is None:
+            with refused("InvalidClearanceValidityWindowError"):
+                world.when(ApproveClearance(**window(given_window)), on=id)
+        else:
+            world.when(ApproveClearance(**window(given_window)), on=id)
+            state = clearance_of(world, id)
+            assert {"valid_from": state.valid_from, "valid_until": state.valid_until} == window(merged)
+
+    def test_status_then_last_step_then_window(self, world: World) -> None:
+        inverted = ApproveClearance(valid_from=day(2), valid_until=day(1))
+        with refused("ClearanceCannotApproveError", "submitted"):
+            world.when(inverted, on=brought_to(world, "Submitted"))
+        id = brought_to(world, "UnderReview")
+        with refused("ClearanceCannotApproveError", "no_review_step"):
+            world.when(inverted, on=id)
+        world.when(step(), on=id)
+        with refused("InvalidClearanceValidityWindowError"):
+            world.when(inverted, on=id)
+
+
+def window(ends: tuple[int | None, int | None]) -> dict[str, Any]:
+    return {name: number and day(number) for name, number in zip(("valid_from", "valid_until"), ends, strict=True)}
+
+
+class TestForce:
+    def test_neither_activation_nor_expiry_looks_at_the_window(self, world: World) -> None:
+        id = brought_to(world, "Approved", valid_from=day(1), valid_until=day(2))
+        assert world.now > day(2)
+        world.when(ActivateClearance(), on=id)
+        (expired,) = world.when(ExpireClearance(reason=" shutdown "), on=id)
+        assert payload(expired) == {"reason": "shutdown"}
+        with refused("InvalidClearanceExpireReasonError", "blank"):
+            world.when(ExpireClearance(reason=" "), on=brought_to(world, "Active"))
+
+    def test_what_the_list_says_of_the_last_change(self, world: World) -> None:
+        id = brought_to(world, "UnderReview")
+        started = clearance_of(world, id).last_status_changed_at
+        world.when(step(), on=id)
+        world.when(AssignClearanceExternalId(external_id="7"), on=id)
+        assert clearance_of(world, id).last_status_changed_at == started
+        world.principal_id = reviewer = new_id()
+        world.when(ApproveClearance(), on=id)
+        world.principal_id = OPERATOR
+        world.when(ActivateClearance(), on=id)
+        world.when(ExpireClearance(reason="over"), on=id)
+        row = ClearanceSummary.of(clearance_of(world, id))
+        assert (row.last_reviewed_by, row.last_status_reason, row.last_status_changed_at) == (reviewer, "over", world.now)
+
+    def test_a_rejection_names_its_reviewer_too(self, world: World) -> None:
+        row = ClearanceSummary.of(clearance_of(world, brought_to(world, "Rejected")))
+        assert (row.last_reviewed_by, row.last_status_reason) == (OPERATOR, "too hot")
+
+    def test_a_fresh_form_has_changed_no_status(self, world: World) -> None:
+        row = ClearanceSummary.of(clearance_of(world, registered(world)))
+        assert (row.last_status_changed_at, row.last_status_reason, row.last_reviewed_by) == (None, None, None)
+
+    def test_the_list_shows_bound_records_by_kind_and_no_outside_reference(self, world: World) -> None:
+        ids = {kind: new_id() for kind in ("Subject", "Asset", "Run", "Procedure")}
+        id = registered(world, bindings=[*(bound(kind, one) for kind, one in ids.items()), proposal()])
+        shown = ClearanceSummary.of(clearance_of(world, id)).model_dump(mode="json")["bindings"]
+        assert shown == {f"{kind.lower()}_ids": [str(one)] for kind, one in ids.items()}
+
+    @pytest.mark.parametrize("kind", ["subject", "asset", "run", "procedure"])
+    def test_the_list_is_filtered_by_what_is_bound(self, kind: str) -> None:
+        wanted = new_id()
+        (where,) = ListClearances(**{f"binds_to_{kind}_id": wanted}).where()
+        assert (where.column, where.test, where.value) == ("bindings", "contains", {f"{kind}_ids": [str(wanted)]})
+
+
+class TestExternalId:
+    @pytest.mark.parametrize(("scheme", "kept"), [(None, "ESAF"), ("EDMS", "EDMS")])
+    def test_a_number_is_filled_in_once(self, world: World, scheme: str | None, kept: str) -> None:
+        id = registered(world, template_id=template(world))
+        (assigned,) = world.when(AssignClearanceExternalId(external_id=" 7 ", external_id_scheme=scheme), on=id)
+        assert payload(assigned) == {"external_id": "7", "external_id_scheme": kept}
+        with refused("ClearanceCannotAssignExternalIdError", "already_assigned") as caught:
+            world.when(AssignClearanceExternalId(external_id="8"), on=id)
+        assert caught.value.facts == {"external_id": "7", "external_id_scheme": kept}
+
+    def test_a_number_given_at_registration_stays(self, world: World) -> None:
+        with refused("ClearanceCannotAssignExternalIdError", "already_assigned"):
+            world.when(AssignClearanceExternalId(external_id="8"), on=registered(world, external_id="7"))
+
+    @pytest.mark.parametrize("fields", [{"external_id": " "}, {"external_id": "7", "external_id_scheme": " "}])
+    def test_a_blank_number_or_scheme_is_refused(self, world: World, fields: dict[str, Any]) -> None:
+        with refused("InvalidClearanceExternalIdError", "blank"):
+            world.when(AssignClearanceExternalId(**fields), on=registered(world))
+
+
+class TestAmendment:
+    def amended(self, world: World, parent: UUID, **fields: Any) -> Clearance:
+        template_id = fields.pop("template_id", None) or clearance_of(world, parent).template_id
+        world.when(AmendClearance(**form(template_id, **fields)), on=parent)
+        return clearance_of(world, UUID(world.answer["clearance_id"]))
+
+    def test_the_parent_ends_and_its_child_begins_anew(self, world: World) -> None:
+        parent = brought_to(world, "Active", external_id="7", risk_band="Red", valid_from=day(1))
+        child = self.amended(world, parent, title="Second furnace")
+        assert payload(world.streams["Clearance", parent][-1]) == {"by_clearance_id": str(child.id)}
+        assert (child.status, child.parent_id, child.title) == ("Defined", parent, "Second furnace")
+        assert (child.review_steps, child.external_id, child.risk_band, child.valid_from) == ((), None, None, None)
+        assert clearance_of(world, parent).status == "Superseded"
+
+    def test_a_child_may_be_amended_in_turn(self, world: World) -> None:
+        child = self.amended(world, brought_to(world, "Active"))
+        verbs = (SubmitClearance(), StartClearanceReview(first_reviewer_role="Coordinator"), step(), ApproveClearance())
+        for verb in (*verbs, ActivateClearance()):
+            world.when(verb, on=child.id)
+        grandchild = self.amended(world, child.id)
+        assert (grandchild.parent_id, grandchild.id != child.id) == (child.id, True)
+
+    def test_an_amendment_may_change_the_template(self, world: World) -> None:
+        child = self.amended(world, brought_to(world, "Active"), template_id=template(world))
+        assert child.template_code == "ESAF"
+
+    def test_references_then_status_then_values_then_the_template_status(self, world: World) -> None:
+        draft = template(world, "Draft")
+        expired, active = brought_to(world, "Expired"), brought_to(world, "Active")
+        wrong = form(new_id(), facility_code="west-ring", title=" ")
+        with refused("ClearanceNotFoundError"):
+            world.when(AmendClearance(**wrong), on=new_id())
+        for refusal, repair in (
+            ("ClearanceTemplateNotFoundError", {"template_id": draft}),
+            ("ClearanceFacilityNotFoundError", {"facility_code": SITE}),
+        ):
+            with refused(refusal):
+                world.when(AmendClearance(**wrong), on=expired)
+            wrong |= repair
+        with refused("ClearanceCannotAmendError", "expired"):
+            world.when(AmendClearance(**wrong), on=expired)
+        with refused("InvalidClearanceTitleError"):
+            world.when(AmendClearance(**wrong), on=active)
+        with refused("ClearanceTemplateNotBindableError"):
+            world.when(AmendClearance(**{**wrong, "title": "Furnace"}), on=active)
+        assert clearance_of(world, active).status == "Active"
+
+    def test_a_refused_amendment_leaves_no_child(self, world: World) -> None:
+        parent = brought_to(world, "Active")
+        before = len(world.streams)
+        with pytest.raises(Refusal):
+            self.amended(world, parent, bindings=[])
+        assert len(world.streams) == before
+
+
+def test_the_worked_example(world: World) -> None:
+    world.now = day(1) - timedelta(days=10)
+    template_id = template(world)
+    cell, furnace = new_id(), new_id()
+    body = {
+        "template_id": str(template_id),
+        "facility_code": SITE,
+        "title": "In-situ tomography of a battery cell",
+        "bindings": [bound("Subject", cell), bound("Asset", furnace), proposal()],
+        "declarations": [declared(bound("Subject", cell))],
+        "risk_band": "Yellow",
+        "valid_from": "2026-06-01T00:00:00Z",
+        "valid_until": "2026-06-08T00:00:00Z",
+    }
+    (first,) = world.when(RegisterClearance.model_validate(body))
+    assert payload(first) == {
+        **body,
+        "template_code": "ESAF",
+        "bindings": [bound("Asset", furnace), proposal(), bound("Subject", cell)],
+        "declarations": [declared(bound("Subject", cell), classifications=[{**NFPA, "special": None}])],
+        "external_id": None,
+        "external_id_scheme": None,
+        "parent_id": None,
+    }
+    id = first.stream_id
+    world.when(SubmitClearance(), on=id)
+    world.when(StartClearanceReview(first_reviewer_role="BeamlineScientist"), on=id)
+    with refused("ClearanceCannotApproveError", "no_review_step"):
+        world.when(ApproveClearance(), on=id)
+    review = step(decided_at="2026-05-20T10:00:00Z")
+    world.when(review, on=id)
+    with refused("InvalidClearanceReviewStepIndexError"):
+        world.when(review, on=id)
+    (approved,) = world.when(ApproveClearance(), on=id)
+    assert payload(approved) == {
+        "valid_from": "2026-06-01T00:00:00Z",
+        "valid_until": "2026-06-08T00:00:00Z",
+        "reviewed_by": str(OPERATOR),
+    }
+    world.when(ActivateClearance(), on=id)
+    world.when(AmendClearance.model_validate({**body, "bindings": [bound("Subject", cell), proposal()]}), on=id)
+    child = clearance_of(world, UUID(world.answer["clearance_id"]))
+    assert (child.status, child.parent_id, clearance_of(world, id).status) == ("Defined", id, "Superseded")

@@ -1,0 +1,251 @@
+"""The supply gate: which supplies count, when they let work begin or go on, and when the beam is lost."""
+
+from itertools import chain, combinations
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.equipment.asset_tree import MAX_DEPTH
+from domain.equipment.scope import asset_scope
+from domain.federation.facility import DecommissionFacility, RegisterFacility
+from domain.shared.gates import Finding
+from domain.shared.refusals import Conflict
+from domain.supply.coverage import beam_lost, supplies_in_scope, supply_finding
+from domain.supply.supply import DeregisterSupply, RegisterSupply, Supply, SupplyStatus
+from tests.domain.equipment.assets import asked, hanging_chain, known, part, root
+from tests.domain.lives import Scene
+from tests.domain.supply.lifecycles import SUPPLY
+from tests.domain.world import START, World, new_id
+
+OWN = "own-site"
+LIVE = [status for status in SupplyStatus if status is not SupplyStatus.DECOMMISSIONED]
+
+
+class Plant:
+    """A Site with two areas, another Site, and this deployment's own; each area has a beamline."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.site = self.facility("lumen")
+        self.hall = self.facility("hall-2", self.site)
+        for code, parent in (("hall-3", self.site), ("elsewhere", None), (OWN, None)):
+            self.facility(code, parent)
+        self.beamline = root(self.world, facility_code="hall-2")
+        self.station = part(self.world, self.beamline)
+        self.detector = part(self.world, self.station)
+
+    def facility(self, code: str, parent_id: UUID | None = None) -> UUID:
+        kind = "Site" if parent_id is None else "Area"
+        return self.world.create(RegisterFacility(code=code, display_name=code, kind=kind, parent_id=parent_id))
+
+    def supply(self, facility_code: str = "hall-2", containing_asset_id: UUID | None = None, **fields: Any) -> UUID:
+        address = {"kind": "cryogen", "name": str(new_id()), "facility_code": facility_code}
+        return self.world.create(RegisterSupply(**{**address, "containing_asset_id": containing_asset_id, **fields}))
+
+    def candidates(self, *bound: UUID, kinds: frozenset[str] = frozenset({"cryogen"})) -> set[UUID]:
+        scope = known(self.world, asset_scope(bound))
+        return {supply.id for supply in known(self.world, supplies_in_scope(kinds, scope, OWN))}
+
+
+@pytest.fixture
+def plant() -> Plant:
+    return Plant()
+
+
+def test_a_supply_of_the_roots_facility_or_its_site_is_in_scope(plant: Plant) -> None:
+    wide = {plant.supply("hall-2"), plant.supply("lumen")}
+    for other in ("hall-3", "elsewhere", OWN):
+        plant.supply(other)
+    assert plant.candidates(plant.detector) == wide
+
+
+def test_an_area_is_not_in_scope_of_its_site(plant: Plant) -> None:
+    plant.supply("hall-2")
+    own = plant.supply("lumen")
+    assert plant.candidates(root(plant.world, facility_code="lumen")) == {own}
+
+
+def test_a_supply_of_a_bound_asset_or_one_above_it_is_in_scope(plant: Plant) -> None:
+    own = {plant.supply(containing_asset_id=id) for id in (plant.detector, plant.station, plant.beamline)}
+    assert plant.candidates(plant.detector) == own
+    assert len(plant.candidates(plant.beamline)) == 1
+
+
+def test_a_siblings_supply_does_not_count(plant: Plant) -> None:
+    sibling = part(plant.world, plant.station)
+    neighbour = root(plant.world, facility_code="hall-2")
+    for other in (sibling, neighbour, part(plant.world, plant.detector)):
+        plant.supply(containing_asset_id=other)
+    assert plant.candidates(plant.detector) == set()
+
+
+def test_a_controllers_supply_does_not_count(plant: Plant) -> None:
+    controller = root(plant.world, facility_code="hall-3")
+    bound = part(plant.world, plant.beamline, controller_id=controller)
+    plant.supply("hall-3")
+    plant.supply("hall-3", controller)
+    assert plant.candidates(bound) == set()
+
+
+def test_an_asset_in_scope_does_not_bring_in_another_facilitys_supply(plant: Plant) -> None:
+    plant.supply("elsewhere", plant.detector)
+    assert plant.candidates(plant.detector) == set()
+
+
+@pytest.mark.parametrize("depth", range(1, MAX_DEPTH + 1))
+def test_the_roots_supply_counts_from_any_depth(plant: Plant, depth: int) -> None:
+    top, *_, bound = hanging_chain(plant.world, root(plant.world, facility_code="hall-3"), depth)
+    wide = {plant.supply("hall-3", top), plant.supply("hall-3"), plant.supply("lumen")}
+    assert plant.candidates(bound) == wide
+
+
+def test_several_roots_bring_in_the_facilities_of_all(plant: Plant) -> None:
+    other = root(plant.world, facility_code="elsewhere")
+    wide = {plant.supply("hall-2"), plant.supply("lumen"), plant.supply("elsewhere")}
+    assert plant.candidates(plant.detector, other) == wide
+
+
+def test_without_assets_the_deployments_own_facility_counts(plant: Plant) -> None:
+    own = plant.supply(OWN)
+    plant.supply("hall-2")
+    plant.supply(OWN, plant.detector)
+    assert plant.candidates() == {own}
+
+
+def test_a_facilitys_status_does_not_matter(plant: Plant) -> None:
+    wide = {plant.supply("hall-2"), plant.supply("lumen")}
+    for facility in (plant.hall, plant.site):
+        plant.world.when(DecommissionFacility(), on=facility)
+    assert plant.candidates(plant.detector) == wide
+
+
+def test_kinds_are_compared_exactly(plant: Plant) -> None:
+    cryogen, beam = plant.supply(), plant.supply(kind="photon_beam")
+    plant.supply(kind="Cryogen")
+    assert plant.candidates(plant.detector) == {cryogen}
+    assert plant.candidates(plant.detector, kinds=frozenset({"cryogen", "photon_beam"})) == {cryogen, beam}
+    assert plant.candidates(plant.detector, kinds=frozenset({"vacuum"})) == set()
+
+
+def test_a_decommissioned_supply_is_no_candidate_even_if_a_row_still_names_it(plant: Plant) -> None:
+    supply = plant.supply()
+    plant.world.when(DeregisterSupply(reason="line removed"), on=supply)
+    plant.world.members["supply-kind", "cryogen"].add(supply)
+    assert plant.candidates(plant.detector) == set()
+
+
+def test_no_kinds_ask_nothing(plant: Plant) -> None:
+    scope = known(plant.world, asset_scope([plant.detector]))
+    assert asked(plant.world, supplies_in_scope(frozenset(), scope, OWN)) == []
+    assert plant.candidates(plant.detector, kinds=frozenset()) == set()
+
+
+def test_candidates_are_found_in_five_reads_however_many(plant: Plant) -> None:
+    for number in range(20):
+        plant.supply(kind=f"kind {number % 3}")
+    scope = known(plant.world, asset_scope([plant.detector, root(plant.world, facility_code="hall-3")]))
+    kinds = frozenset(f"kind {number}" for number in range(3))
+    assert len(asked(plant.world, supplies_in_scope(kinds, scope, OWN))) == 5
+
+
+def supply_of(status: SupplyStatus, kind: str = "cryogen") -> Supply:
+    return Supply(
+        id=new_id(),
+        created_at=START,
+        kind=kind,
+        name=f"{kind} drop",
+        facility_code="hall-2",
+        containing_asset_id=None,
+        status=status,
+    )
+
+
+PASSES_AT_START = {SupplyStatus.AVAILABLE}
+PASSES_AT_RESUME = {SupplyStatus.AVAILABLE, SupplyStatus.DEGRADED}
+MIXTURES = list(chain.from_iterable(combinations(SupplyStatus, size) for size in range(len(SupplyStatus) + 1)))
+
+
+@pytest.mark.parametrize("resuming", [False, True], ids=["start", "resume"])
+@pytest.mark.parametrize("mixture", MIXTURES, ids=lambda mixture: "-".join(mixture) or "none")
+def test_one_good_supply_of_a_kind_is_enough_and_nothing_less(mixture: tuple[SupplyStatus, ...], resuming: bool) -> None:
+    candidates = [supply_of(status) for status in mixture]
+    finding = supply_finding({"cryogen"}, candidates, resuming)
+    if set(mixture) & (PASSES_AT_RESUME if resuming else PASSES_AT_START):
+        assert finding is None
+        return
+    live = [one for one in candidates if one.status in LIVE]
+    assert finding is not None
+    assert finding.total is (not live)
+    assert finding.reason == ("no_supply_available" if live else "no_supply")
+    assert finding.facts == {
+        "kind": "cryogen",
+        "supplies": [{"supply_id": str(one.id), "status": one.status.value} for one in live],
+    }
+
+
+def test_nothing_needed_is_nothing_missing() -> None:
+    assert supply_finding((), [supply_of(SupplyStatus.UNAVAILABLE)]) is None
+
+
+def test_the_first_failing_kind_in_order_is_told() -> None:
+    candidates = [supply_of(SupplyStatus.AVAILABLE, "air"), supply_of(SupplyStatus.UNKNOWN, "vacuum")]
+    finding = supply_finding({"vacuum", "power", "air"}, candidates)
+    assert finding is not None
+    assert (finding.facts["kind"], finding.total) == ("power", True)
+    finding = supply_finding({"vacuum", "air"}, candidates)
+    assert finding is not None
+    assert (finding.facts["kind"], finding.total) == ("vacuum", False)
+
+
+def test_another_kinds_supply_does_not_help() -> None:
+    assert supply_finding({"cryogen"}, [supply_of(SupplyStatus.AVAILABLE, "Cryogen")]) is not None
+
+
+def test_the_sentence_names_the_kind_and_what_stands_in_the_way() -> None:
+    finding = supply_finding({"cryogen"}, [supply_of(SupplyStatus.DEGRADED)])
+    assert finding is not None
+    assert finding.detail == (
+        "No supply of kind cryogen in scope is Available: cryogen drop is Degraded; mark or restore one first."
+    )
+
+
+class NoneKnownError(Conflict):
+    """No supply is known."""
+
+
+class NoneAvailableError(Conflict):
+    """No supply is available."""
+
+
+@pytest.mark.parametrize(("candidates", "refusal"), [((), NoneKnownError), ((SupplyStatus.UNKNOWN,), NoneAvailableError)])
+def test_each_caller_refuses_in_its_own_words(candidates: tuple[SupplyStatus, ...], refusal: type[Conflict]) -> None:
+    finding = supply_finding({"cryogen"}, map(supply_of, candidates))
+    assert isinstance(finding, Finding)
+    refused = finding.refusal(NoneKnownError, NoneAvailableError)
+    assert type(refused) is refusal
+    assert (refused.reason, refused.facts) == (finding.reason, finding.facts)
+
+
+@pytest.mark.parametrize("mixture", MIXTURES, ids=lambda mixture: "-".join(mixture) or "none")
+def test_the_beam_is_lost_only_where_it_is_known_to_be_gone(mixture: tuple[SupplyStatus, ...]) -> None:
+    beams = [supply_of(status, "photon_beam") for status in mixture]
+    provided = {SupplyStatus.AVAILABLE, SupplyStatus.DEGRADED} & set(mixture)
+    gone = {SupplyStatus.UNAVAILABLE, SupplyStatus.RECOVERING} & set(mixture)
+    assert beam_lost(beams) is (bool(gone) and not provided)
+
+
+def test_only_beam_counts_for_the_beam() -> None:
+    assert not beam_lost([supply_of(SupplyStatus.UNAVAILABLE, "cryogen")])
+    assert beam_lost([supply_of(SupplyStatus.UNAVAILABLE, "photon_beam"), supply_of(SupplyStatus.AVAILABLE, "cryogen")])
+
+
+@pytest.mark.parametrize("status", LIVE)
+def test_the_gate_follows_a_supply_through_its_life(plant: Plant, status: SupplyStatus) -> None:
+    supply = plant.supply(containing_asset_id=plant.station)
+    for name in SUPPLY.ways["status"][status].split():
+        plant.world.when(SUPPLY.command(name, Scene()), on=supply)
+    scope = known(plant.world, asset_scope([plant.detector]))
+    candidates = known(plant.world, supplies_in_scope(frozenset({"cryogen"}), scope, OWN))
+    assert (supply_finding({"cryogen"}, candidates) is None) is (status in PASSES_AT_START)
+    assert (supply_finding({"cryogen"}, candidates, resuming=True) is None) is (status in PASSES_AT_RESUME)

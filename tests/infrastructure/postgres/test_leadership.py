@@ -1,0 +1,129 @@
+"""One process leads, for as long as its session lasts; what it achieved is known to all, and gone with it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from structlog.testing import capture_logs
+
+from infrastructure.postgres import leadership
+from infrastructure.postgres.leadership import is_led, lead, note_settled, unsettled
+from infrastructure.postgres.pool import dedicated
+from tests.conftest import until
+from tests.infrastructure.postgres.observing import Connection, lock_holders, value
+
+LOCK = 0x77
+
+
+@pytest.fixture(autouse=True)
+def _quick_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leadership, "PULSE", 0.05)
+
+
+class Work:
+    """Something only one process may do at a time."""
+
+    def __init__(self, note: str | None = None) -> None:
+        self.note = note
+        self.sessions: list[Connection] = []
+        self.working = 0
+
+    async def __call__(self, connection: Connection) -> None:
+        self.sessions.append(connection)
+        self.working += 1
+        try:
+            if self.note is not None:
+                await note_settled(connection, self.note)
+            await asyncio.Event().wait()
+        finally:
+            self.working -= 1
+
+
+@asynccontextmanager
+async def standing(url: str, work: Callable[[Connection], object]) -> AsyncIterator[None]:
+    """A process that stands for election."""
+    task = asyncio.create_task(lead(url, LOCK, work))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_one_leads_and_the_next_takes_over_when_it_leaves(database_url: str, owner: Connection) -> None:
+    first, second = Work(), Work()
+    async with standing(database_url, first):
+        await until(lambda: first.working)
+        assert await is_led(owner, LOCK)
+        async with standing(database_url, second):
+            await until(lambda: _sessions(owner, 2))
+            assert second.working == 0
+            await until(lambda: _terminated(owner, LOCK))
+            await until(lambda: first.working + second.working == 1)
+    assert not await is_led(owner, LOCK)
+
+
+async def test_who_waits_holds_nothing_back(database_url: str, owner: Connection) -> None:
+    async with standing(database_url, Work()), standing(database_url, Work()):
+        await until(lambda: _sessions(owner, 2))
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        assert await value(owner, waiting) == 0
+
+
+async def test_a_lost_session_ends_the_work_and_another_begins(database_url: str, owner: Connection) -> None:
+    work = Work()
+    async with standing(database_url, work):
+        await until(lambda: work.working)
+        await _terminated(owner, LOCK)
+        await until(lambda: len(work.sessions) == 2 and work.working == 1)
+
+
+async def test_work_that_fails_is_logged_and_begun_again(database_url: str) -> None:
+    attempts: list[Connection] = []
+
+    async def work(connection: Connection) -> None:
+        attempts.append(connection)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(failing())
+
+    async def failing() -> None:
+        raise RuntimeError("bug")
+
+    with capture_logs() as lines:
+        async with standing(database_url, work):
+            await until(lambda: len(attempts) == 2)
+    assert [line["error"] for line in lines if line["event"] == "leader_failed"][:1] == ["RuntimeError"]
+
+
+async def test_what_is_settled_is_known_by_name_and_gone_with_the_session(database_url: str, owner: Connection) -> None:
+    work = Work(note="Hutch B")
+    async with standing(database_url, work):
+        await until(lambda: _settled(owner, "Hutch B"))
+        assert await unsettled(owner, ["Hutch C", "Hutch B", "Hutch A"]) == ["Hutch A", "Hutch C"]
+    await until(lambda: _unsettled(owner, "Hutch B"))
+
+
+async def test_the_runtime_role_can_see_what_is_settled(database_url: str) -> None:
+    async with await dedicated(database_url) as leader, await dedicated(database_url) as reader:
+        await note_settled(leader, "Hutch B")
+        assert await unsettled(reader, ["Hutch B"]) == []
+
+
+async def _sessions(owner: Connection, count: int) -> bool:
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    return bool(await value(owner, query) >= count)
+
+
+async def _terminated(owner: Connection, lock: int) -> bool:
+    for pid in await lock_holders(owner, lock):
+        return bool(await value(owner, "SELECT pg_terminate_backend(%s)", pid))
+    return False
+
+
+async def _settled(owner: Connection, name: str) -> bool:
+    return await unsettled(owner, [name]) == []
+
+
+async def _unsettled(owner: Connection, name: str) -> bool:
+    return await unsettled(owner, [name]) == [name]

@@ -1,0 +1,35 @@
+"""What decisions are told of the deployment they are made in."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from application.ports import Caller
+from application.settings import Settings
+from domain.kernel import Call, Outcome
+from domain.shared.reads import Reads, answered
+from domain.shared.writes import Answer
+from domain.trust.surface import SYSTEM_HTTP
+from domain.trust.zone import DefineZone
+from infrastructure.runtime import Deployment, Runtime
+from tests.domain.world import OPERATOR, new_id
+
+
+class Asking(DefineZone):
+    """Decides nothing and says what it was told."""
+
+    def gather(self, call: Call) -> Reads[Any]:
+        return (yield from answered("deployment"))
+
+    def decide(self, call: Call, deployment: Deployment) -> Outcome:
+        return [Answer({"ttl": deployment.enclosure_observation_ttl, "facility": deployment.self_facility_code})]
+
+
+@pytest.mark.parametrize(("settings", "ttl"), [({}, 120), ({"enclosure_observation_ttl_seconds": 30}, 30)])
+async def test_a_decision_is_told_how_long_an_observation_counts(
+    database_url: str, settings: dict[str, Any], ttl: int
+) -> None:
+    async with Runtime(Settings(database_url=database_url, **settings)) as runtime:
+        told = await runtime.service.execute(Asking(name="Hall"), Caller(OPERATOR, SYSTEM_HTTP, new_id()))
+    assert told.body == {"ttl": timedelta(seconds=ttl), "facility": "facility"}
