@@ -1,4 +1,4 @@
-"""A plan: the practice bound to the asset, with a window and a wire."""
+"""A plan: the practice bound to the asset, with a window, a wire and its role played."""
 
 from tests.running import Api
 
@@ -15,3 +15,4 @@ async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
     source = {"source_asset_id": asset_id, "source_port_name": "marker_out"}
     target = {"target_asset_id": asset_id, "target_port_name": "marker_in"}
     await api.done(f"/plans/{ids['plan_id']}/add-wire", {**source, **target})
+    await api.done(f"/plans/{ids['plan_id']}/bind-role", {"role_name": "stage", "asset_id": asset_id})

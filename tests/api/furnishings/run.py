@@ -1,4 +1,4 @@
-"""A run that is on, in a campaign, with a reading and a note, on a plan that needs nothing from outside."""
+"""A run that is on, in a campaign, with beam, a reading and a note."""
 
 from uuid import uuid4
 
@@ -8,6 +8,8 @@ from tests.running import Api
 async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
     series = {"name": f"Series {mark}", "intent": "Series", "lead_actor_id": ids["actor_id"]}
     ids["campaign_id"] = await api.create("/campaigns", series)
+    beam = await api.create("/supplies", {"kind": "photon_beam", "name": f"Beam {mark}", "facility_code": "facility"})
+    await api.done(f"/supplies/{beam}/mark-available", {"reason": "shutter open"})
     asked = {"name": "Load step 1", "plan_id": ids["plan_id"], "campaign_id": ids["campaign_id"]}
     ids["run_id"] = await api.create("/runs", asked)
     sample = {"event_id": str(uuid4()), "channel_name": "ring_current", "value": 198.7, "units": "mA"}
