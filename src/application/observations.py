@@ -123,5 +123,10 @@ def _word(value: Any) -> str | None:
 
 def _said(reading: Reading) -> str:
     quality = "" if reading.quality is Quality.GOOD else f" with quality {reading.quality.value}"
-    detail = f" ({reading.quality_detail[:QUOTED]})" if reading.quality_detail else ""
-    return f"reads {str(reading.value)[:QUOTED]}{quality}{detail}"
+    detail = f" ({printable(reading.quality_detail, QUOTED)})" if reading.quality_detail else ""
+    return f"reads {printable(str(reading.value), QUOTED)}{quality}{detail}"
+
+
+def printable(text: str, length: int) -> str:
+    """The beginning of a text from outside, fit to be recorded: signals may hold characters that nothing can store."""
+    return "".join(character if character.isprintable() else "?" for character in text[:length])

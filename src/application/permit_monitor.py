@@ -13,7 +13,7 @@ import structlog
 
 from application.control import ControlError
 from application.monitors import Account, Intervals, Outcome, repeated, understood
-from application.observations import Observation, Observer
+from application.observations import Observation, Observer, printable
 from application.telemetry import traced
 from domain.enclosure.enclosure import (
     NAMES,
@@ -159,5 +159,5 @@ class EnclosureMonitor:
 
 def unknown(code: str, why: str, source_id: str = ENCLOSURE_MONITOR) -> Observation:
     """What the service itself says of a permit where no observer does."""
-    reason = why[:LONGEST_REASON]
+    reason = printable(why, LONGEST_REASON)
     return Observation(code=code, observed_status=UNKNOWN, reason=reason, source_kind="Monitor", source_id=source_id)

@@ -142,7 +142,12 @@ class Session(Protocol):
     """One command's or query's view of the store; under a named lock it is one transaction from lock to append."""
 
     async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
-        """The events of these streams, each in version order; what a later event of its type overwrites may be left out."""
+        """The events of these streams, each in version order; what a later event of its type overwrites may be left out,
+        and so may the payload of an event that never changes the state."""
+        ...
+
+    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[StoredEvent]:
+        """The events of these types on a stream in version order, whole."""
         ...
 
     async def load_past(

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from application.ports import Authorizer, Caller, EventRow, Port, Session
 from domain.kernel import Aggregate, Event, State, StoredEvent
-from domain.shared.reads import Answered, Holders, Members, Permission, Read, Reads, Records, Rows, Streams
+from domain.shared.reads import Answered, Happened, Holders, Members, Permission, Read, Reads, Records, Rows, Streams
 from domain.shared.refusals import Refusal
 
 T = TypeVar("T")
@@ -52,6 +52,9 @@ class Unit:
         match request:
             case Streams():
                 return await self._streams(request)
+            case Happened(of, id, events):
+                rows = await self.session.load_of(of.__name__, id, [event.__name__ for event in events])
+                return tuple(decoded(of.aggregate, row) for row in rows)
             case Holders(kind, keys):
                 return await self.session.holders(kind, keys)
             case Members(kind, keys):

@@ -99,10 +99,14 @@ class Event(BaseModel):
     personal: ClassVar[frozenset[str]] = frozenset()
     overwrites: ClassVar[bool] = False
     """Whether nothing is left of an earlier event of this type once a later one is folded."""
+    inert: ClassVar[bool] = False
+    """Whether it never changes the state: it is kept for whoever asks for it, and passed over by the fold."""
 
-    def __init_subclass__(cls, of: "Aggregate[Any] | None" = None, overwrites: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, of: "Aggregate[Any] | None" = None, overwrites: bool = False, inert: bool = False, **kwargs: Any
+    ) -> None:
         super().__init_subclass__(**kwargs)
-        cls.overwrites = overwrites
+        cls.overwrites, cls.inert = overwrites, inert
         if of is not None:
             cls.aggregate = of
             of.events[cls.__name__] = cls
@@ -365,6 +369,8 @@ class Aggregate(Generic[S]):
         """The state after one more event."""
         if state is None:
             return self._begin(event)
+        if event.inert:
+            return state
         if self._evolve is None:
             raise TypeError(f"{type(event).__name__} cannot follow on a {self.name} stream")
         return self._evolve(state, event)
@@ -383,8 +389,11 @@ class Aggregate(Generic[S]):
         except UnknownEventError as error:
             error.add_note(f"stream {stored[0].stream_id}")
             raise
+        inert = {name for name in latest if self.events[name].inert}
         state: S | None = None
         for event in stored:
+            if event.event_type in inert:
+                continue
             if state is None or event.event_type not in passing or event.version == latest[event.event_type]:
                 state = self.after(state, self.decode(event.event_type, event.payload, event.stream_id, event.occurred_at))
         return state

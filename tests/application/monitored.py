@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import orjson
+
 from application.control import Quality, Reading
 from application.monitors import Account, Intervals
 from application.ports import Caller, EventRow
@@ -122,10 +124,5 @@ def good(value: Any) -> Reading:
 
 
 def _payload(row: EventRow) -> dict[str, Any]:
-    import orjson
-
     payload: dict[str, Any] = orjson.loads(row.payload)
     return payload
-
-
-__all__ = ["HUTCH", "PERMIT", "QUICK", "SYSTEM", "Record", "bad", "good", "monitored", "running"]

@@ -190,7 +190,7 @@ class TestPermits:
             plant.set_reading(PERMIT, bad(1))
             await until(shows(record, "Permitted", "Unknown"))
             plant.set_reading(PERMIT, good(1))
-            plant.set_reading(PERMIT, good("PERHAPS"))
+            plant.set_reading(PERMIT, good("PERHAPS\x00"))
             await until(shows(record, "Permitted", "Unknown", "Permitted", "Unknown"))
 
     async def test_a_lost_signal_is_unknown_within_a_second(self, database_url: str, plant: Simulator) -> None:
@@ -378,7 +378,7 @@ class TestObservers:
             assert await record.enclosure("Hutch Z") is None
 
     @pytest.mark.parametrize(
-        "death", [ControlNotConnectedError("gone"), ControlNotConnectedError("x" * 1000), RuntimeError("bug"), None]
+        "death", [ControlNotConnectedError("gone"), ControlNotConnectedError("x\x00" * 500), RuntimeError("bug"), None]
     )
     async def test_an_observer_that_dies_leaves_unknown_and_is_asked_again(
         self, database_url: str, death: Exception | None

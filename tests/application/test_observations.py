@@ -168,3 +168,8 @@ class TestObservingTheControlSystem:
         plant.set_reading("PSS:B", Reading(value="x" * 5000, quality=Quality.BAD, quality_detail="y" * 5000))
         observed = await anext(ControlObserver(plant, permit_signals({"Hutch B": "PSS:B"})).observe("Hutch B"))
         assert len(observed.reason) < 500
+
+    async def test_characters_that_cannot_be_stored_are_not_quoted(self) -> None:
+        plant = Simulator({"PSS:B": "ON\x00\x00\ud800\n"})
+        observed = await anext(ControlObserver(plant, permit_signals({"Hutch B": "PSS:B"})).observe("Hutch B"))
+        assert (observed.observed_status, observed.reason) == ("Unknown", "PSS:B reads ON????")

@@ -11,7 +11,7 @@ import uuid_utils.compat
 
 from domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
 from domain.shared.logbooks import Entry
-from domain.shared.reads import Answered, Holders, Members, Permission, Reads, Records, Rows, Streams
+from domain.shared.reads import Answered, Happened, Holders, Members, Permission, Reads, Records, Rows, Streams
 from domain.shared.refusals import Refusal
 from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
 from domain.trust.surface import SYSTEM_HTTP
@@ -91,6 +91,8 @@ class World:
         match request:
             case Streams(state, ids):
                 return {id: found for id in ids if (found := self.state(state, id)) is not None}
+            case Happened(state, id, events):
+                return tuple(event for event in self.streams.get((state.__name__, id), ()) if isinstance(event, events))
             case Holders(kind, keys):
                 return {key: self.claims[kind, key] for key in keys if (kind, key) in self.claims}
             case Members(kind, keys):

@@ -13,12 +13,13 @@ from uuid import UUID
 from domain.shared.refusals import Refusal
 
 if TYPE_CHECKING:
-    from domain.kernel import State
+    from domain.kernel import Event, State
     from domain.shared.listing import ListQuery, Summary, Where
     from domain.shared.writes import Record
 
 S = TypeVar("S", bound="State")
 R = TypeVar("R", bound="Record")
+E = TypeVar("E", bound="Event")
 T = TypeVar("T")
 
 
@@ -28,6 +29,15 @@ class Streams:
 
     state: type["State"]
     ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True)
+class Happened:
+    """The events of these types on one stream, oldest first."""
+
+    state: type["State"]
+    id: UUID
+    events: tuple[type["Event"], ...]
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,7 @@ class Answered:
     arguments: Mapping[str, Any]
 
 
-Read = Streams | Holders | Members | Records | Rows | Permission | Answered
+Read = Streams | Happened | Holders | Members | Records | Rows | Permission | Answered
 Reads = Generator[Read, Any, T]
 
 
@@ -116,6 +126,12 @@ def required_all(state: type[S], ids: Iterable[UUID], refusal: type[Refusal] | N
             f"There is no {aggregate.label} {missing[0]}; check the id or list what exists.",
             facts={"missing_ids": [str(id) for id in missing]},
         )
+    return found
+
+
+def happened(id: UUID, *events: type[E]) -> Reads[tuple[E, ...]]:
+    """What happened of these kinds to one aggregate, oldest first."""
+    found: tuple[E, ...] = yield Happened(events[0].aggregate.state, id, events)
     return found
 
 

@@ -224,6 +224,10 @@ class MemorySession:
         rows = (row for id in sorted(set(ids)) for row in self._store.streams.get((stream_type, id), ()))
         return list(map(_stream_row, rows))
 
+    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[StoredEvent]:
+        rows = self._store.streams.get((stream_type, id), ())
+        return [_stream_row(row) for row in rows if row.event_type in event_types]
+
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
     ) -> Sequence[StoredEvent]:

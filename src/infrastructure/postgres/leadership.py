@@ -96,4 +96,4 @@ async def unsettled(connection: Connection, names: Iterable[str]) -> list[str]:
 
 async def is_led(connection: Connection, lock: int) -> bool:
     """Whether somebody leads."""
-    return bool(await (await connection.execute(HELD.format("%s"), (lock,))).fetchone() is not None)
+    return await (await connection.execute(HELD.format("%s"), (lock,))).fetchone() is not None

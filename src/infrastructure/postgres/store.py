@@ -36,11 +36,13 @@ EVENT_COLUMNS = (
     "position, transaction_id::text::bigint, event_id, stream_type, stream_id, version, event_type, schema_version, "
     "payload::text, principal_id, command_name, correlation_id, causation_id, occurred_at, recorded_at"
 )
+LOAD_OF = (
+    f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s AND event_type = ANY(%s) "
+    "ORDER BY version"
+)
 SHORT = 64
 """Streams up to this length are read whole; of longer ones, only what is not overwritten."""
 STREAM = "FROM events WHERE stream_type = %s AND stream_id = %s"
-LOAD_SHORT = f"SELECT {STREAM_COLUMNS} {STREAM} ORDER BY version LIMIT {SHORT + 1}"
-LOAD_MANY = f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = ANY(%s) ORDER BY stream_id, version"
 LOAD_PAST = (
     f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s AND version <= "
     "coalesce(%(version)s, (SELECT max(version) FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
@@ -98,13 +100,16 @@ class PostgresSession:
 
     async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
         if len(ids) == 1:
-            rows = await self._rows(StoredEvent, LOAD_SHORT, (stream_type, ids[0]))
+            rows = await self._rows(StoredEvent, short_stream(stream_type), (stream_type, ids[0]))
             return rows if len(rows) <= SHORT else await self._load_long(stream_type, ids[0])
-        return await self._rows(StoredEvent, LOAD_MANY, (stream_type, list(ids)))
+        return await self._rows(StoredEvent, many_streams(stream_type), (stream_type, list(ids)))
 
     async def _load_long(self, stream_type: str, id: UUID) -> Sequence[StoredEvent]:
         query, scans = long_stream(stream_type)
         return await self._rows(StoredEvent, query, (stream_type, id) * scans)
+
+    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[StoredEvent]:
+        return await self._rows(StoredEvent, LOAD_OF, (stream_type, id, list(event_types)))
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
@@ -265,15 +270,35 @@ async def follow(connection: Connection, after: Bookmark, limit: int) -> list[Ev
 
 
 @cache
+def folded_columns(stream_type: str) -> str:
+    """The columns a fold needs; the payload of an event that changes no state stays in the database."""
+    events = REGISTRY.aggregates[stream_type].events
+    inert = ", ".join(f"'{name}'" for name, event in sorted(events.items()) if event.inert)
+    payload = f"CASE WHEN event_type IN ({inert}) THEN '{{}}' ELSE payload::text END" if inert else "payload::text"
+    return STREAM_COLUMNS.replace("payload::text", payload)
+
+
+@cache
+def short_stream(stream_type: str) -> str:
+    return f"SELECT {folded_columns(stream_type)} {STREAM} ORDER BY version LIMIT {SHORT + 1}"
+
+
+@cache
+def many_streams(stream_type: str) -> str:
+    where = "stream_type = %s AND stream_id = ANY(%s)"
+    return f"SELECT {folded_columns(stream_type)} FROM events WHERE {where} ORDER BY stream_id, version"
+
+
+@cache
 def long_stream(stream_type: str) -> tuple[str, int]:
     """The query of a long stream, and how often it names the stream: overwritten events stay in the database."""
     events = REGISTRY.aggregates[stream_type].events
     names = ", ".join(f"'{name}'" for name, event in sorted(events.items()) if event.overwrites)
     if not names:
-        return f"SELECT {STREAM_COLUMNS} {STREAM} ORDER BY version", 1
+        return f"SELECT {folded_columns(stream_type)} {STREAM} ORDER BY version", 1
     latest = f"SELECT max(version) {STREAM} AND event_type IN ({names}) GROUP BY event_type"
     kept = f"(version = 1 OR event_type NOT IN ({names}) OR version IN ({latest}))"
-    return f"SELECT {STREAM_COLUMNS} {STREAM} AND {kept} ORDER BY version", 2
+    return f"SELECT {folded_columns(stream_type)} {STREAM} AND {kept} ORDER BY version", 2
 
 
 def append_statements(batch: Batch) -> tuple[list[tuple[str, Any]], str, list[Any]]:

@@ -1,0 +1,71 @@
+"""What came of a conduct: one shape for every way to conduct, on the stream, over REST and to agents."""
+
+from enum import StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+from domain.kernel import Value
+from domain.operation.actuation import ActuationKind
+
+SourceKind = Literal["setpoint", "action", "check", "capture", "compute", "lifecycle", "decide"]
+
+
+class TerminationReason(StrEnum):
+    """Why a steered conduct ended although its decider would have gone on."""
+
+    ITERATIONS = "BudgetIterationsExhausted"
+    WALL_CLOCK = "BudgetWallClockExhausted"
+
+
+class Failure(Value):
+    """What went wrong, where; a lifecycle failure has no step."""
+
+    step_index: int | None = None
+    source_kind: SourceKind
+    target: str
+    error_class: str
+    message: str
+
+
+class Artifact(Value):
+    """A file or tree that a compute step left, with its checksum."""
+
+    uri: str
+    checksum_algorithm: str
+    checksum_value: str
+    byte_size: int
+    media_type: str | None = None
+    conforms_to: str | None = None
+    entry_count: int | None = None
+
+
+class Measured(Value):
+    """A named value that a step brought home; a value that is no scalar is given by kind, shape and ledger row."""
+
+    name: str
+    value: Any
+    kind: str
+    units: str | None = None
+    quality: str
+
+
+class ConductResult(Value):
+    """The outcome of one conduct. It succeeded exactly when nothing failed before closing."""
+
+    procedure_id: UUID
+    conduct_id: UUID
+    command_name: str
+    succeeded: bool
+    completed_count: int = 0
+    failure: Failure | None = None
+    closing_failures: tuple[Failure, ...] = ()
+    held: bool = False
+    acquisition_halt: bool = False
+    re_establishment_boundary: int | None = None
+    iteration_count: int | None = None
+    termination_reason: TerminationReason | None = None
+    actuation_kind: ActuationKind | None = None
+    measurements: tuple[Measured, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    outputs: dict[str, Artifact] = {}
+    substrate_writes: dict[str, Any] = {}
