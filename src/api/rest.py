@@ -77,11 +77,13 @@ def answer_json(answer: Any) -> bytes:
         case HistoryPage(id_name, id, items, next_cursor):
             return orjson.dumps({id_name: str(id), "items": items, "next_cursor": next_cursor})
         case _:
-            return orjson.dumps(answer)
+            return orjson.dumps(answer, option=orjson.OPT_UTC_Z)
 
 
 def items_json(items: Sequence[Any]) -> bytes:
     return b",".join(
-        item.model_dump_json(warnings=False).encode() if isinstance(item, BaseModel) else orjson.dumps(item)
+        item.model_dump_json(warnings=False).encode()
+        if isinstance(item, BaseModel)
+        else orjson.dumps(item, option=orjson.OPT_UTC_Z)
         for item in items
     )

@@ -15,15 +15,14 @@ from domain.access.actor import ActorKind
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
 from domain.shared.canonical import canonical_json
 from domain.shared.identifiers import (
-    FACILITY_CODE,
     FacilityCode,
     InvalidFacilityCodeError,
     check_facility_code,
-    is_facility_code,
+    required_facility,
 )
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
-from domain.shared.reads import Reads, holder_of, record_of, records_of
+from domain.shared.reads import Reads, record_of, records_of
 from domain.shared.refusals import Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.times import Instant
@@ -150,12 +149,7 @@ class RegisterEnclosure(Command):
     facility_code: FacilityCode
 
     def gather(self, call: Call) -> Reads[None]:
-        code = self.facility_code
-        if is_facility_code(code) and (yield from holder_of(FACILITY_CODE, code)) is None:
-            raise EnclosureFacilityNotFoundError(
-                f"No facility has the code {code}; register the facility first or correct the code.",
-                facts={"facility_code": code},
-            )
+        yield from required_facility(self.facility_code, EnclosureFacilityNotFoundError)
 
     def decide(self, call: Call, facts: None) -> Outcome:
         check_facility_code(self.facility_code)

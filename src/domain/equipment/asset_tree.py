@@ -39,7 +39,7 @@ from domain.equipment.values import (
     check_owner,
 )
 from domain.kernel import Call, Command, IdSet, Outcome, Query, Value, omitted
-from domain.shared.identifiers import FACILITY_CODE, FacilityCode, check_facility_code, is_facility_code
+from domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
 from domain.shared.reads import Reads, every, holder_of, members_of, required, required_all
 from domain.shared.refusals import Invalid, NotFound, Refusal
 from domain.shared.writes import Delist, Enlist
@@ -172,21 +172,13 @@ class RegisterAsset(Command):
         if self.parent_id is not None:
             parent = yield from required(Asset, self.parent_id, AssetParentNotFoundError)
             depth = len((yield from ancestors_of([parent.id])))
-        if self.facility_code is not None and is_facility_code(self.facility_code):
-            yield from self.required_facility(self.facility_code)
+        if self.facility_code is not None:
+            yield from required_facility(self.facility_code, AssetFacilityNotFoundError)
         families = yield from required_all(Family, self.family_ids)
         model = None if self.model_id is None else (yield from required(Model, self.model_id))
         if self.located_in_enclosure_id is not None:
             yield from required(Enclosure, self.located_in_enclosure_id)
         return Surroundings(depth, parent, families, model)
-
-    def required_facility(self, code: str) -> Reads[None]:
-        """Refuse a code that no facility has ever held; a decommissioned facility still owns its assets."""
-        if (yield from holder_of(FACILITY_CODE, code)) is None:
-            raise AssetFacilityNotFoundError(
-                f"No facility has the code {code}; register the facility first or correct the code.",
-                facts={"facility_code": code},
-            )
 
     def decide(self, call: Call, known: Surroundings) -> Outcome:
         self.check_values()

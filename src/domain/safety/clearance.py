@@ -14,7 +14,7 @@ from uuid import UUID
 from pydantic import Field
 
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
-from domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus, check_facility_known
+from domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus
 from domain.safety.hazards import (
     Binding,
     HazardDeclaration,
@@ -28,7 +28,7 @@ from domain.safety.hazards import (
     check_ratings,
     check_targets,
 )
-from domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code
+from domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
 from domain.shared.reads import Reads, required
 from domain.shared.refusals import Conflict, Invalid, NotFound
 from domain.shared.text import FreeText, MayContainPersonalData, Text
@@ -271,7 +271,7 @@ class ClearanceForm(Command):
     def referenced(self) -> Reads[ClearanceTemplate]:
         """The template of this form; refused where it or the facility does not exist."""
         template = yield from required(ClearanceTemplate, self.template_id)
-        yield from check_facility_known(self.facility_code, ClearanceFacilityNotFoundError)
+        yield from required_facility(self.facility_code, ClearanceFacilityNotFoundError)
         return template
 
     def registered(self, template: ClearanceTemplate, parent_id: UUID | None) -> Outcome:

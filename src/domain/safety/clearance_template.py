@@ -14,14 +14,13 @@ from pydantic import Field
 
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
 from domain.shared.identifiers import (
-    FACILITY_CODE,
     FacilityCode,
     InvalidFacilityCodeError,
     check_facility_code,
-    is_facility_code,
+    required_facility,
 )
 from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, holder_of, required
+from domain.shared.reads import Reads, required
 from domain.shared.refusals import Conflict, Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.writes import Claim, Release
@@ -147,15 +146,6 @@ class ClearanceTemplateFacilityMismatchError(Conflict):
     """A template replaces only a template of its own facility."""
 
 
-def check_facility_known(code: str, refusal: type[NotFound]) -> Reads[None]:
-    """Refuse a code that no facility has ever held; one that cannot be a code is refused among the field values."""
-    if is_facility_code(code) and (yield from holder_of(FACILITY_CODE, code)) is None:
-        raise refusal(
-            f"No facility has the code {code}; register the facility first or correct the code.",
-            facts={"facility_code": code},
-        )
-
-
 @template.creation(
     refuses=[ClearanceTemplateFacilityNotFoundError, InvalidFacilityCodeError, template.AlreadyExists],
 )
@@ -170,7 +160,7 @@ class DefineClearanceTemplate(Command):
     ) = None
 
     def gather(self, call: Call) -> Reads[None]:
-        yield from check_facility_known(self.facility_code, ClearanceTemplateFacilityNotFoundError)
+        yield from required_facility(self.facility_code, ClearanceTemplateFacilityNotFoundError)
 
     def decide(self, call: Call, facts: None) -> Outcome:
         check_facility_code(self.facility_code)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
+from domain.shared.reads import Reads, holder_of
 from domain.shared.refusals import Invalid, Refusal
 from domain.shared.text import Text
 
@@ -29,6 +30,15 @@ def check_facility_code(code: str) -> None:
     if not is_facility_code(code):
         raise InvalidFacilityCodeError(
             f"{code!r} is no facility code; use only lower-case letters, digits and hyphens.", reason="pattern"
+        )
+
+
+def required_facility(code: str, refusal: type[Refusal]) -> Reads[None]:
+    """Refuse a code that no facility has ever held; one that cannot be a code is refused among the field values."""
+    if is_facility_code(code) and (yield from holder_of(FACILITY_CODE, code)) is None:
+        raise refusal(
+            f"No facility has the code {code}; register the facility first or correct the code.",
+            facts={"facility_code": code},
         )
 
 

@@ -16,15 +16,14 @@ from domain.equipment.asset import Asset
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
 from domain.shared.canonical import canonical_json
 from domain.shared.identifiers import (
-    FACILITY_CODE,
     FacilityCode,
     InvalidFacilityCodeError,
     check_facility_code,
-    is_facility_code,
+    required_facility,
 )
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
-from domain.shared.reads import Reads, holder_of, required
+from domain.shared.reads import Reads, required
 from domain.shared.refusals import Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.writes import Claim, Delist, Enlist, Release
@@ -203,12 +202,7 @@ class RegisterSupply(Command):
     containing_asset_id: UUID | None = None
 
     def gather(self, call: Call) -> Reads[None]:
-        code = self.facility_code
-        if is_facility_code(code) and (yield from holder_of(FACILITY_CODE, code)) is None:
-            raise SupplyFacilityNotFoundError(
-                f"No facility has the code {code}; register the facility first or correct the code.",
-                facts={"facility_code": code},
-            )
+        yield from required_facility(self.facility_code, SupplyFacilityNotFoundError)
         if self.containing_asset_id is not None:
             yield from required(Asset, self.containing_asset_id, SupplyContainingAssetNotFoundError)
 
