@@ -112,10 +112,12 @@ class Commands:
         outcome = await unit.fulfil(operation.decision(command, state, call))
         stream_id = call.new_id if target_id is None else target_id
         batch = self._batch(operation, outcome, stream_id, unit, call)
-        body = next((effect.body for effect in outcome if isinstance(effect, Answer)), None)
+        answer = next((effect for effect in outcome if isinstance(effect, Answer)), None)
+        body = None if answer is None else answer.body
         if body is None and operation.creates and operation.aggregate is not None:
             body = {operation.aggregate.id_name: str(stream_id)}
-        executed = Executed(operation.status, body, unit.position)
+        status = answer.status if answer is not None and answer.status is not None else operation.status
+        executed = Executed(status, body, unit.position)
         if claim is not None:
             batch.outcome = (claim, executed)
         if batch.empty and claim is None:
@@ -128,7 +130,7 @@ class Commands:
                     f"The {operation.aggregate.label} {stream_id} exists already."
                 ) from None
             raise
-        return Executed(operation.status, body, position or unit.position)
+        return Executed(status, body, position or unit.position)
 
     def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
         request = [operation.command_name, target_id, command.model_dump(mode="json", exclude_unset=True)]

@@ -9,7 +9,7 @@ import httpx
 from tests.api.furnishing import DIALECT
 from tests.running import Api
 
-EXPOSURE = {"type": "number", "exclusiveMinimum": 0, "unit": {"system": "udunits", "code": "s"}}
+EXPOSURE = {"type": "number", "minimum": 0.001, "unit": {"system": "udunits", "code": "s"}}
 PARAMETERS = {
     "$schema": DIALECT,
     "type": "object",
@@ -41,7 +41,7 @@ async def planned(
     """A plan that binds these assets to a method of its own."""
     mark = uuid4().hex[:8]
     contract = {"name": "Imaging", "required_affordances": [], "executor_shapes": ["METHOD"], "parameters_schema": parameters}
-    capability = await api.create("/capabilities", {"code": f"baton.capability.{mark}", **contract})
+    capability = await api.create("/capabilities", {"code": f"baton.capability.imaging_{mark}", **contract})
     technique = {"name": "tomography", "capability_id": capability, "needed_supplies": supplies}
     method = await api.create("/methods", {**technique, "parameters_schema": parameters})
     site = {"code": f"site-{mark}", "display_name": "Lumen Light Source", "kind": "Site"}

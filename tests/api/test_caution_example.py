@@ -1,14 +1,14 @@
 """A caution from its registration to its retirement, over REST; and rivals who want to replace the same one."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import httpx
 import psycopg
 
 from domain.kernel import NIL
+from tests.api.beamline import cleared, planned
+from tests.api.rivals import at_once
 from tests.api.test_equipment_example import beamline_of, payloads, refusal
 from tests.conftest import until
 from tests.running import Api
@@ -39,13 +39,31 @@ async def listed(api: Api, **filters: Any) -> list[str]:
 
 
 async def test_a_caution_from_its_registration_to_its_retirement(api: Api) -> None:
-    sample_stage = await part_of(api, await beamline_of(api), "Sample stage")
+    unit = await beamline_of(api)
+    sample_stage = await part_of(api, unit, "Sample stage")
     rotary = await part_of(api, sample_stage, "Rotary")
     written = await api.post("/cautions", drift(sample_stage))
     assert written.status_code == 201
     first = written.json()["caution_id"]
     banner = {"target_kind": "Asset", "target_id": rotary, "in_effect": True, "inherited": True, "min_severity": "Caution"}
     assert await listed(api, **banner, min_position=written.headers["X-Baton-Position"]) == [first]
+
+    await cleared(api, unit)
+    plan = await planned(api, rotary)
+    started = await api.post("/runs", {"name": "Overview scan", "plan_id": plan.plan_id})
+    assert started.status_code == 201
+    inherited = {
+        "caution_id": first,
+        "target_kind": "Asset",
+        "target_id": sample_stage,
+        "category": "OperationalWindow",
+        "severity": "Caution",
+        "text_excerpt": "Rotation drifts in the first ten minutes after homing",
+        "workaround_excerpt": "Wait ten minutes, then re-home",
+    }
+    assert started.json()["acknowledged_cautions"] == [inherited]
+    [(event, payload)] = await payloads(api, f"/runs/{started.json()['run_id']}")
+    assert (event, payload["acknowledged_cautions"]) == ("RunStarted", [inherited])
 
     replaced = await api.post(f"/cautions/{first}/supersede", drift(sample_stage, severity="Warning"))
     assert replaced.status_code == 201
@@ -158,21 +176,3 @@ async def test_of_two_rivals_who_supersede_a_caution_one_wins_and_nothing_of_the
     assert (await api.get(f"/cautions/{caution}")).json()["superseded_by_caution_id"] == winner
     late = await api.post(f"/cautions/{caution}/supersede", drift(stage))
     assert refusal(late) == (409, "CautionCannotSupersedeError", "superseded")
-
-
-async def at_once(database_url: str, *requests: Any) -> list[httpx.Response]:
-    """The answers to requests none of which could write before all had read."""
-    async with await psycopg.AsyncConnection.connect(database_url) as gate, asyncio.TaskGroup() as rivals:
-        await gate.execute("LOCK TABLE events IN SHARE MODE")
-        sent = [rivals.create_task(request) for request in requests]
-
-        async def all_wait() -> bool:
-            waiting = await gate.execute(
-                "SELECT count(*) FROM pg_locks WHERE relation = 'events'::regclass AND NOT granted "
-                "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-            )
-            return await waiting.fetchone() == (len(requests),)
-
-        await until(all_wait)
-        await gate.rollback()
-    return [task.result() for task in sent]

@@ -1,8 +1,10 @@
 """A safety form over REST: from the seeded template through review into force, amended, and found in the lists."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+from tests.api.beamline import brought_into_force, planned
 from tests.running import Api
 
 CELL, FURNACE = str(uuid4()), str(uuid4())
@@ -85,6 +87,58 @@ async def test_a_form_goes_through_review_into_force_and_is_amended(api: Api) ->
         "run_ids": [],
         "procedure_ids": [],
     }
+
+
+async def test_runs_start_under_a_form_only_while_it_is_in_force(api: Api) -> None:
+    beamline = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
+    furnace = await api.create("/assets", {"name": "Furnace", "tier": "Device", "parent_id": beamline})
+    cell = await api.create("/subjects", {"name": "Battery cell"})
+    await api.done(f"/assets/{furnace}/activate")
+    await api.done(f"/subjects/{cell}/mount", {"asset_id": furnace, "reason": "loaded"})
+    run = {"name": "Charge cycle 1", "plan_id": (await planned(api, furnace)).plan_id, "subject_id": cell}
+    assert await refusal(api, "/runs", run) == (409, "RunRequiresActiveClearanceError")
+
+    week = {"valid_from": now(days=-1), "valid_until": now(days=6), "declarations": []}
+    bindings = [{"kind": "Subject", "id": cell}, {"kind": "Asset", "id": furnace}, PROPOSAL]
+    form = {**FORM, **week, "template_id": await seeded_template(api), "bindings": bindings}
+    clearance = await api.create("/clearances", form)
+    path = f"/clearances/{clearance}"
+    await api.done(f"{path}/submit")
+    await api.done(f"{path}/start-review", {"first_reviewer_role": "BeamlineScientist"})
+    await api.done(f"{path}/append-review-step", STEP)
+    await api.done(f"{path}/approve")
+    approved = await api.post("/runs", run)
+    assert (approved.status_code, approved.json()["code"]) == (409, "RunClearanceCoverageMismatchError")
+    [found] = approved.json()["facts"]["clearances"]
+    assert (found["clearance_id"], found["status"]) == (clearance, "Approved")
+    await api.done(f"{path}/activate")
+    assert (await api.post("/runs", run)).status_code == 201
+
+    amended = await api.post(f"{path}/amend", {**form, "title": "Furnace changed"})
+    child = amended.json()["clearance_id"]
+    assert await refusal(api, "/runs", run) == (409, "RunClearanceCoverageMismatchError")
+    await brought_into_force(api, child)
+    assert (await api.post("/runs", run)).status_code == 201
+
+
+async def test_a_form_whose_week_has_not_begun_does_not_count(api: Api) -> None:
+    furnace = await api.create("/assets", {"name": "Furnace", "tier": "Unit", "facility_code": "facility"})
+    run = {"name": "Charge cycle 1", "plan_id": (await planned(api, furnace)).plan_id}
+    bindings = [{"kind": "Asset", "id": furnace}]
+    common = {**FORM, "template_id": await seeded_template(api), "bindings": bindings, "declarations": []}
+    for week in (
+        {"valid_from": now(days=1), "valid_until": now(days=8)},
+        {"valid_from": now(days=-8), "valid_until": now(days=-1)},
+    ):
+        await brought_into_force(api, await api.create("/clearances", {**common, **week}))
+        assert await refusal(api, "/runs", run) == (409, "RunClearanceCoverageMismatchError")
+    await brought_into_force(api, await api.create("/clearances", {**common, "valid_from": None, "valid_until": None}))
+    assert (await api.post("/runs", run)).status_code == 201
+
+
+def now(days: int) -> str:
+    """The time so many days from now."""
+    return (datetime.now(UTC) + timedelta(days=days)).isoformat()
 
 
 async def test_a_repeated_amendment_answers_with_the_same_child(api: Api) -> None:

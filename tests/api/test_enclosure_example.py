@@ -1,6 +1,7 @@
 """A hutch from its registration through a lost gateway to its rebuilding, over REST; and rivals for one name."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.api.beamline import beamline, cleared, planned
 from tests.api.crew import OPERATOR, crewed
+from tests.conftest import until
 from tests.infrastructure.identity.issuer import Issuer
-from tests.running import Api
+from tests.running import Api, running_api
 
 PERMIT = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
 
@@ -47,6 +50,10 @@ async def test_a_hutch_from_its_registration_to_its_rebuilding(database_url: str
         detector = await operator.create("/assets", {"name": "Detector", "tier": "Device", "parent_id": station})
         view = (await operator.get(f"/assets/{detector}/integration-view")).json()
         assert view["enclosure_ids"] == [enclosure_id]
+        await cleared(operator, station, facility_code="north-ring")
+        run = {"name": "Overview scan", "plan_id": (await planned(operator, detector)).plan_id}
+        unsearched = await operator.post("/runs", run)
+        assert refusal(unsearched) == (409, "RunRequiresPermittedEnclosureError")
 
         searched = {"new_status": "Permitted", "monitor_ref": PERMIT, "reason": "search complete"}
         timed = {**searched, "observed_at": "2026-06-01T12:00:00+02:00"}
@@ -65,9 +72,12 @@ async def test_a_hutch_from_its_registration_to_its_rebuilding(database_url: str
         past = (await operator.get(hutch, as_of_version=1)).json()
         assert past["permit_status"] == "Unknown"
         assert "observation_age" not in past
+        assert (await operator.post("/runs", run)).status_code == 201
 
         lost = {"new_status": "Unknown", "monitor_ref": {**PERMIT, "source_kind": "Gateway"}, "reason": "gateway lost"}
         assert (await monitor.post(f"{hutch}/observe-status", lost)).status_code == 204
+        unknown = await operator.post("/runs", run)
+        assert refusal(unknown) == (409, "RunRequiresPermittedEnclosureError")
 
         gone = await operator.post(f"{hutch}/decommission", {"reason": "hutch rebuilt"})
         assert gone.status_code == 204
@@ -111,13 +121,47 @@ async def test_a_hutch_from_its_registration_to_its_rebuilding(database_url: str
         ]
 
 
+async def test_a_bridge_that_dies_without_a_word_keeps_runs_from_starting_and_resuming(api: Api) -> None:
+    line = await beamline(api)
+    running = await line.started()
+    await api.done(f"/runs/{running}/hold")
+    async with running_api(api.database_url, projecting=False, enclosure_observation_ttl_seconds=1) as impatient:
+
+        async def silent() -> httpx.Response | None:
+            answer = await impatient.post("/runs", {"name": "Load step 2", "plan_id": line.plan_id})
+            return answer if answer.status_code == 409 else None
+
+        late: Any = await until(silent)
+        assert refusal(late) == (409, "RunRequiresPermittedEnclosureError")
+        assert re.search(r"was last observed \d+ s ago, not within 1 s", late.json()["detail"])
+        [failing] = late.json()["facts"]["enclosures"]
+        assert (failing["enclosure_id"], failing["permit_status"]) == (line.enclosure_id, "Permitted")
+        assert failing["observation_age"] >= 1
+        assert refusal(await impatient.post(f"/runs/{running}/resume")) == (409, "RunRequiresPermittedEnclosureError")
+    await api.done(f"/runs/{running}/resume")
+
+
+async def test_one_hutch_that_is_not_permitted_is_enough_and_is_named(api: Api) -> None:
+    line = await beamline(api)
+    hutch_c = await api.create("/enclosures", {"name": "Hutch C", "facility_code": "facility"})
+    await line.observe("NotPermitted", hutch_c)
+    at_c = {"name": "Optics", "tier": "Device", "parent_id": line.unit_id, "located_in_enclosure_id": hutch_c}
+    both = await planned(api, line.camera_id, await api.create("/assets", at_c))
+    half = await line.start(plan_id=both.plan_id)
+    assert refusal(half) == (409, "RunEnclosureCoverageMismatchError")
+    [failing] = half.json()["facts"]["enclosures"]
+    assert (failing["enclosure_id"], failing["permit_status"], failing["lifecycle"]) == (hutch_c, "NotPermitted", "Active")
+    await line.observe("Permitted", hutch_c)
+    assert (await line.start(plan_id=both.plan_id)).status_code == 201
+
+
 async def test_an_asset_is_put_only_where_an_enclosure_is(api: Api) -> None:
     hutch = await api.create("/enclosures", {"name": "Hutch", "facility_code": "facility"})
     nowhere = "0197a100-0000-7000-8000-0000000000ff"
-    beamline = {"name": "Beamline", "tier": "Unit", "facility_code": "facility"}
-    lost = await api.post("/assets", {**beamline, "located_in_enclosure_id": nowhere})
+    unit = {"name": "Beamline", "tier": "Unit", "facility_code": "facility"}
+    lost = await api.post("/assets", {**unit, "located_in_enclosure_id": nowhere})
     assert refusal(lost) == (404, "EnclosureNotFoundError")
-    asset = await api.create("/assets", {**beamline, "located_in_enclosure_id": hutch})
+    asset = await api.create("/assets", {**unit, "located_in_enclosure_id": hutch})
     moved = await api.post(f"/assets/{asset}/relocate", {"located_in_enclosure_id": nowhere, "reason": "moved"})
     assert refusal(moved) == (404, "EnclosureNotFoundError")
     await api.done(f"/enclosures/{hutch}/decommission", {"reason": "hutch rebuilt"})

@@ -6,7 +6,6 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from domain.kernel import NIL
 from tests.api.beamline import DEFAULTS, Beamline, beamline, planned
 from tests.api.crew import AGENT, register_agent
 from tests.running import Api
@@ -134,7 +133,7 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
     own = {"run_id": r}
     unsaid = {"raid": None, "trigger_source": None, "external_refs": {}, "decided_by_decision_id": None}
     adjusted = {**effective, "exposure": 0.08}
-    by_hand, revision = {"decided_by_decision_id": None}, {"parameters_schema_revision": 1}
+    by_hand, revision = {"decided_by_decision_id": None}, {"parameters_schema_revision": 0}
     stream = await payloads(operator, run)
     opened = {version: payload.pop("schema")["fields"] for version, _, payload in stream if "schema" in payload}
     assert stream == [
@@ -283,10 +282,9 @@ async def test_a_series_is_listed_by_its_campaign(line: Beamline) -> None:
     position = await line.api.done(f"/runs/{runs[0]}/hold")
     listed = (await line.api.get("/runs", campaign_id=campaign, min_position=position)).json()["items"]
     assert [(item["run_id"], item["status"]) for item in listed] == [(runs[0], "Held"), (runs[1], "Running")]
-    assert {item["last_adjusted_by"] for item in listed} == {None}
     await line.api.done(f"/campaigns/{campaign}/runs/{runs[0]}/remove", {"reason": "wrong sample"})
     position = await line.api.done(f"/campaigns/{await line.campaign()}/runs/{runs[0]}/add")
     listed = (await line.api.get("/runs", campaign_id=campaign, min_position=position)).json()["items"]
     assert [item["run_id"] for item in listed] == [runs[1]]
-    [row] = (await line.api.get("/campaigns", status="all", limit=1)).json()["items"]
-    assert (row["run_count"], str(NIL) != row["lead_actor_id"]) == (1, True)
+    counted = (await line.api.get("/campaigns", status="Planned")).json()["items"]
+    assert [item["run_count"] for item in counted] == [1, 1]

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.api.beamline import cleared, planned
 from tests.api.crew import OPERATOR, crewed
 from tests.infrastructure.identity.issuer import Issuer
 from tests.running import Api
@@ -45,8 +46,15 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
         shown = {"id": supply_id, **drop, "containing_asset_id": beamline}
         assert (await operator.get(supply)).json() == {**shown, "status": "Unknown"}
 
+        await cleared(operator, beamline, facility_code="north-ring")
+        run = {"name": "Cold scan", "plan_id": (await planned(operator, beamline, supplies=("cryogen",))).plan_id}
+        unseen = await operator.post("/runs", run)
+        assert refusal(unseen) == (409, "RunSupplyCoverageMismatchError")
+        unknown = {"supply_id": supply_id, "status": "Unknown"}
+        assert unseen.json()["facts"] == {"kind": "cryogen", "supplies": [unknown]}
         marked = await operator.post(f"{supply}/mark-available", {"reason": "walkdown, flow nominal"})
         assert (marked.status_code, marked.content) == (204, b"")
+        assert (await operator.post("/runs", run)).status_code == 201
 
         low = {"new_status": "Unavailable", "monitor_ref": LEVEL, "reason": "level below limit"}
         first = await sensor.post(f"{supply}/observe-status", low)

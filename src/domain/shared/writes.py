@@ -59,9 +59,10 @@ class Also:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the command answers instead of an empty body."""
+    """What the command answers instead of an empty body, and with which status if not its usual one."""
 
     body: Mapping[str, Any]
+    status: int | None = None
 
 
 class Record:

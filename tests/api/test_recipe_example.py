@@ -1,0 +1,58 @@
+"""A unit that changes under stored parameters, over REST: what was written in seconds is not run in milliseconds."""
+
+from typing import Any
+
+from domain.shared.schema import DIALECT
+from tests.api.beamline import cleared, planned
+from tests.running import Api
+
+DEFAULTS = {"dwell": 0.1, "repetitions": 20}
+
+
+def acquisition(unit: str) -> dict[str, Any]:
+    dwell = {"type": "number", "minimum": 0.0001, "maximum": 1000, "unit": {"system": "udunits", "code": unit}}
+    return {
+        "$schema": DIALECT,
+        "type": "object",
+        "properties": {"dwell": dwell, "repetitions": {"type": "integer", "minimum": 1}},
+        "required": ["dwell", "repetitions"],
+        "additionalProperties": False,
+        "unevaluatedProperties": False,
+    }
+
+
+async def test_a_default_in_the_old_unit_must_be_set_again(api: Api) -> None:
+    beamline = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
+    await cleared(api, beamline)
+    plan = await planned(api, beamline, parameters=acquisition("s"), defaults=DEFAULTS)
+    defaults = f"/plans/{plan.plan_id}/default-parameters"
+    dropped = await api.request("PATCH", defaults, json={"default_parameters_patch": {"repetitions": None}})
+    assert (dropped.status_code, dropped.json()["code"]) == (400, "InvalidPlanDefaultParametersError")
+    run = {"name": "Flats", "plan_id": plan.plan_id}
+    before = await api.post("/runs", run)
+    assert before.json()["effective_parameters"] == DEFAULTS
+
+    contract = {"required_affordances": [], "executor_shapes": ["METHOD"], "description": None}
+    tagged = {"version_tag": "2026-Q2", "parameters_schema": acquisition("ms")}
+    await api.done(f"/capabilities/{plan.capability_id}/version", {**contract, **tagged})
+    await api.done(f"/methods/{plan.method_id}/version", tagged)
+
+    other = await api.request("PATCH", defaults, json={"default_parameters_patch": {"repetitions": 30}})
+    stale = await api.post("/runs", run)
+    running = f"/runs/{before.json()['run_id']}"
+    adjusted = await api.post(f"{running}/adjust", {"parameters_patch": {"repetitions": 30}, "reason": "more flats"})
+    for refused, code in (
+        (other, "InvalidPlanDefaultParametersError"),
+        (stale, "InvalidRunParametersError"),
+        (adjusted, "InvalidRunParametersError"),
+    ):
+        body = refused.json()
+        assert (refused.status_code, body["code"], body["reason"]) == (400, code, "unit_changed")
+        assert body["facts"] == {"keys": ["dwell"]}
+
+    said = await api.post("/runs", {**run, "override_parameters": {"dwell": 100}})
+    assert said.status_code == 201
+    assert said.json()["effective_parameters"] == {"dwell": 100, "repetitions": 20}
+    await api.done(f"{running}/adjust", {"parameters_patch": {"dwell": 100, "repetitions": 30}, "reason": "restated"})
+    await api.done(f"{running}/adjust", {"parameters_patch": {"repetitions": 40}, "reason": "more flats"})
+    assert (await api.get(running)).json()["effective_parameters"] == {"dwell": 100, "repetitions": 40}
