@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import uuid4
 
+from tests.api.agents import agent, done
 from tests.api.furnishing import SYSTEM_HTTP, furnished, placed_in, planned_on
 from tests.running import Api
 
@@ -154,6 +155,7 @@ async def catalogued(api: Api, ids: Ids, other: Ids) -> None:
 
 
 async def built(api: Api, ids: Ids, other: Ids) -> None:
+    """Equipment in several states, and a fixture that came over the other surface."""
     hutch = await api.create("/enclosures", {"name": f"Hutch {uuid4().hex}", "facility_code": "facility"})
     shutter = {"name": "Shutter", "tier": "Component", "parent_id": ids["asset_id"], "located_in_enclosure_id": hutch}
     inventory = {"alternate_identifiers": [{"kind": "InventoryNumber", "value": "INV-7"}]}
@@ -165,6 +167,9 @@ async def built(api: Api, ids: Ids, other: Ids) -> None:
     await api.done(f"/frames/{await api.create('/frames', bench)}/decommission", {"reason": "moved"})
     slot = {"slot_code": f"B-{uuid4().hex}", "parent_id": ids["mount_id"], "placement": placed_in(ids["frame_id"])}
     await api.done(f"/mounts/{await api.create('/mounts', slot)}/decommission", {"reason": "moved"})
+    empty = await api.create("/assemblies", {"name": "Nothing but frames"})
+    async with agent(api) as client:
+        await done(client, "register_fixture", assembly_id=empty, slot_asset_bindings=[])
 
 
 async def supplied(api: Api, site: str) -> None:
