@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from application.control import Control, Quality, Reading
-from application.settings import MonitoredSupply, ReadingRule
+from application.plant import MonitoredSupply, ReadingRule
 from domain.enclosure.enclosure import EnclosurePermitStatus
 from domain.supply.supply import SupplyStatus
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -21,10 +21,18 @@ from pydantic import (
     Field,
     SecretStr,
     StringConstraints,
-    model_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from application.plant import (
+    ControlRoute,
+    FacilityCode,
+    MonitoredName,
+    MonitoredSupply,
+    SignalAddress,
+    SignalValue,
+    SimulatedDevice,
+)
 from domain.access.actor import ActorKind
 from domain.kernel import NIL
 from domain.safety.clearance_template import SEEDED_TITLES
@@ -37,7 +45,6 @@ SIGNATURE_ALGORITHMS = (
 """Algorithms whose verifying key may be public; `none` and the symmetric ones are not among them."""
 HIDDEN = "***"
 TemplateCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
-FacilityCode = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
 
 
 class AuthorizationMode(StrEnum):
@@ -86,61 +93,6 @@ class IdentityProvider(BaseModel):
     allow_insecure_jwks_url: bool = False
     allow_insecure_introspection_url: bool = False
     subject_bindings: tuple[ProviderBinding, ...] = ()
-
-
-class Substrate(StrEnum):
-    """The control systems there is an adapter for."""
-
-    IN_MEMORY = "in_memory"
-
-
-class ControlRoute(BaseModel):
-    """The control system that serves every address with this prefix; `simulated` is declared, never inferred."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    prefix: Annotated[str, Field(max_length=200)]
-    substrate: Substrate
-    simulated: bool = False
-    read_only: bool = False
-
-
-SignalAddress = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
-MonitoredName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
-SignalValue = bool | int | float | str
-
-
-class ReadingRule(BaseModel):
-    """The status a signal stands for while it reads one of `values`, or a number below and above these bounds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-    status: Literal["Degraded", "Unavailable", "Recovering"]
-    values: tuple[SignalValue, ...] = ()
-    below: float | None = None
-    above: float | None = None
-
-    @model_validator(mode="after")
-    def _one_test(self) -> Self:
-        if bool(self.values) == (self.below is not None or self.above is not None):
-            raise ValueError("give either values, or below or above or both of these")
-        return self
-
-
-class MonitoredSupply(BaseModel):
-    """A supply by its address, the signal that tells of it, and what its readings mean: the first rule that fits."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    name: MonitoredName
-    kind: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
-    signal: SignalAddress
-    readings: Annotated[tuple[ReadingRule, ...], Field(min_length=1)]
-    facility_code: FacilityCode | None = None
-    containing_asset_id: UUID | None = None
-
-    @property
-    def code(self) -> str:
-        """What tells this supply from the others of the configuration."""
-        address = (self.facility_code, self.containing_asset_id, self.kind, self.name)
-        return "/".join(str(part) for part in address if part is not None)
 
 
 def _base_url(url: str) -> str:
@@ -196,8 +148,18 @@ class Settings(BaseSettings):
     """After this long without an observation an enclosure counts as Unknown, whatever was observed last."""
     control_routes: tuple[ControlRoute, ...] = ()
     """Which control system serves which addresses, as a JSON list; without one, all signals are in memory."""
+    control_writes_enabled: bool = True
+    """Whether anything may be written to the control systems; `false` makes every route read-only."""
+    action_timeout_seconds: Annotated[int, Field(ge=1)] = 3600
+    """How long an action of a procedure may take."""
     simulated_signals: dict[SignalAddress, SignalValue] = {}
     """The values that signals in memory start with, as a JSON object."""
+    simulated_devices: tuple[SimulatedDevice, ...] = ()
+    """Motors, detectors and signals in memory that behave like a plant's, as a JSON list."""
+    simulation_seed: int = 0
+    """What the noise of simulated devices is drawn from."""
+    simulation_journal: Path | None = None
+    """A file that keeps what is done to the signals in memory, so that all processes share one plant and it outlives them."""
     monitored_enclosures: dict[MonitoredName, SignalAddress] = {}
     """The permit signal of each enclosure that is observed from here, as a JSON object under the enclosures' names."""
     monitored_supplies: tuple[MonitoredSupply, ...] = ()
@@ -340,10 +302,11 @@ def _plant_guards(settings: Settings) -> Iterator[str]:
         for signal in signals if settings.control_routes else ():
             if not any(signal.startswith(route.prefix) for route in settings.control_routes):
                 yield f"{variable} names the signal {signal}, which no route leads to; add its prefix to CONTROL_ROUTES."
-    if settings.production and settings.simulated_signals:
-        yield (
-            f"SIMULATED_SIGNALS makes up what the plant says, which APP_ENV={settings.app_env} does not accept; unset it."
-        )
+    for name in ("simulated_signals", "simulated_devices"):
+        if settings.production and getattr(settings, name):
+            yield (
+                f"{name.upper()} makes up what the plant says, which APP_ENV={settings.app_env} does not accept; unset it."
+            )
 
 
 def _repeated(texts: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ import structlog
 from application.control import ControlError
 from application.monitors import Account, Intervals, Outcome, repeated, understood
 from application.observations import Observer
-from application.settings import MonitoredSupply
+from application.plant import MonitoredSupply
 from application.telemetry import traced
 from domain.supply.supply import (
     ADDRESSES,

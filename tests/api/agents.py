@@ -53,3 +53,9 @@ async def framed(api: Api, method: str, params: dict[str, Any] | None = None, **
     frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return await api.request("POST", "/mcp", content=json.dumps(frame), headers={**FRAME, **named})
+
+
+async def called(api: Api, tool: str, **arguments: Any) -> CallToolResult:
+    """What a tool answers to one bare frame: for tests that call many, since a handshake costs more than a call."""
+    answer = await framed(api, "tools/call", {"name": tool, "arguments": arguments})
+    return CallToolResult.model_validate(answer.json()["result"])

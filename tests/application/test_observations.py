@@ -17,7 +17,7 @@ from application.observations import (
     supply_signals,
     supply_status,
 )
-from application.settings import MonitoredSupply, ReadingRule
+from application.plant import MonitoredSupply, ReadingRule
 from infrastructure.control.simulator import Simulator
 
 LEVEL = (

@@ -196,7 +196,7 @@ def completed(given: dict[str, Any], wanted: frozenset[str], run: Run | None) ->
 def check_not_stale(wanted: frozenset[str], capability: Capability) -> None:
     """Refuse a recipe that refers to a parameter which its capability has given up."""
     known = (capability.parameters_schema or {}).get("properties", {}).keys()
-    if capability.parameters_schema != {} and (gone := sorted(wanted - known)):
+    if gone := sorted(wanted - known):
         raise ProcedureBindingsStaleError(
             f"The capability {capability.code} has no {', '.join(gone)} any more; version the recipe for it.",
             reason="stale_bindings",

@@ -1,0 +1,133 @@
+"""What a deployment says of its plant: which control system serves which signals, what is simulated, what is observed."""
+
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+SignalAddress = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+MonitoredName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+FacilityCode = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
+SignalValue = bool | int | float | str
+
+
+class Substrate(StrEnum):
+    """The control systems there is an adapter for."""
+
+    IN_MEMORY = "in_memory"
+    EPICS_CA = "epics_ca"
+    EPICS_PVA = "epics_pva"
+
+
+class ControlRoute(BaseModel):
+    """The control system that serves every address with this prefix; `simulated` is declared, never inferred."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    prefix: Annotated[str, Field(max_length=200)]
+    substrate: Substrate
+    simulated: bool = False
+    read_only: bool = False
+
+
+class Simulated(BaseModel):
+    """Something of a simulated plant, at its address; numbers it reads scatter by `noise`, their standard deviation."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    address: SignalAddress
+    noise: Annotated[float, Field(ge=0)] = 0
+    units: str | None = None
+
+
+class SimulatedSignal(Simulated):
+    """A signal that keeps what is written to it; with labels, a choice among them."""
+
+    kind: Literal["signal"] = "signal"
+    value: SignalValue
+    labels: tuple[str, ...] = ()
+    read_only: bool = False
+
+    @model_validator(mode="after")
+    def _among_the_labels(self) -> Self:
+        if self.labels and self.value not in self.labels:
+            raise ValueError("give a value that is one of the labels")
+        return self
+
+
+class SimulatedMotor(Simulated):
+    """An axis that takes time: written at its address, read back at `readback`, with the fields of a motor record."""
+
+    kind: Literal["motor"] = "motor"
+    readback: SignalAddress | None = None
+    """Where the position is read; unset, at the address with `.RBV`."""
+    position: float = 0
+    velocity: Annotated[float, Field(gt=0)] = 1
+    lower: float | None = None
+    upper: float | None = None
+
+
+class SimulatedDetector(Simulated):
+    """A camera with the signals of areaDetector, and a file writer beside it."""
+
+    kind: Literal["detector"] = "detector"
+    readout: Annotated[float, Field(ge=0)] = 0
+    """Seconds that each image takes beyond its exposure."""
+    directory: str = "/tmp"
+    """Where its files are said to be."""
+
+
+class SimulatedPeak(Simulated):
+    """A signal that is highest where other signals have these values, and falls off around them."""
+
+    kind: Literal["peak"] = "peak"
+    centres: Annotated[dict[SignalAddress, float], Field(min_length=1)]
+    width: Annotated[float, Field(gt=0)] = 1
+    height: float = 1
+    background: float = 0
+
+
+class SimulatedPlane(Simulated):
+    """A signal that rises in proportion to other signals."""
+
+    kind: Literal["plane"] = "plane"
+    slopes: Annotated[dict[SignalAddress, float], Field(min_length=1)]
+    offset: float = 0
+
+
+SimulatedDevice = Annotated[
+    SimulatedSignal | SimulatedMotor | SimulatedDetector | SimulatedPeak | SimulatedPlane, Field(discriminator="kind")
+]
+
+
+class ReadingRule(BaseModel):
+    """The status a signal stands for while it reads one of `values`, or a number below and above these bounds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    status: Literal["Degraded", "Unavailable", "Recovering"]
+    values: tuple[SignalValue, ...] = ()
+    below: float | None = None
+    above: float | None = None
+
+    @model_validator(mode="after")
+    def _one_test(self) -> Self:
+        if bool(self.values) == (self.below is not None or self.above is not None):
+            raise ValueError("give either values, or below or above or both of these")
+        return self
+
+
+class MonitoredSupply(BaseModel):
+    """A supply by its address, the signal that tells of it, and what its readings mean: the first rule that fits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: MonitoredName
+    kind: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
+    signal: SignalAddress
+    readings: Annotated[tuple[ReadingRule, ...], Field(min_length=1)]
+    facility_code: FacilityCode | None = None
+    containing_asset_id: UUID | None = None
+
+    @property
+    def code(self) -> str:
+        """What tells this supply from the others of the configuration."""
+        address = (self.facility_code, self.containing_asset_id, self.kind, self.name)
+        return "/".join(str(part) for part in address if part is not None)

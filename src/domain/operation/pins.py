@@ -1,0 +1,92 @@
+"""The pin of a conduct: the steps it walks, had again to the letter from what was registered, frozen before it starts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from domain.operation.procedure import Procedure, ProcedureRecipeExpanded
+from domain.operation.virtual_axes import virtual_axes_of, without_virtual_axes
+from domain.recipe.expansion import EXPANDER_VERSION, Expansion, bindings_hash, check_step_count, expansion_of
+from domain.recipe.recipe import Recipe, RecipeVersionNotFoundError
+from domain.recipe.references import Place, binding_names
+from domain.recipe.step_shapes import misshapen, read_steps
+from domain.recipe.steps import RecipeComputeStep, RecipeStep
+from domain.run.run import Run
+from domain.shared.reads import Reads, happened, required
+from domain.shared.refusals import Invalid, Refusal
+
+
+class ProcedureStepsForbiddenError(Invalid):
+    """The steps are those of the recipe or of the pin; none may be sent."""
+
+
+class ProcedureExpansionRecordNotFoundError(Refusal):
+    """The procedure names a recipe, but not what was made of it."""
+
+
+class ProcedureExpanderVersionMismatchError(Refusal):
+    """The procedure was registered by another version of the expansion, which may have read the recipe otherwise."""
+
+
+class ProcedureExpansionDriftError(Refusal):
+    """The recipe does not expand to what was registered."""
+
+
+def prepared(procedure: Procedure, sent: Sequence[Any], run: Run | None) -> Reads[Expansion]:
+    """The steps to pin: those of the recorded expansion or, without a recipe, those that were sent."""
+    if procedure.recipe_id is None:
+        expansion = Expansion(steps=literal_steps(sent), closing_steps=())
+    else:
+        if sent:
+            raise ProcedureStepsForbiddenError("The procedure follows a recipe; conduct it without steps of your own.")
+        expansion = yield from expanded_again(procedure)
+    axes = yield from virtual_axes_of((*expansion.steps, *expansion.closing_steps), run)
+    pinned = Expansion(
+        steps=without_virtual_axes(expansion.steps, axes),
+        closing_steps=without_virtual_axes(expansion.closing_steps, axes),
+    )
+    check_step_count(pinned.step_count)
+    return pinned
+
+
+def literal_steps(sent: Sequence[Any]) -> Any:
+    """Steps that were sent as they are: nothing left to bind, and no program that nobody has reviewed."""
+    steps = read_steps(sent)
+    for index, step in enumerate(steps):
+        place = Place("steps", index)
+        if isinstance(step, RecipeComputeStep):
+            raise misshapen(place, "kind", "compute_needs_recipe", "must not be compute; programs come from recipes")
+        if names := binding_names([step]):
+            raise misshapen(place, "", "misplaced_sentinel", f"refers to {names[0]}, and nothing is bound here")
+    return expansion_of(steps, (), {}).steps
+
+
+def expanded_again(procedure: Procedure) -> Reads[Expansion]:
+    """What the recipe expanded to when the procedure was registered; anything else is a fault of ours, never a pass."""
+    records = yield from happened(procedure.id, ProcedureRecipeExpanded)
+    if not records:
+        raise ProcedureExpansionRecordNotFoundError("The record of the recipe's expansion is missing; report this.")
+    record = records[-1]
+    if record.expander_version != EXPANDER_VERSION:
+        raise ProcedureExpanderVersionMismatchError(
+            f"The procedure was expanded by version {record.expander_version}, this is {EXPANDER_VERSION}; register it anew."
+        )
+    recipe = yield from required(Recipe, record.recipe_id)
+    version = recipe.version(record.recipe_version)
+    if version is None:
+        raise RecipeVersionNotFoundError(f"The recipe has no version {record.recipe_version}; list its versions.")
+    return checked(version.steps, version.closing_steps, record)
+
+
+def checked(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep], record: ProcedureRecipeExpanded) -> Expansion:
+    """The expansion, if it is what was recorded."""
+    expansion = expansion_of(steps, closing_steps, record.bindings)
+    for name, found, kept in (
+        ("bindings", bindings_hash(record.bindings), record.bindings_hash),
+        ("steps", expansion.steps_hash, record.steps_hash),
+    ):
+        if found != kept:
+            raise ProcedureExpansionDriftError(
+                f"The {name} do not hash to what was recorded; register the procedure anew and report this.",
+                reason=f"{name}_differ",
+            )
+    return expansion
