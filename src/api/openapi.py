@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from api.errors import (
     ErrorBody,
@@ -21,7 +21,7 @@ from application.identity import (
 )
 from application.ports import StoreUnavailableError
 from application.settings import Settings
-from domain.kernel import History, Operation, Registry
+from domain.kernel import Command, History, Operation, Query, Registry
 from domain.shared.refusals import (
     ConcurrencyError,
     IdempotencyClaimLostError,
@@ -119,10 +119,12 @@ def operation_entry(operation: Operation, forms: dict[tuple[str, str], Any]) -> 
     return entry
 
 
-def input_form(model: type[BaseModel]) -> dict[str, Any]:
+def input_form(model: type[Command] | type[Query]) -> dict[str, Any]:
     """An input's own schema, with references into the components."""
     form = model.model_json_schema(ref_template=REF)
     form.setdefault("properties", {})
+    for name in model.operation.internal:
+        del form["properties"][name]
     return form
 
 

@@ -11,6 +11,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from api.errors import RequestValidationError
+from domain.kernel import Operation
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -48,6 +49,12 @@ def from_query(model: type[M], query: bytes, path: dict[str, str]) -> M:
         return model.model_validate(values)
     except ValidationError as error:
         raise RequestValidationError.of(error, "query") from None
+
+
+def refuse_internal(operation: Operation, request: BaseModel, place: str = "body") -> None:
+    """Refuse fields that only the service itself may set, as if they did not exist."""
+    for name in sorted(operation.internal & request.model_fields_set):
+        raise RequestValidationError.at(place, name, msg="Extra inputs are not permitted", type="extra_forbidden")
 
 
 def path_id(name: str, text: str) -> UUID:

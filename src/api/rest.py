@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from api.errors import RequestValidationError
 from api.http import Request, Response
-from api.parsing import from_json, from_query, idempotency_key, path_id
+from api.parsing import from_json, from_query, idempotency_key, path_id, refuse_internal
 from application.ports import Caller, Executed
 from application.queries import HistoryPage
 from application.service import Service
@@ -39,7 +39,9 @@ class OperationEndpoint:
             return from_query(operation.input, request.query, fields)
         if request.query:
             raise RequestValidationError.at("query", msg="This takes no query parameters", type="extra_forbidden")
-        return from_json(operation.input, await self._body(request))
+        asked = from_json(operation.input, await self._body(request))
+        refuse_internal(operation, asked)
+        return asked
 
     async def _body(self, request: Request) -> bytes:
         """The request body, with the fields that the path names put in."""

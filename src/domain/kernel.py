@@ -207,6 +207,10 @@ class Query(Value):
         answer: ClassVar[Callable[..., Reads[Any]]]
 
 
+class Internal:
+    """Marks a field that only the service itself may set: no surface shows it, and none takes it."""
+
+
 def omitted() -> Any:
     """The default of an input key that may be left out but not be null; `model_fields_set` tells whether it came."""
     return Field(default=None, json_schema_extra=_without_default)
@@ -272,6 +276,8 @@ class Operation:
     open: bool = False
     target: str | None = field(init=False)
     path_fields: tuple[str, ...] = field(init=False)
+    internal: frozenset[str] = field(init=False)
+    """The fields that only the service itself may set."""
 
     def __post_init__(self) -> None:
         names = tuple(re.findall(r"{(\w+)}", self.path))
@@ -280,6 +286,9 @@ class Operation:
         object.__setattr__(self, "refuses", tuple(self.refuses))
         object.__setattr__(self, "callers", tuple(self.callers))
         object.__setattr__(self, "path_fields", own)
+        object.__setattr__(
+            self, "internal", frozenset(name for name, info in self.input.model_fields.items() if marks(info, Internal))
+        )
         object.__setattr__(self, "target", next((name for name in names if name not in own), None))
 
     @property

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from api.errors import RequestValidationError
 from api.mcp.tools import KEY
-from api.parsing import MAX_KEY_LENGTH, from_json
+from api.parsing import MAX_KEY_LENGTH, from_json, refuse_internal
 from domain.kernel import Command, Operation, Query
 
 PLACE = "arguments"
@@ -32,6 +32,7 @@ def requested(operation: Operation, arguments: Mapping[str, Any]) -> Requested:
     target_id = id_in(fields, operation.target) if operation.target is not None else None
     key = fields.pop(KEY, None) if operation.kind == "command" else None
     request = checked(operation.input, fields)
+    refuse_internal(operation, request, PLACE)
     if KEY in arguments and operation.kind == "command":
         check_key(key)
     return Requested(request, target_id, key)

@@ -74,6 +74,8 @@ def described_tool(
 def input_schema(operation: Operation) -> dict[str, Any]:
     """The arguments of an operation: the ids in its path, its own fields, and the key that makes a command repeatable."""
     form = form_of(operation.input)
+    for name in operation.internal:
+        del form["properties"][name]
     if operation.target is not None:
         label = operation.aggregate.label if operation.aggregate else "record"
         target = {operation.target: {**UUID_SCHEMA, "description": f"The id of the {label}."}}
