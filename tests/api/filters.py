@@ -168,6 +168,17 @@ MEANT: dict[str, dict[str, Filter]] = {
     "list_practices": equals("status", "method_id"),
     "list_plans": equals("status", "practice_id", "method_id"),
     "list_recipes": equals("status", "capability_id"),
+    "list_procedures": {
+        **equals("status", "kind", "parent_run_id"),
+        "target_asset_id": member("target_asset_id", "target_asset_ids"),
+    },
+    "list_procedure_activities": {
+        "step_kind": equal("step_kind"),
+        "conduct_id": Filter(
+            lambda item: [{"conduct_id": item["conduct_id"] or item["procedure_id"]}],
+            lambda item, asked: item["conduct_id"] == asked["conduct_id"],
+        ),
+    },
     "list_runs": equals("status", "plan_id", "subject_id", "campaign_id"),
     "list_run_observations": {
         **equals("channel_name", "sampling_procedure"),

@@ -9,6 +9,7 @@ from tests.api.furnishings import (
     decision,
     enclosure,
     federation,
+    operation,
     plan,
     recipe,
     recipe_ladder,
@@ -21,7 +22,7 @@ from tests.running import Api
 
 CONTEXTS = (
     *(supply, enclosure, safety, caution, subject),
-    *(recipe_ladder, plan, recipe, run),
+    *(recipe_ladder, plan, recipe, run, operation),
     *(decision, federation, calibration),
 )
 """The contexts that bring their own objects, in an order in which each finds what it refers to."""

@@ -16,6 +16,7 @@ from tests.domain.equipment.assets import facility_world, family, fixture, insta
 from tests.domain.equipment.test_placement import form
 from tests.domain.federation import lifecycles as federation
 from tests.domain.lives import Life, Scene, Verb, at, because, command, nothing
+from tests.domain.operation import lifecycles as operation
 from tests.domain.recipe import ladder_lifecycles, plan_lifecycles, recipe_lifecycles
 from tests.domain.run import lifecycles as run
 from tests.domain.safety import lifecycles as safety
@@ -415,6 +416,7 @@ BROUGHT = (
     plan_lifecycles,
     recipe_lifecycles,
     run,
+    operation,
     campaign,
     calibration,
     decision,

@@ -59,6 +59,8 @@ class Life:
     ways: Mapping[str, Mapping[str, str]]
     verbs: Mapping[str, Verb]
     world: Callable[[], World] = World
+    also_by: tuple[str, ...] = ()
+    """Other verbs that begin one."""
 
     def standings(self) -> Iterator[Standing]:
         """Every state; on several axes, every combination."""

@@ -20,6 +20,7 @@ from pydantic import AwareDatetime, BaseModel, ValidationError
 from domain.contexts import REGISTRY
 from domain.equipment.affordance import Affordance
 from domain.kernel import Aggregate, Event, State, UnknownEventError, snake_case
+from domain.operation.steering import SteeringObjective, SteeringObjectiveKind, SteeringSpace
 from domain.shared.canonical import content_hash
 from domain.shared.refusals import Refusal
 from tests.domain.lifecycles import LIVES, STATELESS
@@ -127,6 +128,18 @@ moments = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)).map(lambda ti
 texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20).map(str.strip).filter(bool)
 
 
+spans = st.fixed_dictionaries({"name": texts, "lower": st.floats(-9, 0), "upper": st.floats(1, 9)})
+RULED: dict[Any, st.SearchStrategy[Any]] = {
+    SteeringObjective: st.fixed_dictionaries(
+        {"kind": st.sampled_from(SteeringObjectiveKind), "target_measurement_name": texts, "target_value": st.floats(0, 9)}
+    ),
+    SteeringSpace: st.fixed_dictionaries(
+        {"axes": st.lists(spans, min_size=1, max_size=3, unique_by=lambda axis: axis["name"])}
+    ),
+}
+"""Types with rules that random fields would rarely keep."""
+
+
 def values_of(annotation: Any) -> st.SearchStrategy[Any]:
     """Anything of a type, as plain Python values."""
     origin, parts = get_origin(annotation), get_args(annotation)
@@ -143,9 +156,11 @@ def values_of(annotation: Any) -> st.SearchStrategy[Any]:
         return st.lists(values_of(parts[0]), max_size=3)
     if origin is dict:
         return st.dictionaries(values_of(parts[0]), values_of(parts[1]), max_size=3)
+    if annotation in RULED:
+        return RULED[annotation]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return st.fixed_dictionaries(
-            {name: values_of(info.rebuild_annotation()) for name, info in annotation.model_fields.items()}
+            {info.alias or name: values_of(info.rebuild_annotation()) for name, info in annotation.model_fields.items()}
         )
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return st.sampled_from(list(annotation))

@@ -38,6 +38,8 @@ class World:
     entries: dict[UUID, Entry] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
     ports: dict[str, Any] = field(default_factory=dict)
+    call: Call | None = None
+    """The last call, and what it answered."""
     answer: Any = None
 
     def given(self, id: UUID, *events: Event) -> Self:
@@ -53,7 +55,7 @@ class World:
         """Decide and apply; the events of the command's own stream come back, everything else is in the world."""
         operation = command.operation
         self.now += timedelta(seconds=1)
-        call = Call(self.principal_id, self.surface_id, self.now, new_id(), new_id())
+        call = self.call = Call(self.principal_id, self.surface_id, self.now, new_id(), new_id())
         if hasattr(command, "examine"):
             command.examine()
         state = self._target(operation, on)

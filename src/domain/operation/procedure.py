@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, assert_never
 from uuid import UUID
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from domain.decision.decision import ConfidenceSource
 from domain.kernel import Aggregate, Event, IdSet, State, Value, changed
@@ -148,7 +148,7 @@ class ProcedureSteeringDeclared(Event, of=procedure, inert=True):
     objective: SteeringObjective
     objective_capture_name: str
     space: SteeringSpace
-    decide: dict[str, JsonValue]
+    decide: dict[str, Any]
     budget: SteeringBudget | None
 
 

@@ -59,6 +59,7 @@ PROCEDURE = Life(
         "append_activities": Verb("Running", {}, "ProcedureActivitiesLogbookClosedError", given=one_activity),
     },
     run_world,
+    also_by=("register_procedure_from_recipe",),
 )
 
 LIVES = (PROCEDURE,)
