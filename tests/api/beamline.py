@@ -40,7 +40,12 @@ async def planned(
 ) -> Planned:
     """A plan that binds these assets to a method of its own."""
     mark = uuid4().hex[:8]
-    contract = {"name": "Imaging", "required_affordances": [], "executor_shapes": ["METHOD"], "parameters_schema": parameters}
+    contract = {
+        "name": "Imaging",
+        "required_affordances": [],
+        "executor_shapes": ["METHOD"],
+        "parameters_schema": parameters,
+    }
     capability = await api.create("/capabilities", {"code": f"baton.capability.imaging_{mark}", **contract})
     technique = {"name": "tomography", "capability_id": capability, "needed_supplies": supplies}
     method = await api.create("/methods", {**technique, "parameters_schema": parameters})

@@ -24,6 +24,7 @@ async def stocked(api: Api) -> Ids:
     site = (await api.get(f"/federation/facilities/{other['facility_id']}")).json()["code"]
     await visited(api, ids)
     await measured(api, ids, other)
+    await operated(api, ids, other)
     await calibrated(api, other)
     await decided(api, ids, other)
     await warned(api, ids, other)
@@ -66,6 +67,12 @@ async def measured(api: Api, ids: Ids, other: Ids) -> None:
     await api.done(f"/campaigns/{other['campaign_id']}/abandon", {"reason": "no beam"})
     await api.create("/subjects", {"name": "Battery cell"})
     await api.done(f"/subjects/{other['subject_id']}/measure")
+
+
+async def operated(api: Api, ids: Ids, other: Ids) -> None:
+    doing = {"event_id": str(uuid4()), "step_kind": "check", "payload": {}, "sampled_at": "2026-10-06T09:14:00Z"}
+    await api.done(f"/procedures/{ids['procedure_id']}/activities", {"entries": [doing]})
+    await api.done(f"/procedures/{other['procedure_id']}/complete")
 
 
 async def calibrated(api: Api, other: Ids) -> None:

@@ -44,23 +44,28 @@ PROMISES = CHECKS.get_by_names(
     ]
 )
 REFERENCES = {
-    "parent_frame_id": "frame_id",
-    "predecessor_frame_id": "frame_id",
     "to_parent_id": "asset_id",
     "controller_id": "asset_id",
-    "installed_asset_id": "asset_id",
-    "sub_assembly_id": "assembly_id",
-    "source_zone_id": "zone_id",
-    "target_zone_id": "zone_id",
+    "target_id": "asset_id",
+    "id": "asset_id",
     "permitted_principal_id": "actor_id",
     "evaluated_principal_id": "actor_id",
-    "evaluated_conduit_id": "conduit_id",
-    "evaluated_surface_id": "surface_id",
-    "presented_role_id": "role_id",
-    "declared_family_id": "family_id",
-    "required_family_id": "family_id",
+    "asserted_by": "actor_id",
+    "authored_by": "actor_id",
+    "decided_by": "actor_id",
+    "site_id": "facility_id",
+    "pinned_calibration_id": "revision_id",
 }
-"""Names of ids by what they refer to; `parent_id` is an object of the same kind."""
+"""What references are to, where their names do not end with it."""
+PARENTS = {
+    "assets": "asset_id",
+    "frames": "frame_id",
+    "mounts": "mount_id",
+    "visits": "visit_id",
+    "facilities": "facility_id",
+    "decisions": "decision_id",
+}
+"""Where there are parents, which are of the same kind."""
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +137,9 @@ def grounded(case: Case, ids: dict[str, str]) -> None:
     if not is_positive(case):
         return
     kind = case.operation.path.split("/{")[0].rstrip("/").rsplit("/", 1)[-1]
-    own = {"assets": "asset_id", "frames": "frame_id", "mounts": "mount_id", "visits": "visit_id"}
     known = {**ids, **{name: ids[target] for name, target in REFERENCES.items()}}
-    known["parent_id"] = ids[own.get(kind, "facility_id")]
+    if kind in PARENTS:
+        known["parent_id"] = ids[PARENTS[kind]]
     for part in (case.path_parameters, case.query, case.body):
         pointed(part, known)
     unhindered(case.query or {})
@@ -161,12 +166,19 @@ def pointed(value: Any, known: dict[str, str]) -> None:
             pointed(item, known)
     elif isinstance(value, dict):
         for name, item in value.items():
-            if isinstance(item, list) and name.removesuffix("s") in known:
-                value[name] = [existing(one, known[name.removesuffix("s")]) for one in item]
-            elif name in known:
-                value[name] = existing(item, known[name])
-            else:
+            target = known.get(referred(name, known))
+            if target is None:
                 pointed(item, known)
+            elif isinstance(item, list):
+                value[name] = [existing(one, target) for one in item]
+            else:
+                value[name] = existing(item, target)
+
+
+def referred(name: str, known: dict[str, str]) -> str:
+    """Which of the known ids a name refers to: `needed_family_ids` to `family_id`."""
+    one = name.removesuffix("s")
+    return one if one in known else next((id for id in known if id != "id" and one.endswith(f"_{id}")), name)
 
 
 def existing(generated: Any, known: str) -> Any:

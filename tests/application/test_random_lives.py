@@ -1,22 +1,13 @@
-"""Any sequence of commands on access and trust: what the store holds is what was decided, and a refusal wrote nothing.
+"""Any sequence of commands on access and trust, with any texts and times: what the store holds is what was decided."""
 
-Each command is given to the world of plain data first, which knows no store and no JSON; the command path must then
-decide the same and its stored streams must fold to the same states.
-"""
-
-import asyncio
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from application.authorization import PermissiveAuthorizer
-from application.commands import Commands
-from application.ports import Caller
 from domain.access.actor import (
     BindActorSubject,
     DeactivateActor,
@@ -30,7 +21,7 @@ from domain.kernel import NIL, Command
 from domain.shared.refusals import Refusal
 from domain.trust.conduit import DefineConduit
 from domain.trust.policy import DefinePolicy, RevokePolicyGrant
-from domain.trust.surface import SYSTEM_HTTP, DefineSurface
+from domain.trust.surface import DefineSurface
 from domain.trust.visit import (
     AbortVisit,
     CancelVisit,
@@ -47,8 +38,8 @@ from domain.trust.visit import (
     VoidVisit,
 )
 from domain.trust.zone import DefineZone
-from infrastructure.memory.store import MemoryStore
 from infrastructure.runtime import ProviderFacts
+from tests.application.twins import Twins
 from tests.domain.world import OPERATOR, START, World, new_id
 
 ISSUER = "https://login.example.org"
@@ -101,20 +92,10 @@ class Lives(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.store = MemoryStore()
-        self.world = World(ports={"identity_provider": provider})
-        self.ids: list[UUID] = []
-        self.commands = Commands(
-            self.store,
-            PermissiveAuthorizer(),
-            lambda: self.world.now,
-            lambda: self.ids.pop() if self.ids else new_id(),
-            {"identity_provider": asked},
-        )
+        self.twins = Twins(World(ports={"identity_provider": provider}))
 
     def teardown(self) -> None:
-        self.loop.close()
+        self.twins.close()
 
     @initialize(target=surfaces)
     def two_consoles(self) -> Any:
@@ -197,58 +178,20 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def the_store_holds_what_was_decided(self) -> None:
-        decided = {key: events for key, events in self.world.streams.items() if events}
-        assert set(self.store.streams) == set(decided)
-        for key, events in decided.items():
-            stored = self.store.streams[key]
-            assert [row.version for row in stored] == list(range(1, len(events) + 1))
-            assert [row.payload for row in stored] == [event.payload() for event in events]
-            aggregate: Any = events[0].aggregate
-            assert self.store.state(key) == aggregate.replay(stored) == aggregate.fold(events)
-        assert self.store.claims == self.world.claims
-        assert self.store.look_ups == {(*place, id) for place, ids in self.world.members.items() for id in ids}
-        assert set(self.store.rows.values()) == set(self.world.records.values())
+        self.twins.agree()
 
     def do(self, command: Command, on: UUID | None = None, principal: UUID | None = None) -> Any:
         """The same command in both worlds; a creation answers its id."""
         if principal is not None:
-            self.world.principal_id = principal
-        caller = Caller(self.world.principal_id, SYSTEM_HTTP, new_id())
-        try:
-            events = self.world.when(command, on=on)
-        except Refusal as refusal:
-            self.refused_alike(command, caller, on, refusal)
+            self.twins.world.principal_id = principal
+        executed = self.twins.do(command, on)
+        if isinstance(executed, Refusal):
             return multiple()
-        if on is None:
-            self.ids = [events[0].stream_id]
-        executed = self.loop.run_until_complete(self.commands.execute(command, caller, target_id=on))
-        if on is None:
-            assert executed.body == {command.operation.aggregate.id_name: str(events[0].stream_id)}
-            return events[0].stream_id
-        positions = [row.position for row in self.store.streams[events[0].aggregate.name, on]] if events else []
-        assert not positions or executed.position == max(positions)
-        return None
-
-    def refused_alike(self, command: Command, caller: Caller, on: UUID | None, refusal: Refusal) -> None:
-        before = self.everything()
-        with pytest.raises(Refusal) as caught:
-            self.loop.run_until_complete(self.commands.execute(command, caller, target_id=on))
-        stored = caught.value
-        assert (stored.code, stored.reason, stored.facts) == (refusal.code, refusal.reason, refusal.facts)
-        assert self.everything() == before
-
-    def everything(self) -> Any:
-        store = self.store
-        streams = {key: tuple(rows) for key, rows in store.streams.items()}
-        return streams, dict(store.claims), set(store.look_ups), dict(store.rows), dict(store.keys)
+        return UUID(executed.body[command.operation.aggregate.id_name]) if on is None else None
 
 
 def provider(issuer: str, subject: str) -> ProviderFacts:
     return ProviderFacts(known=issuer == ISSUER, bound=subject == "c")
-
-
-async def asked(caller: Caller, issuer: str, subject: str) -> ProviderFacts:
-    return provider(issuer, subject)
 
 
 TestLives = Lives.TestCase

@@ -1,6 +1,6 @@
 """`make bench`: rates and latencies of commands, queries, streams, MCP and projections, beside bare FastAPI in the same run.
 
-python -m tests.bench [--seconds 5] [--quick] [--json bench-results.json]
+python -m tests.bench [--seconds 5] [--quick] [--only observations] [--json bench-results.json]
 """
 
 import argparse
@@ -29,9 +29,12 @@ from cli.embedded.postgres import EmbeddedPostgres
 from infrastructure.postgres.migrate import migrate
 from infrastructure.postgres.projections import rebuild
 from tests.bench.client import Measured, load, open_connection, request
+from tests.bench.observations import BATCH, observing
 from tests.bench.stock import ASSETS, EVENTS_EACH, fill, lengthen
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+LASTING_PERMITS = {"ENCLOSURE_OBSERVATION_TTL_SECONDS": "86400"}
+"""Nobody observes a hutch again while things are measured."""
 console = Console()
 
 
@@ -84,6 +87,7 @@ class Bench:
             await self.stream_lengths(port)
             await self.mcp(port)
             await self.lag(port)
+            await self.observations(port)
         console.rule(f"a store with a past: {ASSETS * EVENTS_EACH:,} events of {ASSETS:,} assets")
         await self.with_a_past(create)
 
@@ -191,6 +195,21 @@ class Bench:
         p99 = self.figure("list lag p99, 100 commands/s", ordered[int(len(ordered) * 0.99)] * 1000, "ms")
         self.budget("list lag p99 (ms)", p99, 250, at_least=False)
 
+    async def only_observations(self) -> None:
+        with self.serving("cli", "api") as port, self.working("projector"):
+            await self.observations(port)
+
+    async def observations(self, port: int) -> None:
+        """Readings of one run, alone and then while the run is read and another one is written."""
+        rows = 20_000 if self.quick else 200_000
+        alone = await (await observing(self.url, port)).appended(rows // 4, watched=False)
+        watched = await (await observing(self.url, port)).appended(rows, watched=True)
+        for where, measured in ((f"{rows // 4:,} readings alone", alone), (f"{rows:,} readings, watched", watched)):
+            for name, seen in measured.items():
+                self.note(f"{name}, {where}", seen)
+            appends = next(iter(measured.values()))
+            self.figure(f"readings appended, {where}", appends.rate * BATCH, "rows/s")
+
     async def with_a_past(self, empty: Measured) -> None:
         assets, each = (5_000, 10) if self.quick else (ASSETS, EVENTS_EACH)
         started = time.perf_counter()
@@ -252,7 +271,7 @@ class Bench:
 
     @contextmanager
     def process(self, command: list[str], **environment: str) -> Iterator[None]:
-        settings = {**os.environ, "DATABASE_URL": self.url, "LOG_LEVEL": "ERROR", **environment}
+        settings = {**os.environ, "DATABASE_URL": self.url, "LOG_LEVEL": "ERROR", **LASTING_PERMITS, **environment}
         child = subprocess.Popen(command, env=settings, cwd=REPOSITORY)
         try:
             yield
@@ -289,6 +308,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--quick", action="store_true", help="a smaller past and shorter loads")
+    parser.add_argument("--only", choices=["observations"], help="one part of it; the rest is left out")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
     arguments = parser.parse_args()
     seconds = min(arguments.seconds, 1.5) if arguments.quick else arguments.seconds
@@ -299,7 +319,7 @@ def main() -> None:
         migrate(server.url)
         bench = Bench(server.url, seconds, arguments.quick)
         bench.figure("fsync of 8 KiB", fsync_time(Path(directory)), "ms")
-        uvloop.run(bench.run())
+        uvloop.run(bench.only_observations() if arguments.only else bench.run())
     table = Table("budget", "measured", "bound", "met")
     for row in bench.budgets:
         bound = f"{'at least' if row['at_least'] else 'at most'} {row['bound']:,}"

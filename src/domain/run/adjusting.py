@@ -36,6 +36,7 @@ class InvalidRunAdjustReasonError(Invalid):
         InvalidRunAdjustPatchError,
         InvalidRunParametersError,
     ],
+    essential=True,
 )
 class AdjustRun(Command):
     """Merge a patch into the parameters of a run that is on: a value sets, null deletes, objects merge."""

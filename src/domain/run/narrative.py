@@ -56,6 +56,7 @@ class RunLogbookEntry(Entry):
     returns=Appended,
     attempts=3,
     refuses=[InvalidRunLogbookEntryError],
+    essential=True,
 )
 class AppendRunLogbookEntries(Command):
     """Write into the logbook of a run, whether it is on or over; debriefs are for agents."""

@@ -28,6 +28,9 @@ class SamplingProcedure(StrEnum):
     """A slow series during the run."""
 
 
+PROCEDURES = frozenset(SamplingProcedure)
+
+
 class InvalidChannelNameError(Invalid):
     """A channel needs a name that is not blank."""
 
@@ -92,7 +95,7 @@ class AppendObservations(Command):
                     f"The value of {sample.channel_name} is not finite; leave it out.",
                     facts={"event_id": str(sample.event_id)},
                 )
-            if sample.sampling_procedure not in [*SamplingProcedure]:
+            if sample.sampling_procedure not in PROCEDURES:
                 raise InvalidSamplingProcedureError(
                     f"There is no sampling procedure {sample.sampling_procedure}; use {' or '.join(SamplingProcedure)}.",
                     facts={"event_id": str(sample.event_id)},
@@ -110,7 +113,7 @@ class AppendObservations(Command):
 
 
 def _stored(sample: Sample, call: Call) -> dict[str, object]:
-    return {**dict(sample), "occurred_at": sample.occurred_at or call.now}
+    return {**vars(sample), "occurred_at": sample.occurred_at or call.now}
 
 
 @run.listing(Observation, get="/{run_id}/observations")
@@ -145,7 +148,7 @@ class Channel(Record):
     """Whether any of its readings is."""
 
 
-@run.query(get="/{run_id}/channels", returns=Page[Channel])
+@run.query(get="/{run_id}/channels", returns=Page[Channel], essential=True)
 class ListRunChannels(Query):
     """The channels of a run by name, each with its latest reading."""
 

@@ -230,7 +230,7 @@ class InvalidRunInterruptedAtError(Invalid):
     """A run cannot have been interrupted in the future."""
 
 
-@run.command(post="/{run_id}/hold", allowed=[RUNNING], attempts=3)
+@run.command(post="/{run_id}/hold", allowed=[RUNNING], attempts=3, essential=True)
 class HoldRun(Command):
     """Pause the run; it goes on only when somebody resumes it."""
 
@@ -241,7 +241,7 @@ class HoldRun(Command):
         return [RunHeld(**dict(self))]
 
 
-@run.command(post="/{run_id}/complete", allowed=[RUNNING])
+@run.command(post="/{run_id}/complete", allowed=[RUNNING], essential=True)
 class CompleteRun(Command):
     """The run is done as intended."""
 
@@ -260,7 +260,7 @@ class EndingCommand(Command):
         yield
 
 
-@run.command(post="/{run_id}/stop", allowed=LIVE, attempts=3, destructive=True)
+@run.command(post="/{run_id}/stop", allowed=LIVE, attempts=3, destructive=True, essential=True)
 class StopRun(EndingCommand):
     """End the run early by choice; what it measured so far is good."""
 
@@ -338,7 +338,7 @@ class RunSummary(Summary):
     updated_at: datetime
 
 
-@run.listing(RunSummary)
+@run.listing(RunSummary, essential=True)
 class ListRuns(ListQuery):
     """Runs in the order they were started."""
 

@@ -292,6 +292,7 @@ class RunStartedAnswer(BaseModel):
         InvalidPinnedCalibrationsError,
         InvalidRunExternalRefError,
     ],
+    essential=True,
 )
 class StartRun(RunRequest, Command):
     """Execute a plan: pass every gate, merge the parameters, and acknowledge the cautions on its assets."""
@@ -373,7 +374,12 @@ def verdict(gate: Gate, start: Start) -> GateVerdict:
     return GateVerdict(gate=gate.name, passed=True, subjects=subjects)
 
 
-@run.command(post="/{run_id}/resume", allowed=[HELD], refuses=[*MISSING[:4], *MISSING[-1:], *FOOTING_REFUSALS])
+@run.command(
+    post="/{run_id}/resume",
+    allowed=[HELD],
+    refuses=[*MISSING[:4], *MISSING[-1:], *FOOTING_REFUSALS],
+    essential=True,
+)
 class ResumeRun(Command):
     """Let a held run go on, if what it stands on still carries it; nothing resumes by itself."""
 

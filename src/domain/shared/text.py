@@ -8,7 +8,9 @@ state) by the class named here.
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
+from uuid import UUID
 
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -77,6 +79,10 @@ class Remark:
         return {**handler(schema), **({PERSONAL_MARK: True} if self.personal else {})}
 
 
+ATOMS = frozenset({str, bool, int, float, type(None), UUID, datetime})
+"""What holds no text that could be blank; blank text is of a class of its own."""
+
+
 def refuse_blank_text(value: Any) -> None:
     """Raise the refusal of the first blank text found in a model, however deep."""
     match value:
@@ -84,7 +90,7 @@ def refuse_blank_text(value: Any) -> None:
             raise value.refusal(f"The {value.label} is blank; give it at least one visible character.", reason="blank")
         case BaseModel():
             for item in value.__dict__.values():
-                if not isinstance(item, bool | int | float | None):
+                if type(item) not in ATOMS:
                     refuse_blank_text(item)
         case str() | bytes():
             return

@@ -245,7 +245,8 @@ async def rebuild(url: str, relations: Iterable[str]) -> int:
 
 async def _rebuild_one(connection: Connection, projection: Projection) -> int:
     summary, relation = projection.summary, projection.summary.relation
-    shadow = f"{relation}_next"
+    # No longer than the name it will have: PostgreSQL then cuts the names of its indexes at the same place.
+    shadow = relation.replace("proj_", "next_", 1)
     await connection.execute(f"DROP TABLE IF EXISTS {shadow}")
     create, *rest = table(summary, shadow)
     await connection.execute(create)

@@ -17,6 +17,7 @@ import orjson
 import psycopg
 import structlog
 from psycopg.errors import DeadlockDetected, DivisionByZero, UniqueViolation
+from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 from psycopg_pool import PoolTimeout
 from pydantic import TypeAdapter
@@ -184,12 +185,30 @@ class PostgresStore:
         self._pool = pool
         self._appended = appended
         self._purging: asyncio.Task[None] | None = None
+        self._lent: dict[asyncio.Task[Any] | None, Connection] = {}
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Connection]:
+    async def _connection(self, *, writing: bool = False) -> AsyncIterator[Connection]:
+        """A connection, the same one for all that a task asks while it holds one.
+
+        Decisions ask the store for more while their session is open. If that took a second connection, as many of them as
+        the pool is large would wait for each other. Only what is written beside a transaction has a connection apart.
+        """
+        task = asyncio.current_task()
+        lent = self._lent.get(task)
+        if lent is not None and not (writing and lent.info.transaction_status is not TransactionStatus.IDLE):
+            yield lent
+            return
         try:
             async with self._pool.connection() as connection:
-                yield connection
+                self._lent[task] = connection
+                try:
+                    yield connection
+                finally:
+                    if lent is None:
+                        del self._lent[task]
+                    else:
+                        self._lent[task] = lent
         except (PoolTimeout, psycopg.OperationalError) as error:
             log.error("store_unavailable", error=type(error).__name__)
             self._purge()
@@ -204,7 +223,7 @@ class PostgresStore:
 
     @asynccontextmanager
     async def session(self, lock: str | None = None) -> AsyncIterator[Session]:
-        async with self._connection() as connection:
+        async with self._connection(writing=True) as connection:
             session = PostgresSession(connection, in_transaction=lock is not None)
             if lock is None:
                 yield session
@@ -234,7 +253,7 @@ class PostgresStore:
             "now": claim.claimed_at,
             "stale": stale_before,
         }
-        async with self._connection() as connection:
+        async with self._connection(writing=True) as connection:
             for _ in range(3):
                 cursor = await connection.execute(CLAIM_KEY, claimant)
                 if await cursor.fetchone():
@@ -245,7 +264,7 @@ class PostgresStore:
         raise still_in_flight()
 
     async def release_key(self, claim: KeyClaim) -> None:
-        async with self._connection() as connection:
+        async with self._connection(writing=True) as connection:
             await connection.execute(RELEASE_KEY, (claim.principal_id, claim.key, claim.surface_id, claim.claimed_at))
 
     async def follow(self, after: Bookmark, limit: int) -> Sequence[EventRow]:
@@ -373,12 +392,17 @@ def entries_statement(entries: Sequence[Entry]) -> tuple[str, list[Any]]:
     """Adds rows of one logbook as a single document; the store says when it recorded them."""
     entry = type(entries[0])
     names = ", ".join(name for name in entry.model_fields if name != "recorded_at")
-    rows = orjson.dumps([row.model_dump(mode="json", exclude={"recorded_at"}) for row in entries]).decode()
     insert = (
         f"INSERT INTO {entry.relation} ({names}) SELECT {names} FROM json_populate_recordset(NULL::{entry.relation}, %s) "
         "ON CONFLICT DO NOTHING"
     )
-    return insert, [rows]
+    return insert, [entries_form(entry).dump_json(list(entries)).decode()]
+
+
+@cache
+def entries_form(entry: type[Entry]) -> TypeAdapter[list[Entry]]:
+    """How rows of one logbook become a document."""
+    return TypeAdapter(list[entry])  # type: ignore[valid-type]
 
 
 @cache

@@ -124,6 +124,47 @@ class TestDeadlocks:
         assert versions == [[1, 2], [1, 2]]
 
 
+class TestConnections:
+    async def test_what_a_decision_asks_beside_its_session_needs_no_second_connection(self, database_url: str) -> None:
+        """Every connection of the pool is held by a decision when the first of them asks."""
+        everybody_decides = asyncio.Barrier(4)
+
+        async def provider(caller: Caller, **arguments: Any) -> ProviderFacts:
+            await everybody_decides.wait()
+            async with store.session() as session:
+                assert len(await session.load("Actor", [caller.principal_id])) == 1
+            return ProviderFacts(known=True, bound=False)
+
+        async with runtime_pool(database_url, 4) as pool:
+            store = PostgresStore(pool)
+            calling = Calling(store, ports={"identity_provider": provider})
+            actors = [await calling.create(RegisterActor(name=name)) for name in "abcd"]
+            binds = [calling.acting_as(actor).do(subject(0), on=actor) for actor in actors]
+            async with asyncio.timeout(5):
+                outcomes = await asyncio.gather(*binds, return_exceptions=True)
+        assert [type(outcome).__name__ for outcome in outcomes].count("Executed") == 1
+
+    async def test_nor_does_what_is_read_beside_a_transaction(self, database_url: str) -> None:
+        everybody_decides = asyncio.Barrier(4)
+
+        async def reading(store: PostgresStore, lock: str, actor: UUID) -> int:
+            async with store.session(lock):
+                await everybody_decides.wait()
+                return len(await store.newer("Actor", {actor: 0}))
+
+        async with runtime_pool(database_url, 4) as pool:
+            store = PostgresStore(pool)
+            actor = await Calling(store).create(RegisterActor(name="Mira"))
+            async with asyncio.timeout(5):
+                assert await asyncio.gather(*(reading(store, name, actor) for name in "abcd")) == [1] * 4
+
+    async def test_a_task_begun_meanwhile_has_its_own(self, store: PostgresStore, calling: Calling) -> None:
+        actor = await calling.create(RegisterActor(name="Mira"))
+        async with store.session(CONTROL_LOCK):
+            versions = await asyncio.gather(*(calling.versions("Actor", actor) for _ in range(3)))
+        assert versions == [[1]] * 3
+
+
 class TestNamedLocks:
     async def rivals(self, calling: Calling, count: int = 2) -> tuple[UUID, list[UUID]]:
         """Visits that have arrived at one surface."""

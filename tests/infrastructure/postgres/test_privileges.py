@@ -5,10 +5,13 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 
 from domain.contexts import REGISTRY
+from domain.shared.listing import ListQuery
 from infrastructure.postgres.pool import dedicated
 from tests.infrastructure.postgres.observing import Connection, insert_event, rows
 
-INSERT_ONLY = ["events", "entries_conduit_verdicts"]
+LISTED = {operation.input.summary.relation for operation in REGISTRY if issubclass(operation.input, ListQuery)}
+INSERT_ONLY = ["events", *sorted(LISTED - REGISTRY.projections.keys())]
+"""The log and every logbook."""
 
 
 class TestTheRuntimeRole:

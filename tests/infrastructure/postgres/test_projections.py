@@ -13,11 +13,13 @@ from application.queries import PROJECTIONS
 from domain.access.actor import DeactivateActor, RegisterActor
 from domain.contexts import REGISTRY
 from domain.kernel import UnknownEventError
+from domain.shared.listing import Summary
 from domain.trust.surface import DefineSurface
 from domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, StartVisit, Visit, VisitSummary
 from domain.trust.zone import DefineZone, ListZones, ZoneSummary
 from infrastructure.postgres.migrate import migrate
 from infrastructure.postgres.projections import LEADER_LOCK, SWAP_LOCK, Projector, rebuild, unbuilt
+from tests.api.stocking import stocked
 from tests.application.calling import Calling, planned_visit
 from tests.conftest import until
 from tests.domain.world import new_id
@@ -31,6 +33,7 @@ from tests.infrastructure.postgres.observing import (
     until_waiting,
     value,
 )
+from tests.running import Api
 
 VISITS, ZONES = VisitSummary.relation, ZoneSummary.relation
 
@@ -126,6 +129,34 @@ class TestRows:
         while await behind.advance(owner):
             pass
         assert await rows(owner, f"SELECT status, stream_version FROM {VISITS}") == [("Arrived", 99)]
+
+
+class TestEveryProjection:
+    """All of them at once, over several of everything."""
+
+    async def test_each_row_shows_the_fold_of_its_stream(self, api: Api, calling: Calling, owner: Connection) -> None:
+        await stocked(api)
+        for relation, projection in REGISTRY.projections.items():
+            summary, name = projection.summary, projection.aggregate.name
+            found = await rows(owner, f"SELECT {', '.join(summary.model_fields)} FROM {relation}")
+            shown = [summary(**dict(zip(summary.model_fields, row, strict=True))) for row in found]
+            streams = await rows(owner, "SELECT DISTINCT stream_id FROM events WHERE stream_type = %s ORDER BY 1", name)
+            async with calling.store.session() as session:
+                folded = [summary.of(projection.aggregate.replay(await session.load(name, [id]))) for (id,) in streams]
+            assert folded, f"nothing was written of {name}"
+            assert sorted(shown, key=first_of) == folded, relation
+
+    async def test_rebuilding_all_of_them_gives_the_same_rows(self, api: Api, owner: Connection, database_url: str) -> None:
+        await stocked(api)
+        before = await everything_shown(owner)
+        assert [relation for relation, shown in before.items() if not shown] == []
+        await rebuild(database_url, REGISTRY.projections)
+        assert await everything_shown(owner) == before
+
+
+def first_of(summary: Summary) -> Any:
+    """The id of a row."""
+    return next(iter(dict(summary).values()))
 
 
 class TestOneTransaction:
@@ -367,16 +398,16 @@ async def all_visits_shown(connection: Connection) -> bool:
 
 
 async def form(connection: Connection) -> Any:
-    """Columns, indexes and grants of every projection, and whatever else begins with its name."""
+    """Columns, indexes and grants of every projection, and whatever rebuilding left behind."""
     names = " = ANY(%s)"
     relations = list(REGISTRY.projections)
     return (
         await rows(
             connection,
             "SELECT table_name, column_name, data_type, is_nullable, ordinal_position FROM information_schema.columns "
-            "WHERE table_name LIKE 'proj_%%' ORDER BY 1, 5",
+            "WHERE table_name ~ '^(proj|next)_' ORDER BY 1, 5",
         ),
-        await rows(connection, "SELECT indexname, indexdef FROM pg_indexes WHERE tablename LIKE 'proj_%%' ORDER BY 1"),
+        await rows(connection, "SELECT indexname, indexdef FROM pg_indexes WHERE tablename ~ '^(proj|next)_' ORDER BY 1"),
         await rows(
             connection,
             "SELECT table_name, grantee, privilege_type FROM information_schema.role_table_grants "

@@ -1,0 +1,56 @@
+"""A run from its preflight to its end as an agent sees it whose list shows the essential tools only."""
+
+from typing import Any
+from uuid import uuid4
+
+from domain.contexts import REGISTRY
+from tests.api.agents import agent, done, refusal
+from tests.api.beamline import beamline
+from tests.api.crew import AGENT, register_agent
+from tests.running import running_api
+
+FIRST = {
+    "preflight_run",
+    "start_run",
+    "hold_run",
+    "resume_run",
+    "adjust_run",
+    "complete_run",
+    "stop_run",
+    "list_runs",
+    "list_run_channels",
+    "append_run_logbook_entries",
+}
+
+
+async def test_a_run_from_its_preflight_to_its_end(database_url: str) -> None:
+    await register_agent(database_url, AGENT)
+    async with running_api(database_url, mcp_toolset="essential") as api:
+        line = await beamline(api)
+        asked: dict[str, Any] = {"name": "Load step 1", "plan_id": line.plan_id}
+        async with agent(api.acting_as(AGENT)) as client:
+            assert {tool.name for tool in (await client.list_tools()).tools} >= FIRST
+            assert (await done(client, "preflight_run", **asked))["passed"]
+            run_id = (await done(client, "start_run", **asked, idempotency_key="k1"))["run_id"]
+            assert (await done(client, "start_run", **asked, idempotency_key="k1"))["run_id"] == run_id
+            await done(client, "hold_run", run_id=run_id, reason="beam lost")
+            await api.done(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
+            dark = await refusal(client, "resume_run", run_id=run_id)
+            assert (dark["code"], dark["facts"]["kind"]) == ("RunSupplyCoverageMismatchError", "photon_beam")
+            await api.done(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "injecting"})
+            await api.done(f"/supplies/{line.supply_id}/degrade", {"reason": "half the current"})
+            await done(client, "resume_run", run_id=run_id)
+            await done(client, "adjust_run", run_id=run_id, parameters_patch={"exposure": 0.2}, reason="less flux")
+            note = {"event_id": str(uuid4()), "text": "Half the flux after the dump."}
+            await done(client, "append_run_logbook_entries", run_id=run_id, entries=[note])
+            assert (await done(client, "list_run_channels", run_id=run_id))["items"] == []
+            ended = await client.call_tool("complete_run", {"run_id": run_id})
+            position = (ended.meta or {})["baton/position"]
+            [listed] = (await done(client, "list_runs", plan_id=line.plan_id, min_position=position))["items"]
+            assert (listed["run_id"], listed["status"], listed["adjustment_count"]) == (run_id, "Completed", 1)
+        shown = (await api.get(f"/runs/{run_id}/history")).json()["items"]
+        assert {item["principal_id"] for item in shown} == {str(AGENT)}
+
+
+def test_the_essential_tools_are_few() -> None:
+    assert len([operation for operation in REGISTRY if operation.mcp and operation.essential]) <= 30

@@ -1,0 +1,92 @@
+"""Readings at scale: one run takes hundreds of thousands of them while it is read and listed, and another is written."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import httpx
+import orjson
+import uuid_utils.compat
+
+from tests.api.beamline import beamline
+from tests.bench.client import Measured, open_connection, request
+from tests.running import Api
+
+BATCH = 500
+CHANNELS = 20
+APPENDERS = 4
+
+
+@dataclass(frozen=True)
+class Observing:
+    """A service with a run that is observed, and one that somebody holds and resumes meanwhile."""
+
+    port: int
+    observed: str
+    other: str
+
+    async def appended(self, rows: int, *, watched: bool) -> dict[str, Measured]:
+        """What everybody saw, from the first reading to the last."""
+        path = f"/runs/{self.observed}/observations"
+        appends = iter([request("POST", path, batch()) for _ in range(rows // BATCH)])
+        over = asyncio.Event()
+        watching = {name: asyncio.create_task(self._ask(asked, over)) for name, asked in self._watchers().items() if watched}
+        started = time.perf_counter()
+        parts = await asyncio.gather(*(self._ask(appends, over) for _ in range(APPENDERS)))
+        seconds = time.perf_counter() - started
+        over.set()
+        latencies = [latency for part in parts for latency in part.latencies]
+        appending = {f"append_observations, {BATCH} each": Measured(seconds, latencies, {200: len(latencies)})}
+        return appending | {name: await task for name, task in watching.items()}
+
+    def _watchers(self) -> dict[str, Iterator[bytes]]:
+        run, other = f"/runs/{self.observed}", f"/runs/{self.other}"
+        verbs = [request("POST", f"{other}/{verb}", b"{}") for verb in ("hold", "resume")]
+        return {
+            "get_run": itertools.repeat(request("GET", run)),
+            "list_run_observations, the newest 100": itertools.repeat(
+                request("GET", f"{run}/observations?order=desc&limit=100")
+            ),
+            "list_run_observations, one channel": itertools.repeat(
+                request("GET", f"{run}/observations?channel_name=channel_7&limit=100")
+            ),
+            "list_run_channels": itertools.repeat(request("GET", f"{run}/channels")),
+            "hold_run and resume_run, another run": itertools.cycle(verbs),
+        }
+
+    async def _ask(self, requests: Iterator[bytes], over: asyncio.Event) -> Measured:
+        """Ask one after the other, until there is nothing more to ask or it is over."""
+        connection = await open_connection(self.port)
+        latencies: list[float] = []
+        statuses: dict[int, int] = {}
+        started = time.perf_counter()
+        for asked in requests:
+            if over.is_set():
+                break
+            before = time.perf_counter()
+            status, body = await connection.ask(asked)
+            assert status in (200, 204), body
+            latencies.append(time.perf_counter() - before)
+            statuses[status] = statuses.get(status, 0) + 1
+        connection.close()
+        return Measured(time.perf_counter() - started, latencies, statuses)
+
+
+async def observing(url: str, port: int) -> Observing:
+    """Two runs on a beamline of their own."""
+    base_url = f"http://127.0.0.1:{port}"
+    async with httpx.AsyncClient(base_url=base_url, timeout=30) as client:
+        line = await beamline(Api(client, base_url, url, {}))
+        return Observing(port, await line.started(), await line.started())
+
+
+def batch() -> bytes:
+    """As many readings as one request may hold, spread over the channels."""
+    taken = {"units": "mA", "sampling_procedure": "monitor", "sampled_at": "2026-10-06T09:12:00.125Z"}
+    entries = [
+        {"event_id": str(uuid_utils.compat.uuid7()), "channel_name": f"channel_{n % CHANNELS}", "value": n / 7, **taken}
+        for n in range(BATCH)
+    ]
+    return orjson.dumps({"entries": entries})

@@ -1,0 +1,121 @@
+"""Readings as they are stored: finite, insert-only, and summed up by channel as they come."""
+
+import asyncio
+import random
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg.errors import CheckViolation, InsufficientPrivilege
+
+from application.ports import Batch
+from domain.kernel import Call
+from domain.run.observations import Observation
+from domain.trust.surface import SYSTEM_HTTP
+from infrastructure.postgres.pool import dedicated
+from infrastructure.postgres.store import PostgresStore
+from tests.domain.world import OPERATOR, START, new_id
+from tests.infrastructure.postgres.observing import Connection, rows
+
+INSERT = """
+INSERT INTO entries_run_observations (event_id, run_id, logbook_id, actor_id, command_name, channel_name, value,
+    sampling_procedure, simulated, sampled_at, correlation_id, occurred_at)
+SELECT gen_random_uuid(), id, id, id, 'AppendObservations', 'T_sample', %s, 'monitor', false, now(), id, now()
+FROM (SELECT gen_random_uuid() AS id) AS run
+"""
+SUMMED = """
+SELECT run_id, channel_name, count(*), min(recorded_at), bool_or(simulated), max(recorded_at),
+    (array_agg(value ORDER BY recorded_at DESC, event_id DESC))[1],
+    (array_agg(units ORDER BY recorded_at DESC, event_id DESC))[1],
+    (array_agg(sampled_at ORDER BY recorded_at DESC, event_id DESC))[1]
+FROM entries_run_observations GROUP BY run_id, channel_name ORDER BY run_id, channel_name
+"""
+KEPT = """
+SELECT run_id, channel_name, count, first_recorded_at, simulated, latest_recorded_at, latest_value, units, latest_sampled_at
+FROM run_channels ORDER BY run_id, channel_name
+"""
+RUNS = [new_id() for _ in range(3)]
+
+
+def reading(run_id: UUID, **fields: Any) -> Observation:
+    taken: dict[str, Any] = {"event_id": new_id(), "channel_name": "T_sample", "value": 293.1, "units": "K"}
+    written = {"logbook_id": run_id, "actor_id": OPERATOR, "command_name": "AppendObservations", "correlation_id": run_id}
+    sampled = {"sampling_procedure": "monitor", "simulated": False, "sampled_at": START, "occurred_at": START}
+    return Observation(run_id=run_id, causation_id=None, **{**written, **sampled, **taken, **fields})
+
+
+async def append(store: PostgresStore, *entries: Observation) -> None:
+    call = Call(OPERATOR, SYSTEM_HTTP, START, new_id(), new_id())
+    async with store.session() as session:
+        await session.append(Batch(call, "AppendObservations", entries=[entries]))
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+async def test_what_is_no_finite_number_is_not_stored_whoever_writes_it(owner: Connection, value: str) -> None:
+    with pytest.raises(CheckViolation):
+        await owner.execute(INSERT, (value,))
+    assert await rows(owner, "SELECT FROM entries_run_observations") == []
+    await owner.execute(INSERT, ("1.7976931348623157e308",))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE entries_run_observations SET value = 0",
+        "DELETE FROM entries_run_observations",
+        "UPDATE run_channels SET count = 0",
+        "DELETE FROM run_channels",
+        "INSERT INTO run_channels SELECT * FROM run_channels",
+        "DROP TRIGGER sum_up_run_channels ON entries_run_observations",
+    ],
+)
+async def test_what_was_recorded_cannot_be_changed(store: PostgresStore, database_url: str, change: str) -> None:
+    await append(store, reading(RUNS[0]))
+    async with await dedicated(database_url) as runtime:
+        with pytest.raises(InsufficientPrivilege):
+            await runtime.execute(change)
+
+
+async def test_channels_sum_up_what_is_stored(store: PostgresStore, owner: Connection) -> None:
+    chance = random.Random(7)
+    seen: list[Observation] = []
+    for number in range(40):
+        fresh = [
+            reading(
+                chance.choice(RUNS),
+                channel_name=f"channel_{chance.randrange(5)}",
+                value=number / 7,
+                units=chance.choice(["K", None]),
+                simulated=chance.random() < 0.05,
+            )
+            for _ in range(chance.randrange(1, 20))
+        ]
+        repeated = chance.sample(seen, min(len(seen), 3))
+        await append(store, *chance.sample([*fresh, *repeated], len(fresh) + len(repeated)))
+        seen += fresh
+    kept = await rows(owner, KEPT)
+    assert kept == await rows(owner, SUMMED)
+    assert sum(row[2] for row in kept) == len(seen)
+
+
+async def test_a_batch_of_nothing_but_repeats_changes_no_channel(store: PostgresStore, owner: Connection) -> None:
+    one = reading(RUNS[0])
+    await append(store, one)
+    before = await rows(owner, KEPT)
+    await append(store, one.model_copy(update={"value": 1.0, "channel_name": "other"}))
+    assert await rows(owner, KEPT) == before
+
+
+async def test_appends_that_meet_on_the_same_channels_in_any_order_are_all_kept(
+    store: PostgresStore, owner: Connection
+) -> None:
+    names = [f"channel_{number}" for number in range(20)]
+
+    async def appending(number: int) -> None:
+        ordered = names if number % 2 else names[::-1]
+        for _ in range(10):
+            await append(store, *(reading(RUNS[0], channel_name=name, value=float(number)) for name in ordered))
+
+    await asyncio.gather(*(appending(number) for number in range(8)))
+    assert [row[1:3] for row in await rows(owner, KEPT)] == [(name, 80) for name in sorted(names)]
+    assert await rows(owner, KEPT) == await rows(owner, SUMMED)
