@@ -31,7 +31,7 @@ bench: install
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--extra embedded --extra test --output-file requirements.lock pyproject.toml
+		--extra embedded --extra optimize --extra test --output-file requirements.lock pyproject.toml
 
 clean:
 	rm -rf .venv .baton .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -88,17 +88,17 @@ def _is_collection(annotation: Any) -> bool:
 def refuse_unstorable(body: bytes, place: str) -> None:
     """Refuse what JSON can spell and the store cannot hold: NUL characters and numbers beyond a double."""
     try:
-        pending: list[Any] = [orjson.loads(body)]
+        parts: list[Any] = [orjson.loads(body)]
     except orjson.JSONDecodeError as error:
         raise RequestValidationError.at(place, msg=f"Invalid JSON: {error.msg}", type="json_invalid") from None
-    while pending:
-        match pending.pop():
-            case dict() as members:
-                pending += members.keys()
-                pending += members.values()
-            case list() as items:
-                pending += items
-            case str() as text if "\0" in text:
+    for part in parts:
+        if type(part) is dict:
+            parts += part.keys()
+            parts += part.values()
+        elif type(part) is list:
+            parts += part
+        elif type(part) is str:
+            if "\0" in part:
                 raise RequestValidationError.at(place, msg="Text must not contain NUL", type="string_nul")
-            case float() as number if not math.isfinite(number):
-                raise RequestValidationError.at(place, msg="Numbers must be finite", type="finite_number")
+        elif type(part) is float and not math.isfinite(part):
+            raise RequestValidationError.at(place, msg="Numbers must be finite", type="finite_number")

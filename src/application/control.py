@@ -32,7 +32,7 @@ class Quality(StrEnum):
 class Reading:
     """One value of a signal, as plain JSON data: an array is a list, an image a list of rows, a table its columns by name.
 
-    `sampled_at` is the source's own time and never invented. A categorical value is its label; `index` is its place among the
+    `sampled_at` is the source's own time and never invented. A categorical value is its label, `index` its place among the
     labels. `name` and `units` are what the control system calls the signal and counts it in.
     """
 

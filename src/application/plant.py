@@ -31,15 +31,20 @@ class ControlRoute(BaseModel):
 
 
 class Simulated(BaseModel):
-    """Something of a simulated plant, at its address; numbers it reads scatter by `noise`, their standard deviation."""
+    """Something of a simulated plant, at its address."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     address: SignalAddress
+
+
+class SimulatedMeasurement(Simulated):
+    """Something that reads a number, which scatters by `noise`, its standard deviation."""
+
     noise: Annotated[float, Field(ge=0)] = 0
     units: str | None = None
 
 
-class SimulatedSignal(Simulated):
+class SimulatedSignal(SimulatedMeasurement):
     """A signal that keeps what is written to it; with labels, a choice among them."""
 
     kind: Literal["signal"] = "signal"
@@ -54,7 +59,7 @@ class SimulatedSignal(Simulated):
         return self
 
 
-class SimulatedMotor(Simulated):
+class SimulatedMotor(SimulatedMeasurement):
     """An axis that takes time: written at its address, read back at `readback`, with the fields of a motor record."""
 
     kind: Literal["motor"] = "motor"
@@ -76,7 +81,7 @@ class SimulatedDetector(Simulated):
     """Where its files are said to be."""
 
 
-class SimulatedPeak(Simulated):
+class SimulatedPeak(SimulatedMeasurement):
     """A signal that is highest where other signals have these values, and falls off around them."""
 
     kind: Literal["peak"] = "peak"
@@ -86,7 +91,7 @@ class SimulatedPeak(Simulated):
     background: float = 0
 
 
-class SimulatedPlane(Simulated):
+class SimulatedPlane(SimulatedMeasurement):
     """A signal that rises in proportion to other signals."""
 
     kind: Literal["plane"] = "plane"

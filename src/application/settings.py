@@ -8,8 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -35,6 +36,7 @@ from application.plant import (
 )
 from domain.access.actor import ActorKind
 from domain.kernel import NIL
+from domain.operation.deciding import DecideSubstrate
 from domain.safety.clearance_template import SEEDED_TITLES
 
 PRODUCTION_TIER = frozenset({"prod", "production", "staging"})
@@ -101,6 +103,16 @@ def _base_url(url: str) -> str:
     return url.rstrip("/")
 
 
+class ComputeSubstrate(StrEnum):
+    """Where jobs run."""
+
+    IN_MEMORY = "in_memory"
+    LOCAL_PROCESS = "local_process"
+
+
+OfferedDecider = Literal[DecideSubstrate.SOBOL, DecideSubstrate.BOTORCH, DecideSubstrate.STAGED, DecideSubstrate.LLM]
+
+
 class Settings(BaseSettings):
     """The settings of every process of the service."""
 
@@ -152,6 +164,16 @@ class Settings(BaseSettings):
     """Whether anything may be written to the control systems; `false` makes every route read-only."""
     action_timeout_seconds: Annotated[int, Field(ge=1)] = 3600
     """How long an action of a procedure may take."""
+    compute_substrate: ComputeSubstrate = ComputeSubstrate.IN_MEMORY
+    """Where the programs of compute steps run: `local_process` on the worker's machine, `in_memory` nowhere."""
+    compute_job_directory: Path | None = None
+    """Where `local_process` keeps its jobs; on a disk that outlasts the worker, and shared by the workers of a machine."""
+    compute_timeout_seconds: Annotated[int, Field(ge=1)] = 3600
+    """How long the program of a compute step may run before it is stopped with all it started."""
+    compute_environment: dict[str, str] = Field(default={}, repr=False)
+    """What the programs of compute steps find in their environment besides, as a JSON object."""
+    decide_substrates: tuple[OfferedDecider, ...] = ()
+    """The deciders that requests may choose besides in_memory, grid_walk and caller, as a JSON list."""
     simulated_signals: dict[SignalAddress, SignalValue] = {}
     """The values that signals in memory start with, as a JSON object."""
     simulated_devices: tuple[SimulatedDevice, ...] = ()
@@ -159,7 +181,7 @@ class Settings(BaseSettings):
     simulation_seed: int = 0
     """What the noise of simulated devices is drawn from."""
     simulation_journal: Path | None = None
-    """A file that keeps what is done to the signals in memory, so that all processes share one plant and it outlives them."""
+    """A file that keeps what is done to signals in memory, so that all processes share one plant and it outlives them."""
     monitored_enclosures: dict[MonitoredName, SignalAddress] = {}
     """The permit signal of each enclosure that is observed from here, as a JSON object under the enclosures' names."""
     monitored_supplies: tuple[MonitoredSupply, ...] = ()
@@ -168,6 +190,12 @@ class Settings(BaseSettings):
     """Where the facility's signing keys are, one PEM file each; unset, nothing can be signed."""
     publication_outbox: Path | None = None
     """Where published artifacts are put for the peers; unset, nothing is published."""
+    logbook_mirror_directory: Path | None = None
+    """Where debriefs are copied to for the facility's own electronic logbook; unset, nothing is copied."""
+    logbook_mirror_target: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)] | None = (
+        None
+    )
+    """The logbook they are copied to; unset, the one named like the run's facility."""
     max_request_body_size_bytes: Annotated[int, Field(ge=1)] = 8 * 1024 * 1024
     """Larger request bodies are refused before anything else is looked at."""
     idempotency_lock_stale_seconds: Annotated[int, Field(ge=1)] = 60
@@ -195,6 +223,7 @@ def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
     return [
         *_guards(settings),
         *_plant_guards(settings),
+        *_work_guards(settings),
         *provider_objections(settings.identity_providers),
         *(_stdio_guards(settings) if stdio else ()),
     ]
@@ -254,6 +283,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
         provider["introspection_client_secret"] = provider["introspection_client_secret"] and HIDDEN
         for binding in provider["subject_bindings"]:
             binding["subject"] = HIDDEN
+    shown["compute_environment"] = dict.fromkeys(settings.compute_environment, HIDDEN)
     return {name.upper(): value for name, value in shown.items()}
 
 
@@ -292,6 +322,8 @@ def _guards(settings: Settings) -> Iterator[str]:
 def _plant_guards(settings: Settings) -> Iterator[str]:
     for prefix in _repeated(route.prefix for route in settings.control_routes):
         yield f"CONTROL_ROUTES lists the prefix {prefix!r} more than once; keep one route for each prefix."
+    for address in _repeated(device.address for device in settings.simulated_devices):
+        yield f"SIMULATED_DEVICES lists {address} more than once; keep one device at each address."
     for code in _repeated(supply.code for supply in settings.monitored_supplies):
         yield f"MONITORED_SUPPLIES lists {code} more than once; keep one signal for each supply."
     monitored = {
@@ -307,6 +339,14 @@ def _plant_guards(settings: Settings) -> Iterator[str]:
             yield (
                 f"{name.upper()} makes up what the plant says, which APP_ENV={settings.app_env} does not accept; unset it."
             )
+
+
+def _work_guards(settings: Settings) -> Iterator[str]:
+    if settings.compute_substrate is ComputeSubstrate.LOCAL_PROCESS and settings.compute_job_directory is None:
+        yield "COMPUTE_SUBSTRATE=local_process needs a place for its jobs; set COMPUTE_JOB_DIRECTORY to a directory."
+    modelling = [name.value for name in settings.decide_substrates if name is not DecideSubstrate.LLM]
+    if modelling and not all(find_spec(library) for library in ("scipy", "sklearn")):
+        yield f"DECIDE_SUBSTRATES offers {', '.join(modelling)}, whose libraries are not installed; install baton[optimize]."
 
 
 def _repeated(texts: Iterable[str]) -> list[str]:

@@ -21,7 +21,7 @@ from application.ports import EngineUnavailableError, StoreUnavailableError
 from application.settings import Settings
 from cli.processes import configured
 from cli.refusing import refuse
-from infrastructure.control.routes import configured_control
+from infrastructure.control.routes import AdapterMissingError, opened_control
 from infrastructure.monitoring import monitoring
 from infrastructure.runtime import Runtime
 from infrastructure.temporal.engine import TASK_QUEUE, connect
@@ -42,7 +42,10 @@ def main() -> None:
     settings = configured()
     if settings.temporal_address is None:
         refuse("TEMPORAL_ADDRESS is not set; point it at a Temporal server, or use `baton up`, which brings its own.")
-    uvloop.run(run(settings))
+    try:
+        uvloop.run(run(settings))
+    except AdapterMissingError as error:
+        refuse(str(error))
 
 
 async def run(settings: Settings) -> None:
@@ -50,7 +53,7 @@ async def run(settings: Settings) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    async with Runtime(settings) as runtime, monitoring(runtime, configured_control(settings)):
+    async with Runtime(settings) as runtime, opened_control(settings) as control, monitoring(runtime, control):
         client = await connected(settings, stopping)
         if client is None:
             return

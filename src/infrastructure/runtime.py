@@ -13,6 +13,7 @@ import uuid_utils.compat
 from application.authorization import PermissiveAuthorizer, PolicyAuthorizer
 from application.commands import Commands
 from application.feed import Feed
+from application.logbook_mirror import LogbookMirror
 from application.mint_sweeps import MintSweeps
 from application.ports import Caller, Port
 from application.publications import Publications
@@ -25,6 +26,7 @@ from domain.federation.facility import Facility
 from domain.shared.identifiers import FACILITY_CODE
 from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
+from infrastructure.logbook.mirrors import FileMirror
 from infrastructure.minter import DeterministicMinter
 from infrastructure.postgres.idempotency import Pruner
 from infrastructure.postgres.leadership import unsettled
@@ -109,6 +111,8 @@ class Runtime:
             KeyDirectorySigner(settings.signing_key_directory),
             OutboxPublisher(settings.publication_outbox),
         )
+        mirrored = settings.logbook_mirror_directory
+        self.logbook_mirror: LogbookMirror | None = None if mirrored is None else FileMirror(mirrored)
         self.service = Service(
             commands,
             Queries(self.store, self.authorizer, clock, new_id, ports),

@@ -1,5 +1,6 @@
 """One of everything, made over REST: what tests that go through all operations work with."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
@@ -20,12 +21,7 @@ from tests.api.furnishings import (
 )
 from tests.running import Api
 
-CONTEXTS = (
-    *(supply, enclosure, safety, caution, subject),
-    *(recipe_ladder, plan, recipe, run, operation),
-    *(decision, federation, calibration),
-)
-"""The contexts that bring their own objects, in an order in which each finds what it refers to."""
+Ids = dict[str, str]
 SYSTEM_CONDUIT = "00000000-0000-0000-0000-000000000010"
 SYSTEM_HTTP = "00000000-0000-0000-0000-000000000020"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -48,10 +44,8 @@ def planned_on(surface_id: str, policy_id: str) -> dict[str, Any]:
     return {"policy_id": policy_id, "surface_id": surface_id, "type": "user", **period}
 
 
-async def furnished(api: Api, facility_code: str = "facility") -> dict[str, str]:
-    """A fresh set of objects that refer to each other, as a map from the name of the id to the id."""
-    mark = uuid4().hex[:8]
-    ids: dict[str, str] = {}
+async def trusted(api: Api, ids: Ids, mark: str) -> None:
+    """An actor who is present at a visit, and what the visit rests on."""
     ids["actor_id"] = await api.create("/actors", {"name": "Mira Okafor", "email": "m.okafor@example.org"})
     ids["zone_id"] = await api.create("/zones", {"name": "Experiment hall"})
     ends = {"source_zone_id": ids["zone_id"], "target_zone_id": ids["zone_id"]}
@@ -70,17 +64,10 @@ async def furnished(api: Api, facility_code: str = "facility") -> dict[str, str]
     ids["visit_id"] = await api.create("/visits", planned_on(ids["surface_id"], ids["policy_id"]))
     await api.done(f"/visits/{ids['visit_id']}/record-arrival")
     await api.done(f"/visits/{ids['visit_id']}/presence/open", {"mode": "physical", "actor_id": ids["actor_id"]})
-    site = {"code": f"site-{mark}", "display_name": "Lumen Light Source", "kind": "Site"}
-    ids["facility_id"] = await api.create("/federation/facilities", site)
-    ids |= await equipped(api, mark, facility_code)
-    for context in CONTEXTS:
-        await context.furnished(api, ids, mark)
-    return ids
 
 
-async def equipped(api: Api, mark: str, facility_code: str) -> dict[str, str]:
-    """The equipment among it: one asset that is of a family and a model, installed, and bound into a fixture."""
-    ids: dict[str, str] = {}
+async def equipped(api: Api, ids: Ids, mark: str) -> None:
+    """An asset that is of a family and a model, installed, and bound into a fixture."""
     turning = {"description": "Turns things.", "required_affordances": ["Rotatable"]}
     ids["role_id"] = await api.create("/roles", {"name": f"Spinner {mark}", **turning})
     rotary = {"name": f"RotaryStage {mark}", "affordances": ["Rotatable"], "settings_schema": ROTARY_SCHEMA}
@@ -90,7 +77,7 @@ async def equipped(api: Api, mark: str, facility_code: str) -> dict[str, str]:
     ids["model_id"] = await api.create(
         "/models", {"name": "acme_r250", **described, "declared_family_ids": [ids["family_id"]]}
     )
-    beamline = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": facility_code})
+    beamline = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
     ids["asset_id"] = await api.create(
         "/assets",
         {
@@ -117,4 +104,44 @@ async def equipped(api: Api, mark: str, facility_code: str) -> dict[str, str]:
     sweep = await api.post("/assets/mint-missing-external-ids", {"wait": 0, "facility_code": f"none-{mark}"})
     assert sweep.status_code in (200, 202), sweep.text
     ids["sweep_id"] = sweep.json()["sweep_id"]
+
+
+Furnishing = Callable[[Api, Ids, str], Awaitable[None]]
+
+CONTEXTS: dict[Furnishing, tuple[str, ...]] = {
+    trusted: ("access", "trust"),
+    federation.furnished: ("federation",),
+    equipped: ("equipment",),
+    supply.furnished: ("supply",),
+    enclosure.furnished: ("enclosure",),
+    safety.furnished: ("safety",),
+    caution.furnished: ("caution",),
+    subject.furnished: ("subject",),
+    recipe_ladder.furnished: ("recipe",),
+    plan.furnished: ("recipe",),
+    recipe.furnished: ("recipe",),
+    run.furnished: ("run", "campaign"),
+    operation.furnished: ("operation",),
+    decision.furnished: ("decision",),
+    calibration.furnished: ("calibration",),
+}
+"""Whose objects are made by what, in an order in which each finds what it refers to."""
+
+
+async def furnished(api: Api) -> Ids:
+    """A fresh set of objects that refer to each other, as a map from the name of the id to the id."""
+    ids: Ids = {}
+    mark = uuid4().hex[:8]
+    for furnish in CONTEXTS:
+        await furnish(api, ids, mark)
     return ids
+
+
+async def renewed(api: Api, ids: Ids, context: str) -> Ids:
+    """The same set with fresh objects of one context, which refer to those of the others."""
+    fresh, mark = dict(ids), uuid4().hex[:8]
+    for furnish, contexts in CONTEXTS.items():
+        if context in contexts:
+            await furnish(api, fresh, mark)
+    assert fresh != ids, f"nothing makes objects of {context}"
+    return fresh

@@ -5,31 +5,38 @@ verbs get past the door.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
+import httpx
 import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis import Case
 from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
 
 from api.app import REGISTRY
 from api.openapi import openapi_document
 from application.settings import Settings
 from cli.embedded.postgres import EmbeddedPostgres
-from tests.api.furnishing import furnished
+from domain.kernel import Operation
+from tests.api.furnishing import furnished, renewed
 from tests.api.serving import Served, served, shared_database
+from tests.api.stocking import stocked
+from tests.running import Api
 
 load_all_checks()
 DOCUMENT = openapi_document(REGISTRY, Settings(database_url="postgresql://nowhere"))
-ENDLESS = "stream_events"
+OPERATIONS = [operation for operation in REGISTRY if operation.name != "stream_events"]
+"""Every operation whose answer has an end."""
 PATIENT = {operation.name for operation in REGISTRY if "wait" in operation.input.model_fields}
 NUMBERS = itertools.count()
-schema = schemathesis.openapi.from_dict(DOCUMENT).exclude(operation_id=ENDLESS)
-schema.config.generation.update(max_examples=8)
+EXAMPLES = 8
+"""How many random cases there are of each operation, besides those that cover its schema."""
+schema = schemathesis.openapi.from_dict(DOCUMENT)
 schema.config.phases.coverage.unexpected_methods = {"OPTIONS", "TRACE"}
 PROMISES = CHECKS.get_by_names(
     [
@@ -82,36 +89,57 @@ def session() -> Iterator[requests.Session]:
 
 @pytest.fixture(scope="module")
 def lasting(service: Served) -> dict[str, str]:
-    """Objects for operations that change nothing."""
+    """One of everything."""
     return service.run(furnished(service.api))
 
 
-@pytest.fixture
-def fresh(service: Served) -> dict[str, str]:
-    """Objects for one operation to use up."""
-    return service.run(furnished(service.api))
-
-
-@schema.include(method="GET").parametrize()
-@settings(suppress_health_check=list(HealthCheck), database=None)
-def test_a_query_keeps_what_the_document_promises(
-    case: Case, service: Served, session: requests.Session, lasting: dict[str, str]
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_an_operation_keeps_what_the_document_promises(
+    operation: Operation, service: Served, session: requests.Session, lasting: dict[str, str]
 ) -> None:
-    check(case, service, session, lasting)
+    ids = lasting if operation.kind == "query" else service.run(renewed(service.api, lasting, operation.context))
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), database=None)
+    def check(case: Case) -> None:
+        grounded(case, ids)
+        response = case.call(base_url=service.api.base_url, session=session)
+        case.validate_response(response, checks=PROMISES, additional_checks=[valid_data_has_a_valid_form])
+
+    tested_by(check, operation)()
 
 
-@schema.exclude(method="GET").parametrize()
-@settings(suppress_health_check=list(HealthCheck), database=None)
-def test_a_command_keeps_what_the_document_promises(
-    case: Case, service: Served, session: requests.Session, fresh: dict[str, str]
-) -> None:
-    check(case, service, session, fresh)
+def tested_by(check: Callable[[Case], None], operation: Operation) -> Callable[[], None]:
+    """A test by every kind of case there is, made when its turn comes: to make them all takes long."""
+    described = schema[operation.path][operation.method]
+    kinds = HypothesisTestConfig(project=schema.config, modes=list(HypothesisTestMode))
+    test: Callable[[], None] = create_test(operation=described, test_func=check, config=kinds)
+    return test
 
 
-def check(case: Case, service: Served, session: requests.Session, ids: dict[str, str]) -> None:
-    grounded(case, ids)
-    response = case.call(base_url=service.api.base_url, session=session)
-    case.validate_response(response, checks=PROMISES, additional_checks=[valid_data_has_a_valid_form])
+def test_whatever_succeeds_is_answered_as_promised(service: Served) -> None:
+    """Random cases seldom come to success where much must fit together; here everything does."""
+    succeeded = set()
+    for answer in service.run(answers(service.api)):
+        operation = schema.find_operation_by_path(answer.request.method, answer.request.url.path)
+        assert operation is not None, answer.request.url
+        assert str(answer.status_code) in operation.definition.raw["responses"]
+        operation.validate_response(answer)
+        succeeded.add(operation.definition.raw["operationId"])
+    assert {operation.name for operation in REGISTRY if operation.creates} <= succeeded
+
+
+async def answers(api: Api) -> list[httpx.Response]:
+    """What a service says that is furnished with several of everything."""
+    found: list[httpx.Response] = []
+
+    async def keep(answer: httpx.Response) -> None:
+        await answer.aread()
+        found.append(answer)
+
+    api.client.event_hooks = {"response": [keep]}
+    await stocked(api)
+    api.client.event_hooks = {}
+    return found
 
 
 def valid_data_has_a_valid_form(context: Any, response: Any, case: Case) -> bool | None:
@@ -142,7 +170,9 @@ def grounded(case: Case, ids: dict[str, str]) -> None:
         known["parent_id"] = ids[PARENTS[kind]]
     for part in (case.path_parameters, case.query, case.body):
         pointed(part, known)
-    unhindered(case.query or {})
+    for part in (case.query, case.body):
+        if isinstance(part, dict):
+            unhindered(part)
     if case.operation.definition.raw["operationId"] in PATIENT:
         case.body = {**case.body, "wait": 0} if isinstance(case.body, dict) else {"wait": 0}
     key = case.headers.get("Idempotency-Key") if case.headers else None
@@ -150,14 +180,14 @@ def grounded(case: Case, ids: dict[str, str]) -> None:
         case.headers["Idempotency-Key"] = f"{key}-{next(NUMBERS)}"
 
 
-def unhindered(query: dict[str, Any]) -> None:
+def unhindered(asked: dict[str, Any]) -> None:
     """Asks for no position that never comes, and keeps to one past and to pages that exist."""
-    if str(query.get("min_position", "")).isdigit():
-        query["min_position"] = int(query["min_position"]) % 10
-    if len(query.get("cursor") or "") < 5:
-        query.pop("cursor", None)
-    if {"as_of", "as_of_version"} <= query.keys():
-        del query["as_of"]
+    if str(asked.get("min_position", "")).isdigit():
+        asked["min_position"] = int(asked["min_position"]) % 10
+    if len(asked.get("cursor") or "") < 5:
+        asked.pop("cursor", None)
+    if {"as_of", "as_of_version"} <= asked.keys():
+        del asked["as_of"]
 
 
 def pointed(value: Any, known: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from application.plant import Substrate
 from application.settings import (
     SIGNATURE_ALGORITHMS,
     IdentityProvider,
@@ -391,7 +392,8 @@ class TestThePlant:
 
     def test_nothing_is_monitored_by_default(self) -> None:
         settings = Settings()
-        assert (settings.control_routes, settings.simulated_signals) == ((), {})
+        assert (settings.control_routes, settings.simulated_signals, settings.simulated_devices) == ((), {}, ())
+        assert (settings.control_writes_enabled, settings.action_timeout_seconds) == (True, 3600)
         assert (settings.monitored_enclosures, settings.monitored_supplies) == ({}, ())
 
     def test_routes_signals_enclosures_and_supplies_are_read_from_json(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,6 +427,12 @@ class TestThePlant:
             ("MONITORED_SUPPLIES", [{**LEVEL, "facility_code": "North Ring"}]),
             ("MONITORED_SUPPLIES", [{**LEVEL, "kind": "k" * 51}]),
             ("SIMULATED_SIGNALS", {"PSS:B": [1]}),
+            ("SIMULATED_DEVICES", [{"kind": "robot", "address": "bl7:arm"}]),
+            ("SIMULATED_DEVICES", [{"kind": "motor", "address": "bl7:x", "velocity": 0}]),
+            ("SIMULATED_DEVICES", [{"kind": "motor", "address": "bl7:x", "speed": 1}]),
+            ("SIMULATED_DEVICES", [{"kind": "motor"}]),
+            ("SIMULATED_DEVICES", [{"kind": "signal", "address": "bl7:filter", "value": "In", "labels": ["Out"]}]),
+            ("SIMULATED_DEVICES", [{"kind": "peak", "address": "bl7:sharpness", "centres": {}}]),
         ],
     )
     def test_what_cannot_be_monitored_is_refused(self, name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,6 +460,17 @@ class TestThePlant:
     def test_production_makes_no_signals_up(self) -> None:
         (found,) = objections(**SOUND, simulated_signals={"PSS:B": 1})
         assert found == "SIMULATED_SIGNALS makes up what the plant says, which APP_ENV=production does not accept; unset it."
+        (found,) = objections(**SOUND, simulated_devices=[{"kind": "motor", "address": "bl7:x"}])
+        assert found == "SIMULATED_DEVICES makes up what the plant says, which APP_ENV=production does not accept; unset it."
+
+    def test_every_control_system_can_be_routed_to(self) -> None:
+        routes = [{"prefix": name, "substrate": name} for name in ("in_memory", "epics_ca", "epics_pva")]
+        assert [route.substrate for route in Settings(control_routes=routes).control_routes] == [*Substrate]
+
+    def test_two_devices_at_one_address_are_objected_to(self) -> None:
+        motor = {"kind": "motor", "address": "bl7:x"}
+        (found,) = objections(simulated_devices=[motor, motor, {**motor, "address": "bl7:y"}])
+        assert found == "SIMULATED_DEVICES lists bl7:x more than once; keep one device at each address."
 
 
 class TestSafetyForms:

@@ -32,28 +32,32 @@ class Observing:
         path = f"/runs/{self.observed}/observations"
         appends = iter([request("POST", path, batch()) for _ in range(rows // BATCH)])
         over = asyncio.Event()
-        watching = {name: asyncio.create_task(self._ask(asked, over)) for name, asked in self._watchers().items() if watched}
+        watchers = self._watchers() if watched else {}
+        watching = {names: asyncio.create_task(self._ask(asked, over)) for names, asked in watchers.items()}
         started = time.perf_counter()
         parts = await asyncio.gather(*(self._ask(appends, over) for _ in range(APPENDERS)))
         seconds = time.perf_counter() - started
         over.set()
         latencies = [latency for part in parts for latency in part.latencies]
-        appending = {f"append_observations, {BATCH} each": Measured(seconds, latencies, {200: len(latencies)})}
-        return appending | {name: await task for name, task in watching.items()}
+        seen = {f"append_observations, {BATCH} each": Measured(seconds, latencies, {200: len(latencies)})}
+        for names, task in watching.items():
+            seen |= in_turn(names, await task)
+        return seen
 
-    def _watchers(self) -> dict[str, Iterator[bytes]]:
+    def _watchers(self) -> dict[tuple[str, ...], Iterator[bytes]]:
+        """What is asked meanwhile, over and over; the requests of one client take turns."""
         run, other = f"/runs/{self.observed}", f"/runs/{self.other}"
+        newest, of_channel = (
+            f"{run}/observations?order=desc&limit=100",
+            f"{run}/observations?channel_name=channel_7&limit=100",
+        )
         verbs = [request("POST", f"{other}/{verb}", b"{}") for verb in ("hold", "resume")]
         return {
-            "get_run": itertools.repeat(request("GET", run)),
-            "list_run_observations, the newest 100": itertools.repeat(
-                request("GET", f"{run}/observations?order=desc&limit=100")
-            ),
-            "list_run_observations, one channel": itertools.repeat(
-                request("GET", f"{run}/observations?channel_name=channel_7&limit=100")
-            ),
-            "list_run_channels": itertools.repeat(request("GET", f"{run}/channels")),
-            "hold_run and resume_run, another run": itertools.cycle(verbs),
+            ("get_run",): itertools.repeat(request("GET", run)),
+            ("list_run_observations, the newest 100",): itertools.repeat(request("GET", newest)),
+            ("list_run_observations, one channel",): itertools.repeat(request("GET", of_channel)),
+            ("list_run_channels",): itertools.repeat(request("GET", f"{run}/channels")),
+            ("hold_run, another run", "resume_run, another run"): itertools.cycle(verbs),
         }
 
     async def _ask(self, requests: Iterator[bytes], over: asyncio.Event) -> Measured:
@@ -72,6 +76,13 @@ class Observing:
             statuses[status] = statuses.get(status, 0) + 1
         connection.close()
         return Measured(time.perf_counter() - started, latencies, statuses)
+
+
+def in_turn(names: tuple[str, ...], measured: Measured) -> dict[str, Measured]:
+    """What was measured of requests that took turns, each for itself."""
+    parts = {name: measured.latencies[place :: len(names)] for place, name in enumerate(names)}
+    [status] = measured.statuses
+    return {name: Measured(measured.seconds, part, {status: len(part)}) for name, part in parts.items()}
 
 
 async def observing(url: str, port: int) -> Observing:

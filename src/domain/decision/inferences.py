@@ -4,18 +4,19 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue
 
 from domain.decision.decision import Decision, DecisionLogbookOpened, decision
 from domain.kernel import Call, Command, Outcome, Value
 from domain.shared.listing import ListQuery, Where
 from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
 from domain.shared.reads import Reads
+from domain.shared.text import Remark, Word
 from domain.shared.times import Instant
 from domain.shared.writes import Answer, Enter
 
-Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Kind = Annotated[str, Word(100)]
+Name = Annotated[str, Word(200)]
 Count = Annotated[int, Field(strict=True, ge=0, le=2**53)]
 Amount = Annotated[float, Field(strict=True, ge=0)]
 
@@ -25,16 +26,16 @@ class Span(Value):
 
     event_id: UUID
     occurred_at: Instant
-    operation_name: Word
-    provider_name: Word
+    operation_name: Kind
+    provider_name: Kind
     request_model: Name
     duration: Annotated[
         Amount | None, Field(description="In milliseconds.", json_schema_extra={"unit": {"system": "udunits", "code": "ms"}})
     ] = None
     response_id: Name | None = None
     response_model: Name | None = None
-    output_type: Word | None = None
-    finish_reasons: Annotated[tuple[Word, ...], Field(max_length=16)] = ()
+    output_type: Kind | None = None
+    finish_reasons: Annotated[tuple[Kind, ...], Field(max_length=16)] = ()
     request_temperature: Annotated[float, Field(strict=True)] | None = None
     request_top_p: Annotated[float, Field(strict=True)] | None = None
     request_max_tokens: Count | None = None
@@ -45,11 +46,11 @@ class Span(Value):
     ] = None
     agent_id: Name | None = None
     agent_name: Name | None = None
-    agent_description: Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)] | None = None
+    agent_description: Annotated[str | None, Remark(2000)] = None
     conversation_id: Name | None = None
     tool_name: Name | None = None
     tool_call_id: Name | None = None
-    tool_type: Word | None = None
+    tool_type: Kind | None = None
     messages: dict[str, JsonValue] | None = None
 
 

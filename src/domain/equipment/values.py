@@ -3,11 +3,9 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import StringConstraints
-
 from domain.kernel import Value
 from domain.shared.refusals import Invalid
-from domain.shared.text import Text
+from domain.shared.text import Text, Word
 
 
 class InvalidReasonError(Invalid):
@@ -55,7 +53,7 @@ class ExternalIdScheme(StrEnum):
     HANDLE = "Handle"
 
 
-IdentifierSuffix = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+IdentifierSuffix = Annotated[str, Word(200)]
 """The part of a persistent identifier behind the registrant's prefix."""
 
 

@@ -1,16 +1,16 @@
 """Steering: what a decider is asked, what it may answer, and how question and answer fit the steps they steer."""
 
-import math
 from enum import StrEnum
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, model_validator
 
 from domain.decision.decision import ConfidenceSource
 from domain.kernel import Value
 from domain.operation.actuation import ActuationKind
 from domain.operation.results import Measured
+from domain.recipe.sentinels import is_finite
 from domain.shared.refusals import Invalid
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
@@ -70,13 +70,19 @@ class SteeringAxis(Value):
         """Where the search begins on this axis."""
         return self.choices[0] if self.choices else self.lower
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The ends of the interval; an axis of choices has none."""
+        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
+
     def admits(self, value: Any) -> bool:
         """Whether a coordinate lies on this axis."""
-        if self.choices:
-            return value in self.choices
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool):
             return False
-        return self.lower is not None and self.upper is not None and self.lower <= value <= self.upper
+        if self.bounds is None:
+            return value in self.choices
+        lower, upper = self.bounds
+        return isinstance(value, int | float) and lower <= value <= upper
 
 
 class SteeringSpace(Value):
@@ -112,6 +118,15 @@ class SteeringObservation(Value):
     actuation_kind: ActuationKind | None = None
     succeeded: bool
 
+    def good(self, name: str | None) -> float | None:
+        """The number that a pass which succeeded measured under this name, if it is Good; the last one counts."""
+        found = next((item for item in reversed(self.measurements) if item.name == name), None)
+        if found is None or found.quality != "Good" or not self.succeeded:
+            return None
+        if isinstance(found.value, bool) or not isinstance(found.value, int | float) or not is_finite(found.value):
+            return None
+        return float(found.value)
+
 
 class SteeringEvidence(Value):
     """Everything a decider may know; deciders keep no memory of their own."""
@@ -128,7 +143,7 @@ class SteeringAdvice(Value):
     """What a decider says: measure there next, or stop."""
 
     verdict: SteeringVerdict
-    next_point: dict[str, JsonValue] | None = None
+    next_point: Point | None = None
     rationale: Annotated[str, Field(max_length=5000)] | None = None
     confidence: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
     confidence_source: ConfidenceSource | None = None

@@ -1,7 +1,8 @@
 """Readings taken while a run is on: scalar values by channel, in the run's observation logbook."""
 
 import math
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -146,6 +147,33 @@ class Channel(Record):
     latest_sampled_at: datetime
     simulated: bool
     """Whether any of its readings is."""
+
+
+def channels_of(readings: Iterable[Observation]) -> tuple[Channel, ...]:
+    """What stored readings come to, by run and channel; the latest is the one recorded last."""
+    by_channel: dict[tuple[UUID, str], list[Observation]] = defaultdict(list)
+    for reading in readings:
+        by_channel[reading.run_id, reading.channel_name].append(reading)
+    return tuple(_summed(by_channel[key]) for key in sorted(by_channel))
+
+
+def _summed(readings: list[Observation]) -> Channel:
+    def recorded(reading: Observation) -> tuple[datetime, UUID]:
+        assert reading.recorded_at is not None, "the store says when it recorded a reading"
+        return reading.recorded_at, reading.event_id
+
+    first, latest = min(readings, key=recorded), max(readings, key=recorded)
+    return Channel(
+        run_id=latest.run_id,
+        channel_name=latest.channel_name,
+        count=len(readings),
+        first_recorded_at=recorded(first)[0],
+        latest_recorded_at=recorded(latest)[0],
+        latest_value=latest.value,
+        units=latest.units,
+        latest_sampled_at=latest.sampled_at,
+        simulated=any(reading.simulated for reading in readings),
+    )
 
 
 @run.query(get="/{run_id}/channels", returns=Page[Channel], essential=True)

@@ -65,6 +65,17 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Word:
+    """A text of 1 to `max_length` characters whose blankness no class refuses, so that the edge does; stored trimmed."""
+
+    max_length: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        visible = core_schema.str_schema(min_length=1, max_length=self.max_length, pattern=r"\S", regex_engine="python-re")
+        return core_schema.no_info_after_validator_function(str.strip, visible)
+
+
+@dataclass(frozen=True)
 class Remark:
     """A text of up to `max_length` characters that may be missing; blank counts as missing."""
 

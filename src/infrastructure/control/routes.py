@@ -1,34 +1,93 @@
-"""Which control system an address belongs to: the adapter of the longest prefix it begins with."""
+"""Which control system an address belongs to: that of the route with the longest prefix it begins with."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, assert_never
 
-from application.control import Control, NoAdapterForAddressError, Reading
-from application.settings import Settings, Substrate
-from infrastructure.control.simulator import Simulator
+from application.control import (
+    WRITE_TIMEOUT,
+    Control,
+    ControlWritesDisabledError,
+    NoAdapterForAddressError,
+    Reading,
+)
+from application.plant import ControlRoute, Substrate
+from application.settings import Settings
+from domain.operation.actuation import route_of
+from infrastructure.control.simulated_plant import simulated_plant
+
+
+class AdapterMissingError(Exception):
+    """A route names a control system whose library is not installed."""
 
 
 class RoutedControl:
-    """Several control systems as one."""
+    """Several control systems as one; what is read-only is refused before anything is sent."""
 
-    def __init__(self, adapters: Mapping[str, Control]) -> None:
-        self._adapters = dict(sorted(adapters.items(), key=lambda route: len(route[0]), reverse=True))
+    def __init__(
+        self, routes: Sequence[ControlRoute], adapters: Mapping[Substrate, Control], *, writes_enabled: bool = True
+    ) -> None:
+        self._routes = routes
+        self._adapters = adapters
+        self._writes_enabled = writes_enabled
 
     async def read(self, address: str) -> Reading:
-        return await self._adapter(address).read(address)
+        return await self._adapters[self._route(address).substrate].read(address)
+
+    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+        route = self._route(address)
+        if not self._writes_enabled:
+            raise ControlWritesDisabledError(f"{address} was not written: CONTROL_WRITES_ENABLED is false here.")
+        if route.read_only:
+            raise ControlWritesDisabledError(f"{address} was not written: its route {route.prefix!r} is read-only.")
+        await self._adapters[route.substrate].write(address, value, wait, timeout)
 
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
-        return self._adapter(address).subscribe(address)
+        return self._adapters[self._route(address).substrate].subscribe(address)
 
-    def _adapter(self, address: str) -> Control:
-        for prefix, adapter in self._adapters.items():
-            if address.startswith(prefix):
-                return adapter
-        raise NoAdapterForAddressError(f"No route of CONTROL_ROUTES leads to {address}.")
+    async def close(self) -> None:
+        for adapter in self._adapters.values():
+            await adapter.close()
+
+    def _route(self, address: str) -> ControlRoute:
+        if (route := route_of(address, self._routes)) is None:
+            raise NoAdapterForAddressError(f"No route of CONTROL_ROUTES leads to {address}.")
+        return route
 
 
 def configured_control(settings: Settings) -> Control:
     """The control systems that the settings name; none named is one in memory."""
-    substrates: dict[Substrate, Control] = {Substrate.IN_MEMORY: Simulator(settings.simulated_signals)}
-    if not settings.control_routes:
-        return substrates[Substrate.IN_MEMORY]
-    return RoutedControl({route.prefix: substrates[route.substrate] for route in settings.control_routes})
+    routes = settings.control_routes or (ControlRoute(prefix="", substrate=Substrate.IN_MEMORY),)
+    adapters = {substrate: adapter(substrate, settings) for substrate in {route.substrate for route in routes}}
+    return RoutedControl(routes, adapters, writes_enabled=settings.control_writes_enabled)
+
+
+@asynccontextmanager
+async def opened_control(settings: Settings) -> AsyncIterator[Control]:
+    """The configured control systems, let go of at the end."""
+    control = configured_control(settings)
+    try:
+        yield control
+    finally:
+        await control.close()
+
+
+def adapter(substrate: Substrate, settings: Settings) -> Control:
+    """The adapter of one control system; what it needs is loaded only where it is named."""
+    match substrate:
+        case Substrate.IN_MEMORY:
+            return simulated_plant(settings)
+        case Substrate.EPICS_CA:
+            from infrastructure.control.channel_access import ChannelAccess, installed_client
+
+            return ChannelAccess(installed_client())
+        case Substrate.EPICS_PVA:
+            try:
+                from infrastructure.control.pv_access import PvAccess
+            except ImportError as error:
+                raise AdapterMissingError(
+                    "CONTROL_ROUTES names epics_pva, which needs the library p4p; install the extra `epics`."
+                ) from error
+            return PvAccess()
+        case _:
+            assert_never(substrate)

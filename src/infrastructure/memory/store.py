@@ -19,6 +19,7 @@ import uuid_utils.compat
 from application.ports import Batch, Bookmark, Caller, EventRow, Executed, KeyClaim, Session
 from application.unit import decoded
 from domain.kernel import REGISTRY, State, StoredEvent
+from domain.run.observations import Channel, Observation, channels_of
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.logbooks import Entry
 from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError
@@ -153,6 +154,11 @@ class MemoryStore:
         aggregate = REGISTRY.aggregates[stream[0]]
         return aggregate.fold(decoded(aggregate, row) for row in self.streams.get(stream, ()))
 
+    def kept(self, record: type[Record]) -> Iterable[Record]:
+        """The rows of a relation that is not listed; channels are summed up on the spot."""
+        readings: Any = self.entries[Observation.relation]
+        return channels_of(readings) if record is Channel else self.rows.values()
+
     def listed(self, summary: type[Summary]) -> Iterator[Summary]:
         """The rows of a relation that can be listed; a projection's are folded on the spot."""
         projection = REGISTRY.projections.get(summary.relation)
@@ -246,7 +252,7 @@ class MemorySession:
         return tuple(sorted({id for among, key, id in self._store.look_ups if among == kind and key in keys}))
 
     async def records(self, record: type[Record], where: Mapping[str, Any]) -> tuple[Record, ...]:
-        found = [row for row in self._store.rows.values() if isinstance(row, record) and _equals(row, where)]
+        found = [row for row in self._store.kept(record) if isinstance(row, record) and _equals(row, where)]
         return tuple(sorted(found, key=_row_key))
 
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]:

@@ -1,13 +1,11 @@
 """Publishers: artifacts as files of an outbox that a transport of the site's choice empties, or in memory."""
 
 import asyncio
-import os
-from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from uuid import UUID
 
 from application.publishing import SendingFailedError
+from infrastructure.files import write_once
 
 DELIVERED = "delivered"
 """Where the transport moves what it has taken, so that a receipt stays known."""
@@ -58,19 +56,5 @@ def _is_there(outbox: Path, receipt_id: UUID) -> bool:
 
 
 def _write(outbox: Path, receipt_id: UUID, artifact: bytes) -> None:
-    """Appear in the outbox at once and for good: linked there when it is on the disk, and never over another."""
-    outbox.mkdir(parents=True, exist_ok=True)
-    if _is_there(outbox, receipt_id):
-        return
-    with NamedTemporaryFile(dir=outbox, prefix=".") as draft:
-        os.fchmod(draft.fileno(), 0o640)
-        draft.write(artifact)
-        draft.flush()
-        os.fsync(draft.fileno())
-        with suppress(FileExistsError):
-            os.link(draft.name, outbox / f"{receipt_id}.json")
-    place = os.open(outbox, os.O_RDONLY)
-    try:
-        os.fsync(place)
-    finally:
-        os.close(place)
+    if not _is_there(outbox, receipt_id):
+        write_once(outbox / f"{receipt_id}.json", artifact)

@@ -5,11 +5,12 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from domain.kernel import SortedSet, Value
 from domain.shared.refusals import Invalid
-from domain.shared.text import PERSONAL_MARK, Text, name_key, refuse_blank_text
+from domain.shared.text import PERSONAL_MARK, Text, Word, name_key, refuse_blank_text
 from tests.domain.world import refused
 
 
@@ -82,6 +83,29 @@ def test_a_text_is_trimmed_or_refused_and_nothing_else(raw: str) -> None:
     else:
         with refused(InvalidLabelError):
             refuse_blank_text(leaf)
+
+
+class Spoken(Value):
+    word: Annotated[str, Word(5)]
+
+
+@given(st.text(max_size=7))
+def test_a_word_is_taken_exactly_where_its_schema_admits_it(raw: str) -> None:
+    if is_valid(raw, Spoken.model_json_schema()["properties"]["word"]):
+        assert Spoken(word=raw).word == raw.strip() != ""
+    else:
+        with pytest.raises(ValidationError):
+            Spoken(word=raw)
+
+
+@pytest.mark.parametrize("blank", [" ", "\t\n", "\x1c", "\u2003"])
+def test_a_blank_word_is_malformed(blank: str) -> None:
+    with pytest.raises(ValidationError):
+        Spoken(word=blank)
+
+
+def is_valid(value: Any, schema: dict[str, Any]) -> bool:
+    return Draft202012Validator(schema).is_valid(value)
 
 
 @pytest.mark.parametrize("other", ["RotaryStage", " rotarystage ", "ROTARYSTAGE"])

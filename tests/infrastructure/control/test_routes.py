@@ -1,29 +1,91 @@
-"""Addresses find their control system by prefix."""
+"""Addresses find their control system by prefix, and what is read-only is not written."""
+
+import sys
+from typing import Any
 
 import pytest
 
-from application.control import ControlNotConnectedError, NoAdapterForAddressError
+from application.control import (
+    ControlNotConnectedError,
+    ControlWritesDisabledError,
+    MalformedControlAddressError,
+    NoAdapterForAddressError,
+)
+from application.plant import ControlRoute, Substrate
 from application.settings import Settings
-from infrastructure.control.routes import RoutedControl, configured_control
+from infrastructure.control.channel_access import installed_client
+from infrastructure.control.routes import AdapterMissingError, RoutedControl, configured_control, opened_control
 from infrastructure.control.simulator import Simulator
 
+SIGNALS = ("bl7:det:x", "bl7:stage", "ring:current")
 
-async def test_the_longest_matching_prefix_wins() -> None:
-    signals = {"bl7:det:x": "", "bl7:stage": "", "ring:current": ""}
-    plants = {
-        prefix: Simulator(dict.fromkeys(signals, name))
-        for prefix, name in {"bl7:": "line", "bl7:det:": "det", "": "all"}.items()
-    }
-    control = RoutedControl(plants)
-    assert [(await control.read(signal)).value for signal in signals] == ["det", "line", "all"]
+
+def routed(*routes: dict[str, Any], **options: Any) -> tuple[RoutedControl, dict[Substrate, Simulator]]:
+    plants = {substrate: Simulator(dict.fromkeys(SIGNALS, substrate.value)) for substrate in Substrate}
+    return RoutedControl([ControlRoute.model_validate(route) for route in routes], plants, **options), plants
+
+
+async def test_the_longest_matching_prefix_wins_whatever_the_order() -> None:
+    routes = [
+        {"prefix": "bl7:", "substrate": "epics_ca"},
+        {"prefix": "", "substrate": "in_memory"},
+        {"prefix": "bl7:det:", "substrate": "epics_pva"},
+    ]
+    for ordered in (routes, routes[::-1]):
+        control, _ = routed(*ordered)
+        assert [(await control.read(signal)).value for signal in SIGNALS] == ["epics_pva", "epics_ca", "in_memory"]
+        assert [(await anext(control.subscribe(signal))).value for signal in SIGNALS] == [
+            "epics_pva",
+            "epics_ca",
+            "in_memory",
+        ]
 
 
 async def test_an_address_without_a_route_is_refused() -> None:
-    control = RoutedControl({"bl7:": Simulator()})
+    control, _ = routed({"prefix": "bl7:", "substrate": "in_memory"})
     with pytest.raises(NoAdapterForAddressError, match="ring:current"):
         await control.read("ring:current")
     with pytest.raises(NoAdapterForAddressError, match="ring:current"):
+        await control.write("ring:current", 1)
+    with pytest.raises(NoAdapterForAddressError, match="ring:current"):
         control.subscribe("ring:current")
+
+
+async def test_a_read_only_route_sends_nothing() -> None:
+    control, plants = routed(
+        {"prefix": "bl7:", "substrate": "in_memory"},
+        {"prefix": "bl7:det:", "substrate": "in_memory", "read_only": True},
+    )
+    with pytest.raises(ControlWritesDisabledError, match="bl7:det:"):
+        await control.write("bl7:det:x", 5)
+    await control.write("bl7:stage", 5)
+    assert dict(plants[Substrate.IN_MEMORY].effects().writes) == {"bl7:stage": 1}
+    assert (await control.read("bl7:det:x")).value == "in_memory"
+
+
+async def test_a_deployment_that_only_observes_sends_nothing_anywhere() -> None:
+    control, plants = routed({"prefix": "bl7:", "substrate": "in_memory"}, writes_enabled=False)
+    with pytest.raises(ControlWritesDisabledError, match="CONTROL_WRITES_ENABLED"):
+        await control.write("bl7:stage", 5)
+    assert not plants[Substrate.IN_MEMORY].effects().writes
+    unrouted = configured_control(Settings(simulated_signals={"bl7:stage": 4}, control_writes_enabled=False))
+    with pytest.raises(ControlWritesDisabledError):
+        await unrouted.write("bl7:stage", 5)
+    assert (await unrouted.read("bl7:stage")).value == 4
+
+
+async def test_closing_closes_every_control_system() -> None:
+    class Closable(Simulator):
+        closed = 0
+
+        async def close(self) -> None:
+            self.closed += 1
+
+    plants = {substrate: Closable() for substrate in Substrate}
+    control = RoutedControl([ControlRoute(prefix="", substrate=Substrate.IN_MEMORY)], plants)
+    await control.close()
+    await control.close()
+    assert [plant.closed for plant in plants.values()] == [2, 2, 2]
 
 
 async def test_without_routes_every_signal_is_in_memory() -> None:
@@ -39,3 +101,29 @@ async def test_configured_routes_share_the_signals_in_memory() -> None:
     control = configured_control(settings)
     assert (await control.read("bl7:stage")).value is True
     assert (await control.read("ring:current")).value == "101.5"
+
+
+@pytest.mark.parametrize("substrate", ["epics_ca", "epics_pva"])
+async def test_control_systems_are_opened_only_where_a_route_names_them(substrate: str) -> None:
+    if substrate == "epics_pva":
+        pytest.importorskip("p4p", reason="p4p is not installed (extra `epics`)")
+    routes = [{"prefix": "bl7:", "substrate": substrate}]
+    async with opened_control(Settings(control_routes=routes)) as control:
+        with pytest.raises(NoAdapterForAddressError):
+            await control.read("ring:current")
+        with pytest.raises(MalformedControlAddressError):
+            await control.read("bl7: x")
+
+
+def test_a_control_system_whose_library_is_missing_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "infrastructure.control.pv_access", raising=False)
+    for module in ("p4p", "p4p.client", "p4p.client.asyncio"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(AdapterMissingError, match="p4p; install the extra `epics`"):
+        configured_control(Settings(control_routes=[{"prefix": "", "substrate": "epics_pva"}]))
+
+
+def test_without_the_compiled_library_channel_access_is_spoken_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "infrastructure.control.aioca_client", raising=False)
+    monkeypatch.setitem(sys.modules, "aioca", None)
+    assert type(installed_client()).__name__ == "CaprotoClient"

@@ -1,9 +1,6 @@
 """Readings as they are stored: finite, insert-only, and summed up by channel as they come."""
 
 import asyncio
-import random
-from typing import Any
-from uuid import UUID
 
 import pytest
 from psycopg.errors import CheckViolation, InsufficientPrivilege
@@ -16,6 +13,7 @@ from infrastructure.postgres.pool import dedicated
 from infrastructure.postgres.store import PostgresStore
 from tests.domain.world import OPERATOR, START, new_id
 from tests.infrastructure.postgres.observing import Connection, rows
+from tests.infrastructure.readings import reading
 
 INSERT = """
 INSERT INTO entries_run_observations (event_id, run_id, logbook_id, actor_id, command_name, channel_name, value,
@@ -34,14 +32,7 @@ KEPT = """
 SELECT run_id, channel_name, count, first_recorded_at, simulated, latest_recorded_at, latest_value, units, latest_sampled_at
 FROM run_channels ORDER BY run_id, channel_name
 """
-RUNS = [new_id() for _ in range(3)]
-
-
-def reading(run_id: UUID, **fields: Any) -> Observation:
-    taken: dict[str, Any] = {"event_id": new_id(), "channel_name": "T_sample", "value": 293.1, "units": "K"}
-    written = {"logbook_id": run_id, "actor_id": OPERATOR, "command_name": "AppendObservations", "correlation_id": run_id}
-    sampled = {"sampling_procedure": "monitor", "simulated": False, "sampled_at": START, "occurred_at": START}
-    return Observation(run_id=run_id, causation_id=None, **{**written, **sampled, **taken, **fields})
+RUN = new_id()
 
 
 async def append(store: PostgresStore, *entries: Observation) -> None:
@@ -70,36 +61,14 @@ async def test_what_is_no_finite_number_is_not_stored_whoever_writes_it(owner: C
     ],
 )
 async def test_what_was_recorded_cannot_be_changed(store: PostgresStore, database_url: str, change: str) -> None:
-    await append(store, reading(RUNS[0]))
+    await append(store, reading(RUN))
     async with await dedicated(database_url) as runtime:
         with pytest.raises(InsufficientPrivilege):
             await runtime.execute(change)
 
 
-async def test_channels_sum_up_what_is_stored(store: PostgresStore, owner: Connection) -> None:
-    chance = random.Random(7)
-    seen: list[Observation] = []
-    for number in range(40):
-        fresh = [
-            reading(
-                chance.choice(RUNS),
-                channel_name=f"channel_{chance.randrange(5)}",
-                value=number / 7,
-                units=chance.choice(["K", None]),
-                simulated=chance.random() < 0.05,
-            )
-            for _ in range(chance.randrange(1, 20))
-        ]
-        repeated = chance.sample(seen, min(len(seen), 3))
-        await append(store, *chance.sample([*fresh, *repeated], len(fresh) + len(repeated)))
-        seen += fresh
-    kept = await rows(owner, KEPT)
-    assert kept == await rows(owner, SUMMED)
-    assert sum(row[2] for row in kept) == len(seen)
-
-
 async def test_a_batch_of_nothing_but_repeats_changes_no_channel(store: PostgresStore, owner: Connection) -> None:
-    one = reading(RUNS[0])
+    one = reading(RUN)
     await append(store, one)
     before = await rows(owner, KEPT)
     await append(store, one.model_copy(update={"value": 1.0, "channel_name": "other"}))
@@ -114,7 +83,7 @@ async def test_appends_that_meet_on_the_same_channels_in_any_order_are_all_kept(
     async def appending(number: int) -> None:
         ordered = names if number % 2 else names[::-1]
         for _ in range(10):
-            await append(store, *(reading(RUNS[0], channel_name=name, value=float(number)) for name in ordered))
+            await append(store, *(reading(RUN, channel_name=name, value=float(number)) for name in ordered))
 
     await asyncio.gather(*(appending(number) for number in range(8)))
     assert [row[1:3] for row in await rows(owner, KEPT)] == [(name, 80) for name in sorted(names)]

@@ -30,7 +30,7 @@ CREATE INDEX entries_run_observations_channel ON entries_run_observations (run_i
 
 CREATE TABLE run_channels (
     run_id uuid NOT NULL,
-    channel_name text NOT NULL,
+    channel_name text COLLATE "C" NOT NULL,
     count bigint NOT NULL,
     first_recorded_at timestamptz NOT NULL,
     simulated boolean NOT NULL,

@@ -1,0 +1,1 @@
+"""The actions that come with the service, and how a site adds its own."""

@@ -1,0 +1,53 @@
+"""The actions of a deployment: those that come with the service, and those of the site's own packages."""
+
+import inspect
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+
+from application.actions import ActionBody, UnknownActionError
+from infrastructure.actions.acquisition import collect, continuous, discrete, stream
+
+ENTRY_POINTS = "baton.actions"
+"""The group under which an installed package offers actions, each under its name."""
+BUILT_IN: Mapping[str, ActionBody] = {
+    "collect": collect,
+    "discrete": discrete,
+    "continuous": continuous,
+    "stream": stream,
+}
+
+
+class ActionUnusableError(Exception):
+    """An action that a package offers cannot be used."""
+
+
+class ActionRegistry:
+    """Actions by name."""
+
+    def __init__(self, bodies: Mapping[str, ActionBody]) -> None:
+        self._bodies = bodies
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._bodies)
+
+    def named(self, name: str) -> ActionBody:
+        if name not in self._bodies:
+            raise UnknownActionError(f"There is no action {name} here; there are {', '.join(self.names)}.")
+        return self._bodies[name]
+
+
+def installed_actions() -> ActionRegistry:
+    """The built-in actions and those of every installed package; raises ActionUnusableError."""
+    bodies = dict(BUILT_IN)
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.name in bodies:
+            raise ActionUnusableError(f"The action {point.name} is offered twice, by {point.value} too; rename one.")
+        try:
+            body = point.load()
+        except Exception as error:
+            raise ActionUnusableError(f"The action {point.name} cannot be loaded from {point.value}: {error}.") from error
+        if not inspect.iscoroutinefunction(body):
+            raise ActionUnusableError(f"The action {point.name} at {point.value} is no async function.")
+        bodies[point.name] = body
+    return ActionRegistry(bodies)

@@ -1,0 +1,171 @@
+"""EPICS PV Access behind the control port; part of the extra `epics`.
+
+The library connects and asks in one, so silence to a read means that there is no such signal.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+from p4p.client.asyncio import Cancelled, Context, Disconnected, RemoteError, Value
+
+from application.control import (
+    READ_TIMEOUT,
+    WRITE_TIMEOUT,
+    ControlAccessDeniedError,
+    ControlError,
+    ControlNotConnectedError,
+    ControlTimeoutError,
+    ControlValueCoercionError,
+    ControlWriteRejectedError,
+    Reading,
+    ReadingKind,
+)
+from infrastructure.control.epics import Element, Form, alarm, coerced, quality, sampled, well_formed
+
+DENIED = re.compile(r"permi|denied|access|authori", re.IGNORECASE)
+"""How servers word that somebody may not do something; the protocol has no code for it."""
+WHOLE = {code: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for code, bits in {"b": 8, "h": 16, "i": 32, "l": 64}.items()}
+WHOLE |= {code: (0, 2**bits - 1) for code, bits in {"B": 8, "H": 16, "I": 32, "L": 64}.items()}
+"""How far whole numbers of each type reach."""
+
+
+class PvAccess:
+    """The signals that PV Access servers offer, found as the variables EPICS_PVA_* say, or as configured here."""
+
+    def __init__(self, configuration: Mapping[str, str] | None = None, *, read_timeout: float = READ_TIMEOUT) -> None:
+        self._configuration = configuration
+        self._read_timeout = read_timeout
+        self._context: Context | None = None
+
+    async def read(self, address: str) -> Reading:
+        try:
+            async with self._answered(address), asyncio.timeout(self._read_timeout):
+                return _reading(address, await self._open().get(well_formed(address)))
+        except TimeoutError:
+            raise _not_connected(address) from None
+
+    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+        def fill(target: Value) -> None:
+            _fill(address, target, value)
+
+        try:
+            async with self._answered(address, ControlWriteRejectedError), asyncio.timeout(timeout):
+                await self._open().put(well_formed(address), fill, wait=wait)
+        except TimeoutError:
+            raise ControlTimeoutError(f"{address} did not confirm what was written within {timeout:g} s.") from None
+
+    async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
+        async with aclosing(self._followed(well_formed(address))) as values:
+            async for value in values:
+                yield _reading(address, value)
+
+    async def close(self) -> None:
+        if self._context is not None:
+            context, self._context = self._context, None
+            context.close()
+
+    async def _followed(self, address: str) -> AsyncGenerator[Value, None]:
+        """The values of a signal; a first one that stays away, or a loss, raises."""
+        news: asyncio.Queue[Value | Exception] = asyncio.Queue()
+        subscription = self._open().monitor(address, news.put, notify_disconnect=True)
+        try:
+            async with self._answered(address):
+                try:
+                    async with asyncio.timeout(self._read_timeout):
+                        while isinstance(value := await news.get(), Disconnected):
+                            continue  # every subscription begins without a connection
+                except TimeoutError:
+                    raise _not_connected(address) from None
+                while True:
+                    if isinstance(value, Exception):
+                        raise value
+                    yield value
+                    value = await news.get()
+        finally:
+            subscription.close()
+            await subscription.wait_closed()
+
+    def _open(self) -> Context:
+        if self._context is None:
+            here = self._configuration is not None
+            self._context = Context("pva", conf=dict(self._configuration or {}), useenv=not here, nt=False)
+        return self._context
+
+    @asynccontextmanager
+    async def _answered(self, address: str, refused: type[ControlError] = ControlNotConnectedError) -> AsyncIterator[None]:
+        """What the answers of servers mean to those who asked."""
+        try:
+            yield
+        except (Disconnected, Cancelled) as lost:
+            raise _not_connected(address) from lost
+        except RemoteError as refusal:
+            denied = DENIED.search(str(refusal))
+            raise (ControlAccessDeniedError if denied else refused)(f"{address}: {refusal}") from refusal
+
+
+def _reading(address: str, value: Value) -> Reading:
+    kind, plain, index = _plain(address, value)
+    severity = value.get("alarm.severity", 0)
+    return Reading(
+        value=plain,
+        kind=kind,
+        index=index,
+        quality=quality(severity),
+        quality_detail=alarm(severity, value.get("alarm.message", "")),
+        sampled_at=sampled(value.get("timeStamp.secondsPastEpoch", 0), value.get("timeStamp.nanoseconds", 0)),
+        name=value.get("display.description", "") or value.get("descriptor", "") or None,
+        units=value.get("display.units", "") or None,
+    )
+
+
+def _plain(address: str, value: Value) -> tuple[ReadingKind, Any, int | None]:
+    """The kind of a structure, its value as plain data, and the index of a choice."""
+    content = value.get("value")
+    match value.getID().split(":")[1:2]:
+        case ["nt/NTEnum"]:
+            index, labels = content["index"], content["choices"]
+            return ReadingKind.CATEGORICAL, labels[index] if 0 <= index < len(labels) else str(index), index
+        case ["nt/NTNDArray"]:
+            if codec := value.get("codec.name", ""):
+                raise ControlValueCoercionError(f"{address} is an image packed with {codec}, which is not unpacked here.")
+            rows = [dimension["size"] for dimension in reversed(value["dimension"])]
+            return ReadingKind.IMAGE, content.reshape(rows).tolist() if content is not None else [], None
+        case ["nt/NTTable"]:
+            columns = {name: _listed(column) for name, column in content.items()}
+            return ReadingKind.TABULAR, columns, None
+    if isinstance(content, str | bool | int | float):
+        return ReadingKind.SCALAR, content, None
+    if isinstance(content, list) or hasattr(content, "tolist"):
+        return ReadingKind.ARRAY, _listed(content), None
+    raise ControlValueCoercionError(f"{address} is a structure {value.getID()!r} without a value that could be read.")
+
+
+def _listed(values: Any) -> list[Any]:
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _fill(address: str, target: Value, value: Any) -> None:
+    """Put a value into the structure that a signal takes."""
+    type = target.type()["value"] if "value" in target else None
+    if target.getID().startswith("epics:nt/NTEnum"):
+        target["value.index"] = coerced(address, value, Form(Element.CHOICE, labels=target["value.choices"]))
+    elif isinstance(type, str) and (form := _form(type)) is not None:
+        target["value"] = coerced(address, value, form)
+    else:
+        raise ControlValueCoercionError(f"{address} is a structure {target.getID()!r}, which cannot be written from here.")
+
+
+def _form(code: str) -> Form | None:
+    """What a field of a type can hold; an array's code begins with `a`."""
+    count, code = (0, code[1:]) if code.startswith("a") else (1, code)
+    if code in WHOLE:
+        return Form(Element.WHOLE, count, WHOLE[code])
+    elements = {"s": Element.TEXT, "f": Element.REAL, "d": Element.REAL, "?": Element.TRUTH}
+    return Form(elements[code], count) if code in elements else None
+
+
+def _not_connected(address: str) -> ControlNotConnectedError:
+    return ControlNotConnectedError(f"{address} is not connected.")

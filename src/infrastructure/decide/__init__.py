@@ -1,0 +1,1 @@
+"""Deciders: who says where a steered conduct measures next."""

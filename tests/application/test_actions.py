@@ -1,0 +1,115 @@
+"""Doing an action: what it is given, how long it may take, and what it must return."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from application.actions import (
+    ActionBody,
+    ActionRefusedError,
+    ActionResultError,
+    ActionTimeoutError,
+    UnknownActionError,
+    perform,
+)
+from application.control import Control, ControlNotConnectedError, Witness
+from application.timekeeping import Timekeeper
+from infrastructure.control.simulator import Simulator
+from tests.timekeeping import SimulatedTime
+
+
+class Only:
+    """One action, whatever its name."""
+
+    def __init__(self, body: ActionBody) -> None:
+        self._body = body
+
+    def named(self, name: str) -> ActionBody:
+        if name != "act":
+            raise UnknownActionError(name)
+        return self._body
+
+
+def returning(said: Any) -> Only:
+    async def body(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Any:
+        return said
+
+    return Only(body)
+
+
+async def done(actions: Only, name: str = "act", ceiling: float = 5.0, **params: Any) -> Any:
+    return await perform(actions, name, params, Simulator({"bl7:x": 1}), SimulatedTime(), ceiling)
+
+
+async def test_a_body_gets_control_clock_and_parameters() -> None:
+    async def body(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        before = time.now()
+        await time.sleep(60)
+        return {"x": (await control.read("bl7:x")).value, "by": params["by"], "slept": (time.now() - before).total_seconds()}
+
+    assert await done(Only(body), by="Mira") == {"x": 1, "by": "Mira", "slept": 60.0}
+
+
+async def test_an_unknown_action_is_not_begun() -> None:
+    with pytest.raises(UnknownActionError):
+        await done(returning({}), "bake")
+
+
+@pytest.mark.parametrize("said", [None, [1], "done", {"reading": object()}, {1: 2}, {"deep": {"set": {1}}}])
+async def test_what_is_no_json_object_is_no_result(said: Any) -> None:
+    with pytest.raises(ActionResultError, match="act"):
+        await done(returning(said))
+
+
+@pytest.mark.parametrize("said", [{}, {"uri": "file:///a.h5", "events": 3, "more": [1, None, {"deep": True}]}])
+async def test_whatever_object_is_returned_is_the_result(said: Any) -> None:
+    assert await done(returning(said)) == said
+
+
+async def test_an_action_that_takes_too_long_is_stopped_and_may_clean_up() -> None:
+    stopped: list[str] = []
+
+    async def body(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append("stopped")
+        return {}
+
+    with pytest.raises(ActionTimeoutError, match=r"after 0\.02 s"):
+        await done(Only(body), ceiling=0.02)
+    assert stopped == ["stopped"]
+
+
+@pytest.mark.parametrize("error", [ControlNotConnectedError("gone"), ActionRefusedError("no"), TimeoutError("theirs")])
+async def test_what_a_body_raises_is_what_became_of_it(error: Exception) -> None:
+    async def body(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        await done(Only(body))
+    assert raised.value is error
+
+
+class TestWitness:
+    async def test_it_knows_what_was_touched_and_what_was_written(self) -> None:
+        witness = Witness(Simulator({"a": 1, "b": 2, "c": 3}))
+        await witness.read("c")
+        await witness.write("a", 5)
+        await witness.write("b", 6)
+        await witness.write("a", 7)
+        await anext(witness.subscribe("b"))
+        assert witness.touched == ("c", "a", "b")
+        assert list(witness.written.items()) == [("a", 7), ("b", 6)]
+
+    async def test_an_attempt_counts_as_touched_but_not_as_written(self) -> None:
+        witness = Witness(Simulator())
+        with pytest.raises(ControlNotConnectedError):
+            await witness.write("a", 5)
+        with pytest.raises(ControlNotConnectedError):
+            await witness.read("b")
+        with pytest.raises(ControlNotConnectedError):
+            await anext(witness.subscribe("c"))
+        assert (witness.touched, witness.written) == (("a", "b", "c"), {})

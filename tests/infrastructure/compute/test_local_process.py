@@ -1,0 +1,395 @@
+"""Jobs as real processes: what they are given, how they are stopped, and what is left when their keepers are killed."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from application.compute import (
+    ComputeJobFailedError,
+    ComputeNotAvailableError,
+    ComputeOutcomeUnknown,
+    ComputeSubmitRejectedError,
+    ComputeTimeoutError,
+    JobSpec,
+    JobStatus,
+    MeasurementNotFoundError,
+    provide_result,
+)
+from infrastructure.compute.local_process import LocalProcesses
+from tests.conftest import until
+
+REPORTS = "import json, sys; print(json.dumps({'measurements': [{'name': 'found', 'value': %s}]}))"
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    return tmp_path / "jobs"
+
+
+@pytest.fixture
+def compute(jobs: Path) -> LocalProcesses:
+    return LocalProcesses(jobs)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """What a job reads from until somebody writes to it."""
+    os.mkfifo(tmp_path / "gate")
+    return tmp_path / "gate"
+
+
+def python(program: str, *arguments: str, **fields: Any) -> JobSpec:
+    return JobSpec(submission_key=uuid4(), command=(sys.executable, "-c", program, *arguments), **fields)
+
+
+async def measured(compute: LocalProcesses, job: JobSpec) -> Any:
+    result = await provide_result(compute, await compute.submit(job), writes_artifact=False)
+    return {item.name: item.value for item in result.measurements}
+
+
+def lives(pid: int) -> bool:
+    """Whether a process still does anything; a dead one that waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def appeared(path: Path) -> None:
+    """Return in the very moment in which a file or directory is there."""
+    while not path.exists():
+        pass
+
+
+class TestWhatAJobIsGiven:
+    async def test_parameters_inputs_and_output_are_in_its_environment(self, compute: LocalProcesses) -> None:
+        job = python(
+            REPORTS % "{n: json.loads(v) for n, v in __import__('os').environ.items() if n.startswith('CONDUCT_') and v}",
+            parameters={"angle": 12.5, "mode": "fine"},
+            input_uris=("file:///data/a.h5", "s3://bucket/b"),
+        )
+        assert (await measured(compute, job))["found"] == {
+            "CONDUCT_PARAMETERS": {"angle": 12.5, "mode": "fine"},
+            "CONDUCT_INPUT_URIS": ["file:///data/a.h5", "s3://bucket/b"],
+        }
+
+    async def test_the_workers_secrets_are_not_in_its_environment(self, jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DATABASE_URL", "postgresql://baton:secret@db/baton")
+        compute = LocalProcesses(jobs, environment={"OMP_NUM_THREADS": "2"})
+        job = python(REPORTS % "dict(__import__('os').environ)", env={"SAMPLE": "A7"})
+        environment = (await measured(compute, job))["found"]
+        assert "DATABASE_URL" not in environment
+        assert (environment["OMP_NUM_THREADS"], environment["SAMPLE"]) == ("2", "A7")
+        assert environment["PATH"] == os.environ["PATH"]
+
+    async def test_it_runs_where_it_is_told_to_and_else_in_a_place_of_its_own(
+        self, compute: LocalProcesses, jobs: Path, tmp_path: Path
+    ) -> None:
+        where = REPORTS % "__import__('os').getcwd()"
+        assert (await measured(compute, python(where, working_dir=tmp_path)))["found"] == str(tmp_path)
+        job = python(where)
+        assert (await measured(compute, job))["found"] == str(jobs / str(job.submission_key) / "work")
+
+    async def test_it_is_in_a_session_of_its_own(self, compute: LocalProcesses) -> None:
+        job = python(REPORTS % "[__import__('os').getsid(0), __import__('os').getpid()]")
+        session, pid = (await measured(compute, job))["found"]
+        assert session == pid != os.getsid(0)
+
+    async def test_others_cannot_look_into_the_jobs(self, compute: LocalProcesses, jobs: Path) -> None:
+        job = python("pass", parameters={"token": "x"})
+        await compute.submit(job)
+        for directory in (jobs, jobs / str(job.submission_key)):
+            assert directory.stat().st_mode & 0o077 == 0
+
+
+class TestWhatAJobPrints:
+    async def test_only_the_last_line_counts(self, compute: LocalProcesses) -> None:
+        program = "print('working'); print('{\"measurements\": 1}'); " + (REPORTS % 4) + "; print(); print('   ')"
+        assert await measured(compute, python(program)) == {"found": 4}
+
+    async def test_a_flood_of_output_neither_blocks_the_job_nor_hides_the_result(self, compute: LocalProcesses) -> None:
+        flood = (
+            "import sys; [stream.write('x' * 99 + '\\n') for _ in range(100_000) for stream in (sys.stdout, sys.stderr)]; "
+        )
+        assert await measured(compute, python(flood + (REPORTS % 5))) == {"found": 5}
+
+    @pytest.mark.parametrize(
+        ("printed", "fault"),
+        [
+            ("", "it printed nothing"),
+            ("offset 3.2", "Expecting value"),
+            ("[1, 2]", "valid dictionary"),
+            ('{"values": []}', "Field required"),
+            ('{"measurements": [{"value": 1}]}', "Field required"),
+            ('{"measurements": [{"name": "", "value": 1}]}', "at least 1 character"),
+            ('{"measurements": [{"name": "x", "value": 1, "colour": "red"}]}', "not permitted"),
+            ('{"measurements": [{"name": "x", "value": 1, "quality": "Fine"}]}', "'Good'"),
+            ('{"measurements": [{"name": "x", "value": NaN}]}', "NaN is no number"),
+            ('{"measurements": [{"name": "x", "value": -Infinity}]}', "-Infinity is no number"),
+            ('{"measurements": [{"name": "x", "value": [1, 1e999]}]}', "1e999 is no number"),
+            ("[" * 100_000, "recursion"),
+        ],
+    )
+    async def test_a_last_line_that_is_no_measurements_is_said_to_be_none(
+        self, compute: LocalProcesses, printed: str, fault: str
+    ) -> None:
+        job = python("import sys; print(sys.argv[1])", printed)
+        with pytest.raises(MeasurementNotFoundError, match=f"(?s)as its last line.*{fault}"):
+            await measured(compute, job)
+
+    async def test_a_last_line_beyond_reason_is_refused(self, compute: LocalProcesses) -> None:
+        with pytest.raises(MeasurementNotFoundError, match="longer than 1048576 bytes"):
+            await measured(compute, python("print('[' + '1,' * 600_000 + '1]')"))
+
+
+class TestHowAJobFails:
+    async def test_the_last_300_characters_of_its_errors_are_kept(self, compute: LocalProcesses) -> None:
+        job = python("import sys; sys.stderr.write('early ' + 'ä' * 1000 + ' the end'); sys.exit(3)")
+        with pytest.raises(ComputeJobFailedError, match=r"exit status 3: ä+ the end$") as failed:
+            await measured(compute, job)
+        assert len(str(failed.value).partition("exit status 3: ")[2]) == 300
+
+    async def test_a_job_that_is_killed_names_the_signal(self, compute: LocalProcesses) -> None:
+        with pytest.raises(ComputeJobFailedError, match="killed by signal 9"):
+            await measured(compute, python("import os; os.kill(os.getpid(), 9)"))
+
+    @pytest.mark.parametrize(
+        ("job", "fault"),
+        [
+            (JobSpec(submission_key=uuid4(), command=("no-such-program",)), "no-such-program: No such file"),
+            (JobSpec(submission_key=uuid4(), command=("/etc/passwd",)), "Permission denied"),
+            (JobSpec(submission_key=uuid4(), command=("true", "\0")), "null byte"),
+            (python("pass", working_dir=Path("/no/such/place")), "/no/such/place: No such file"),
+            (python("pass", parameters={"much": "x" * 200_000}), "Argument list too long"),
+            (python("pass", output_uri="s3://bucket/key"), "give a file:// address"),
+            (python("pass", output_uri="file://elsewhere/data/x"), "give a file:// address"),
+            (python("pass", output_uri="data/x"), "absolute path"),
+        ],
+    )
+    async def test_what_cannot_be_run_is_refused_every_time(self, compute: LocalProcesses, job: JobSpec, fault: str) -> None:
+        for _ in range(2):
+            with pytest.raises(ComputeSubmitRejectedError, match=fault):
+                await compute.submit(job)
+
+    async def test_a_job_that_could_not_be_begun_is_known_to_have_failed(self, compute: LocalProcesses) -> None:
+        job = JobSpec(submission_key=uuid4(), command=("no-such-program",))
+        with suppress(ComputeSubmitRejectedError):
+            await compute.submit(job)
+        job_id = await compute.find(job.submission_key)
+        assert job_id is not None
+        assert await compute.await_terminal_state(job_id) is JobStatus.FAILED
+        with pytest.raises(ComputeJobFailedError, match="could not be run"):
+            await compute.fetch_measurements(job_id)
+
+    async def test_a_directory_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"")
+        with pytest.raises(ComputeNotAvailableError, match="COMPUTE_JOB_DIRECTORY"):
+            await LocalProcesses(tmp_path / "file").submit(python("pass"))
+
+
+class TestStopping:
+    PARENT = (
+        "import os, signal, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', sys.argv[2]], stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "open(sys.argv[1], 'w').write(f'{os.getpid()} {child.pid}')\n"
+        "child.wait()"
+    )
+    PATIENT = "import signal; print(flush=True); signal.pause()"
+    STUBBORN = (
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.sigwait([signal.SIGUSR1])"
+    )
+
+    async def family(self, compute: LocalProcesses, told: Path, child: str) -> tuple[str, list[int]]:
+        """A job with a child of its own, and the numbers of both."""
+        job_id = await compute.submit(python(self.PARENT, str(told), child))
+        numbers = await until(lambda: told.exists() and told.read_text().split())
+        return job_id, [int(number) for number in numbers]  # type: ignore[attr-defined]
+
+    async def test_after_its_time_a_job_is_stopped_with_all_it_started(self, jobs: Path, tmp_path: Path) -> None:
+        compute = LocalProcesses(jobs, timeout=1, grace=0.2)
+        job_id, family = await self.family(compute, tmp_path / "told", self.STUBBORN)
+        assert await compute.await_terminal_state(job_id) is JobStatus.TIMED_OUT
+        await until(lambda: not any(lives(pid) for pid in family))
+        with pytest.raises(ComputeJobFailedError, match="stopped after 1 s"):
+            await compute.fetch_measurements(job_id)
+
+    async def test_a_cancelled_job_may_put_things_in_order_first(self, compute: LocalProcesses, tmp_path: Path) -> None:
+        orderly = (
+            "import signal, sys\n"
+            "signal.signal(signal.SIGTERM, lambda *_: sys.exit(open(sys.argv[1], 'w').write('parked') and 0))\n"
+            "open(sys.argv[2], 'w').close(); signal.pause()"
+        )
+        job_id = await compute.submit(python(orderly, str(tmp_path / "parked"), str(tmp_path / "ready")))
+        await until((tmp_path / "ready").exists)
+        await compute.cancel(job_id)
+        assert await compute.await_terminal_state(job_id) is JobStatus.CANCELLED
+        assert (tmp_path / "parked").read_text() == "parked"
+
+    async def test_a_cancelled_job_that_does_not_end_is_killed_with_all_it_started(self, jobs: Path, tmp_path: Path) -> None:
+        compute = LocalProcesses(jobs, grace=0.2)
+        job_id, family = await self.family(compute, tmp_path / "told", self.STUBBORN)
+        await compute.cancel(job_id)
+        assert await compute.await_terminal_state(job_id) is JobStatus.CANCELLED
+        await until(lambda: not any(lives(pid) for pid in family))
+
+    async def test_a_job_that_has_ended_leaves_nothing_running(self, compute: LocalProcesses, tmp_path: Path) -> None:
+        leaving = self.PARENT.replace("child.wait()", "sys.exit(0)")
+        told = tmp_path / "told"
+        job_id = await compute.submit(python(leaving, str(told), self.PATIENT))
+        assert await compute.await_terminal_state(job_id) is JobStatus.SUCCEEDED
+        await until(lambda: not any(lives(int(pid)) for pid in told.read_text().split()))
+
+
+WORKER = """
+import asyncio, os, sys
+from pathlib import Path
+from uuid import UUID
+from application.compute import JobSpec
+from infrastructure.compute.local_process import LocalProcesses
+
+async def main():
+    jobs, key, *command = sys.argv[1:]
+    compute = LocalProcesses(Path(jobs))
+    job_id = await compute.submit(JobSpec(submission_key=UUID(key), command=tuple(command)))
+    print(job_id, flush=True)
+    await compute.await_terminal_state(job_id)
+
+asyncio.run(main())
+"""
+
+
+class TestKilledKeepers:
+    """Workers die by `kill -9`; so may what runs the job, and the job itself."""
+
+    async def worker(self, jobs: Path, job: JobSpec) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", WORKER, str(jobs), str(job.submission_key), *job.command),
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": "src"},
+        )
+
+    async def begun_by_a_worker_that_dies(self, jobs: Path, job: JobSpec) -> str:
+        worker = await self.worker(jobs, job)
+        assert worker.stdout is not None
+        job_id = (await worker.stdout.readline()).decode().strip()
+        worker.kill()
+        assert await worker.wait() == -signal.SIGKILL
+        return job_id
+
+    async def test_a_job_outlives_its_worker_and_is_found_by_its_key(
+        self, compute: LocalProcesses, jobs: Path, gate: Path, tmp_path: Path
+    ) -> None:
+        program = f"open({str(tmp_path / 'ran')!r}, 'a').write('once'); open({str(gate)!r}).read(); " + (REPORTS % 7)
+        job = python(program)
+        job_id = await self.begun_by_a_worker_that_dies(jobs, job)
+        assert await compute.find(job.submission_key) == job_id
+        assert await compute.submit(job) == job_id
+        waiting = asyncio.ensure_future(measured(compute, job))
+        await asyncio.to_thread(gate.write_text, "go on")
+        assert await waiting == {"found": 7}
+        assert (tmp_path / "ran").read_text() == "once"
+
+    @pytest.mark.parametrize("seen", ["", "job.json", "stderr", "started.json", "outcome.json"])
+    async def test_whenever_a_worker_dies_while_it_submits_the_job_runs_exactly_once(
+        self, compute: LocalProcesses, jobs: Path, tmp_path: Path, seen: str
+    ) -> None:
+        job = python(f"open({str(tmp_path / 'ran')!r}, 'a').write('once')")
+        worker = await self.worker(jobs, job)
+        await asyncio.to_thread(appeared, jobs / str(job.submission_key) / seen)
+        worker.kill()
+        await worker.wait()
+        job_id = await compute.submit(job)
+        assert await compute.await_terminal_state(job_id) is JobStatus.SUCCEEDED
+        assert (tmp_path / "ran").read_text() == "once"
+
+    async def test_a_job_that_ended_while_nobody_looked_is_found_ended(
+        self, compute: LocalProcesses, jobs: Path, gate: Path
+    ) -> None:
+        job = python(f"open({str(gate)!r}).read(); raise SystemExit('beam lost')")
+        job_id = await self.begun_by_a_worker_that_dies(jobs, job)
+        await asyncio.to_thread(gate.write_text, "go on")
+        await until((jobs / job_id / "outcome.json").exists)
+        assert await LocalProcesses(jobs).find(job.submission_key) == job_id
+        assert await compute.await_terminal_state(job_id) is JobStatus.FAILED
+        with pytest.raises(ComputeJobFailedError, match="beam lost"):
+            await compute.fetch_measurements(job_id)
+
+    async def test_a_job_of_a_dead_worker_can_be_cancelled(self, compute: LocalProcesses, jobs: Path, gate: Path) -> None:
+        job_id = await self.begun_by_a_worker_that_dies(jobs, python(f"open({str(gate)!r}).read()"))
+        await compute.cancel(job_id)
+        assert await compute.await_terminal_state(job_id) is JobStatus.CANCELLED
+
+    async def test_a_job_whose_runner_was_killed_has_no_known_outcome_and_does_not_go_on(
+        self, compute: LocalProcesses, jobs: Path, gate: Path
+    ) -> None:
+        job = python(f"open({str(gate)!r}).read()")
+        job_id = await compute.submit(job)
+        pid = json.loads((jobs / job_id / "started.json").read_text())["pid"]
+        os.kill(int((jobs / job_id / "lock").read_text()), signal.SIGKILL)
+        with pytest.raises(ComputeOutcomeUnknown, match=job_id):
+            await compute.await_terminal_state(job_id)
+        await until(lambda: not lives(pid))
+        assert await compute.submit(job) == job_id, "what may have run is not run again"
+        with pytest.raises(ComputeOutcomeUnknown):
+            await compute.fetch_measurements(job_id)
+
+    async def test_a_number_that_another_process_was_given_is_left_alone(
+        self, compute: LocalProcesses, jobs: Path, gate: Path
+    ) -> None:
+        job_id = await compute.submit(python(f"open({str(gate)!r}).read()"))
+        started = json.loads((jobs / job_id / "started.json").read_text())
+        os.kill(int((jobs / job_id / "lock").read_text()), signal.SIGKILL)
+        (jobs / job_id / "started.json").write_text(json.dumps({**started, "birth": "another boot:1"}))
+        try:
+            with pytest.raises(ComputeOutcomeUnknown):
+                await compute.await_terminal_state(job_id)
+            assert lives(started["pid"])
+        finally:
+            os.killpg(started["pid"], signal.SIGKILL)
+
+    async def test_a_claim_that_was_never_begun_is_no_job_and_may_be_run(self, compute: LocalProcesses, jobs: Path) -> None:
+        job = python(REPORTS % 1)
+        with pytest.raises(ComputeNotAvailableError):
+            await LocalProcesses(jobs, interpreter="/bin/false").submit(job)
+        assert await compute.find(job.submission_key) is None
+        with pytest.raises(ComputeOutcomeUnknown):
+            await compute.await_terminal_state(str(job.submission_key))
+        assert await measured(compute, job) == {"found": 1}
+
+    async def test_a_job_that_does_not_end_in_its_time_is_not_waited_for_for_ever(self, jobs: Path, gate: Path) -> None:
+        compute = LocalProcesses(jobs, timeout=1, grace=0.1, patience=0.1)
+        job_id = await compute.submit(python(f"open({str(gate)!r}).read()"))
+        runner = int((jobs / job_id / "lock").read_text())
+        os.kill(runner, signal.SIGSTOP)
+        try:
+            with pytest.raises(ComputeTimeoutError, match="past its time"):
+                await compute.await_terminal_state(job_id)
+        finally:
+            os.kill(runner, signal.SIGCONT)
+        await until((jobs / job_id / "outcome.json").exists)
+        assert await compute.await_terminal_state(job_id) is JobStatus.TIMED_OUT
+
+    async def test_no_dead_process_is_left_to_be_reaped(self, compute: LocalProcesses, jobs: Path) -> None:
+        job_id = await compute.submit(python("pass"))
+        await compute.await_terminal_state(job_id)
+        runner = int((jobs / job_id / "lock").read_text())
+        await until(lambda: not Path(f"/proc/{runner}").exists())
+
+
+async def test_two_workers_that_share_the_directory_run_a_key_once(jobs: Path, tmp_path: Path) -> None:
+    job = python("import os, sys; open(sys.argv[1], 'a').write('x')", str(tmp_path / "ran"))
+    workers = [LocalProcesses(jobs) for _ in range(4)]
+    found = await asyncio.gather(*(worker.submit(job) for worker in workers for _ in range(3)))
+    assert {UUID(job_id) for job_id in found} == {job.submission_key}
+    assert await workers[0].await_terminal_state(found[0]) is JobStatus.SUCCEEDED
+    assert (tmp_path / "ran").read_text() == "x"
+    assert os.listdir(jobs) == [str(job.submission_key)]

@@ -1,0 +1,139 @@
+"""EPICS servers on loopback, one of each kind for all tests of a worker, and clients that find only them."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from importlib.util import find_spec
+
+import pytest
+
+from infrastructure.control.channel_access import ChannelAccess, Client
+from tests.infrastructure.control.epics_servers import EpicsServer, channel_access_server, free_ports
+from tests.infrastructure.control.plants import IMPATIENT, PATIENT, ServedPlant, Wired, routed, simulated
+
+needs_p4p = pytest.mark.skipif(find_spec("p4p") is None, reason="p4p is not installed (extra `epics`)")
+needs_aioca = pytest.mark.skipif(find_spec("aioca") is None, reason="aioca is not installed (extra `epics`)")
+
+
+@pytest.fixture(scope="session")
+def channel_access_ports() -> Iterator[tuple[int, int]]:
+    """Where Channel Access servers are looked for: the lasting one, and one that comes and goes.
+
+    The compiled client reads this once in a process, so it is the same for all tests.
+    """
+    lasting, fleeting, repeater = free_ports(3)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("EPICS_CA_ADDR_LIST", f"127.0.0.1:{lasting} 127.0.0.1:{fleeting}")
+        environment.setenv("EPICS_CA_AUTO_ADDR_LIST", "NO")
+        environment.setenv("EPICS_CA_REPEATER_PORT", str(repeater))
+        environment.setenv("EPICS_CA_CONN_TMO", "30")
+        yield lasting, fleeting
+
+
+@pytest.fixture(scope="session")
+def ca_server_of_all(channel_access_ports: tuple[int, int]) -> Iterator[EpicsServer]:
+    with channel_access_server(channel_access_ports[0]) as server:
+        yield server
+
+
+@pytest.fixture
+def ca_server(ca_server_of_all: EpicsServer) -> Iterator[EpicsServer]:
+    """A Channel Access server without signals."""
+    yield ca_server_of_all
+    ca_server_of_all.tell("reset")
+
+
+@pytest.fixture(scope="session")
+def pva_server_of_all() -> Iterator[EpicsServer]:
+    with EpicsServer("pva_server") as server:
+        yield server
+
+
+@pytest.fixture
+def pva_server(pva_server_of_all: EpicsServer) -> Iterator[EpicsServer]:
+    """A PV Access server without signals."""
+    yield pva_server_of_all
+    pva_server_of_all.tell("reset")
+
+
+def caproto_client() -> Client:
+    from infrastructure.control.caproto_client import CaprotoClient
+
+    return CaprotoClient()
+
+
+def aioca_client() -> Client:
+    from infrastructure.control.aioca_client import AiocaClient
+
+    return AiocaClient()
+
+
+CLIENTS: dict[str, Callable[[], Client]] = {"caproto": caproto_client, "aioca": aioca_client}
+
+
+@pytest.fixture(params=["caproto", pytest.param("aioca", marks=needs_aioca)])
+async def ca_client(request: pytest.FixtureRequest, ca_server: EpicsServer) -> AsyncIterator[Client]:
+    """Each client library of Channel Access."""
+    client = CLIENTS[request.param]()
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def channel_access(ca_client: Client) -> ChannelAccess:
+    return ChannelAccess(ca_client, read_timeout=PATIENT)
+
+
+@pytest.fixture
+def impatient(ca_client: Client) -> ChannelAccess:
+    """The same, for what is not there."""
+    return ChannelAccess(ca_client, read_timeout=IMPATIENT)
+
+
+@pytest.fixture(
+    params=[
+        "simulator",
+        "routed simulator",
+        "caproto",
+        pytest.param("aioca", marks=needs_aioca),
+        pytest.param("p4p", marks=needs_p4p),
+    ]
+)
+async def wired(request: pytest.FixtureRequest) -> AsyncIterator[Wired]:
+    """Every adapter of the control port, with its plant."""
+    match request.param:
+        case "simulator":
+            made = simulated()
+        case "routed simulator":
+            made = routed()
+        case "p4p":
+            made = pv_access_of(request.getfixturevalue("pva_server"))
+        case library:
+            client, plant = CLIENTS[library](), ServedPlant(request.getfixturevalue("ca_server"))
+            patient, impatient = (ChannelAccess(client, read_timeout=timeout) for timeout in (PATIENT, IMPATIENT))
+            made = Wired(patient, impatient, plant)
+    yield made
+    await made.control.close()
+    await made.impatient.close()
+
+
+def pv_access_of(server: EpicsServer) -> Wired:
+    """The adapter of PV Access on one server."""
+    from application.control import ControlNotConnectedError, ControlTimeoutError
+    from infrastructure.control.pv_access import PvAccess
+
+    here = {name: value for name, value in server.ready.items() if name.startswith("EPICS_PVA_")}
+    return Wired(
+        PvAccess(here, read_timeout=PATIENT),
+        PvAccess(here, read_timeout=IMPATIENT),
+        ServedPlant(server),
+        no_value=ControlNotConnectedError,
+        no_writable=ControlTimeoutError,
+        tells_silence=False,
+        counts=False,
+    )
+
+
+@pytest.fixture
+async def pv_access(pva_server: EpicsServer) -> AsyncIterator[object]:
+    made = pv_access_of(pva_server)
+    yield made.control
+    await made.control.close()

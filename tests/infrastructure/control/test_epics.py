@@ -1,0 +1,124 @@
+"""What EPICS alarms, times and names mean, and which values fit which signals."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
+from infrastructure.control.epics import Element, Form, alarm, coerced, quality, sampled, well_formed
+
+SHORT = Form(Element.WHOLE, reach=(-(2**15), 2**15 - 1))
+TEXT = Form(Element.TEXT, length=39)
+CHOICE = Form(Element.CHOICE, labels=("Closed", "Open"))
+CHARACTERS = Form(Element.CHARACTER, count=10, reach=(0, 255))
+
+
+@pytest.mark.parametrize(
+    ("severity", "expected", "said"),
+    [
+        (0, Quality.GOOD, None),
+        (1, Quality.UNCERTAIN, "MINOR HIGH"),
+        (2, Quality.UNCERTAIN, "MAJOR HIGH"),
+        (3, Quality.BAD, "INVALID HIGH"),
+        (4, Quality.BAD, "severity 4 HIGH"),
+        (-1, Quality.BAD, "severity -1 HIGH"),
+    ],
+)
+def test_the_severity_of_an_alarm_is_the_quality(severity: int, expected: Quality, said: str | None) -> None:
+    assert (quality(severity), alarm(severity, "HIGH")) == (expected, said)
+
+
+def test_a_sample_has_the_time_of_its_source() -> None:
+    assert sampled(1_750_000_000, 250_000_999) == datetime(2025, 6, 15, 15, 6, 40, 250_000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("seconds", [0, 631_152_000])
+def test_a_signal_that_was_never_processed_has_no_time(seconds: int) -> None:
+    assert sampled(seconds, 0) is None
+
+
+@pytest.mark.parametrize("address", ["", " ", "bl7: x", "bl7:x\n", "bl7:µ", "a\tb"])
+def test_a_name_with_blanks_or_strange_characters_is_malformed(address: str) -> None:
+    with pytest.raises(MalformedControlAddressError):
+        well_formed(address)
+
+
+@pytest.mark.parametrize("address", ["bl7:x", "bl7:x.VAL$", "XF:31ID-ES{Dif-Ax:X}Mtr.RBV", "BR-C:1[0]<2>;3"])
+def test_the_names_that_facilities_use_are_well_formed(address: str) -> None:
+    assert well_formed(address) == address
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "held"),
+    [
+        (5, SHORT, 5),
+        (5.0, SHORT, 5),
+        (True, SHORT, 1),
+        ([5], SHORT, 5),
+        (2, Form(Element.REAL), 2.0),
+        (5, Form(Element.REAL, count=3), [5.0]),
+        ([1, 2.5], Form(Element.REAL, count=0), [1.0, 2.5]),
+        ("dark", TEXT, "dark"),
+        (25, TEXT, "25"),
+        ("Open", CHOICE, 1),
+        (0, CHOICE, 0),
+        (True, CHOICE, 1),
+        (15, Form(Element.CHOICE), 15),
+        ("/data", CHARACTERS, [47, 100, 97, 116, 97]),
+        (1, Form(Element.TRUTH), True),
+    ],
+)
+def test_a_value_that_fits_is_held_as_the_signal_holds_it(value: Any, form: Form, held: Any) -> None:
+    found = coerced("bl7:x", value, form)
+    assert (found, type(found)) == (held, type(held))
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        (0.5, SHORT),
+        (2**15, SHORT),
+        ("5", SHORT),
+        (None, SHORT),
+        ([1, 2], SHORT),
+        ([], SHORT),
+        ("x", Form(Element.REAL)),
+        ([1, 2, 3], Form(Element.REAL, count=2)),
+        ([1, "x"], Form(Element.REAL, count=2)),
+        ("x" * 40, TEXT),
+        ("é" * 20, TEXT),
+        ("a\0b", TEXT),
+        (16, Form(Element.CHOICE)),
+        ("Ajar", CHOICE),
+        (2, CHOICE),
+        (-1, CHOICE),
+        ("far too long a text", CHARACTERS),
+        (2, Form(Element.TRUTH)),
+        ({"a": 1}, Form(Element.REAL)),
+        (float("nan"), SHORT),
+        (float("inf"), CHOICE),
+    ],
+)
+def test_a_value_that_would_be_changed_is_refused(value: Any, form: Form) -> None:
+    with pytest.raises(ControlValueCoercionError, match="bl7:x"):
+        coerced("bl7:x", value, form)
+
+
+@given(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers() | st.text(), max_size=4)
+    )
+)
+def test_whatever_is_written_is_held_unchanged_or_refused(value: Any) -> None:
+    for form in (SHORT, Form(Element.REAL, count=3), TEXT, CHOICE, CHARACTERS, Form(Element.TRUTH)):
+        try:
+            held = coerced("bl7:x", value, form)
+        except ControlValueCoercionError:
+            continue
+        if form is SHORT:
+            assert held == (value[0] if isinstance(value, list) else value)
+        if form is CHOICE:
+            assert held in (0, 1)

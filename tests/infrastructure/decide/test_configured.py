@@ -1,0 +1,94 @@
+"""Which deciders a deployment has, and how the first one is had."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from application.language_models import ModelRef
+from domain.operation.deciding import AskedDecide, Decide, DecideNotAvailableError, DecideSubstrate, offered
+from domain.operation.steering import SteeringVerdict
+from infrastructure.decide.configured import ConfiguredDeciders
+from infrastructure.decide.gaussian_process import GaussianProcessDecider
+from infrastructure.decide.grid_walk import GridWalkDecider
+from infrastructure.decide.in_memory import SeededDecider
+from infrastructure.decide.llm import LanguageModelDecider
+from infrastructure.decide.sobol import SobolDecider
+from infrastructure.decide.staged import StagedDecider
+from tests.domain.operation.searching import FOCUS, evidence, searched
+from tests.infrastructure.decide.modelling import CannedModel
+
+DECIDE: TypeAdapter[AskedDecide] = TypeAdapter(Decide)
+EVERYTHING = offered(DecideSubstrate)
+MEASURE = {"verdict": "Measure", "next_point": {"focus": 0.5}}
+
+
+def setup(substrate: str, **fields: Any) -> AskedDecide:
+    return DECIDE.validate_python({"substrate": substrate, **fields})
+
+
+@pytest.mark.parametrize(
+    ("substrate", "made"),
+    [
+        ("in_memory", SeededDecider),
+        ("grid_walk", GridWalkDecider),
+        ("sobol", SobolDecider),
+        ("botorch", GaussianProcessDecider),
+        ("staged", StagedDecider),
+        ("llm", LanguageModelDecider),
+    ],
+)
+async def test_every_decider_that_is_asked_has_an_adapter(substrate: str, made: type) -> None:
+    deciders = ConfiguredDeciders(EVERYTHING, (CannedModel(), ModelRef("canned", "m-1")))
+    assert type(await deciders.decider(setup(substrate))) is made
+
+
+@pytest.mark.parametrize("substrate", ["sobol", "botorch", "staged", "llm"])
+async def test_what_a_deployment_does_not_offer_cannot_be_had(substrate: str) -> None:
+    with pytest.raises(DecideNotAvailableError, match=f"{substrate} cannot be asked: it is not offered"):
+        await ConfiguredDeciders(offered(())).decider(setup(substrate))
+
+
+async def test_without_a_language_model_none_can_be_asked() -> None:
+    with pytest.raises(DecideNotAvailableError, match="no language model is configured"):
+        await ConfiguredDeciders(EVERYTHING).decider(setup("llm"))
+
+
+async def test_a_decider_is_set_up_as_it_was_asked_for() -> None:
+    decider = await ConfiguredDeciders(EVERYTHING).decider(setup("grid_walk", points_per_axis=3))
+    found = await searched(decider.advise_next, FOCUS, lambda _: 1.0, 10)
+    assert [item.point["focus"] for item in found] == [-2, 0, 2]
+
+
+async def test_advice_given_beforehand_is_replayed_by_iteration_and_then_it_stops() -> None:
+    advice = [MEASURE, {**MEASURE, "next_point": {"focus": 1.5}}]
+    decider = await ConfiguredDeciders(EVERYTHING).decider(setup("in_memory", advice=advice))
+    answers = [await decider.advise_next(evidence(FOCUS, iteration_index=index)) for index in (1, 2, 3, 2)]
+    assert [answer.next_point for answer in answers] == [{"focus": 0.5}, {"focus": 1.5}, None, {"focus": 1.5}]
+    assert answers[2].verdict is SteeringVerdict.STOP
+
+
+def test_numerical_libraries_are_loaded_by_those_who_need_them_only() -> None:
+    program = "import sys, infrastructure.decide.configured as _; print([n for n in ('numpy', 'scipy') if n in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("substrate", ["sobol", "botorch", "staged"])
+def test_without_the_libraries_the_decider_says_what_to_install(substrate: str) -> None:
+    program = (
+        "import asyncio, sys\n"
+        "sys.modules['scipy'] = sys.modules['numpy'] = None\n"
+        "from pydantic import TypeAdapter\n"
+        "from domain.operation.deciding import Decide, DecideNotAvailableError, DecideSubstrate\n"
+        "from infrastructure.decide.configured import ConfiguredDeciders\n"
+        f"decide = TypeAdapter(Decide).validate_python({{'substrate': {substrate!r}}})\n"
+        "try:\n"
+        "    asyncio.run(ConfiguredDeciders(DecideSubstrate).decider(decide))\n"
+        "except DecideNotAvailableError as error:\n"
+        "    print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "install baton[optimize]" in run.stdout
