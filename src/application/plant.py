@@ -53,9 +53,11 @@ class SimulatedSignal(SimulatedMeasurement):
     read_only: bool = False
 
     @model_validator(mode="after")
-    def _among_the_labels(self) -> Self:
+    def _sound(self) -> Self:
         if self.labels and self.value not in self.labels:
             raise ValueError("give a value that is one of the labels")
+        if self.noise and not (isinstance(self.value, int | float) and not isinstance(self.value, bool)):
+            raise ValueError("noise is for numbers; give a number, or leave it out")
         return self
 
 

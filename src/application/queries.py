@@ -13,7 +13,7 @@ from application.commands import refuse_denied
 from application.ports import Authorizer, Caller, Clock, EventRow, IdGenerator, Port, Store
 from application.unit import Unit, missing
 from domain.kernel import REGISTRY, Call, History, Query, State, TimeTravel
-from domain.shared.listing import ListQuery, malformed, opaque, revealed
+from domain.shared.listing import malformed, opaque, revealed
 
 READ_EVENT_TEXTS = "ReadEventTexts"
 PROJECTIONS = "projections"
@@ -48,7 +48,7 @@ class Queries:
         operation = query.operation
         if not operation.open:
             refuse_denied(operation, await self._authorizer.authorize(caller, operation.command_name))
-        if (position := getattr(query, "min_position", None)) and not of_entries(query):
+        if query.reads_projections and (position := getattr(query, "min_position", None)):
             await self._own_writes(position)
         if isinstance(query, History) and target_id is not None:
             return await self._history(query, caller, target_id)
@@ -89,11 +89,6 @@ class Queries:
             await asyncio.sleep(pause)
             waited += pause
             pause = min(pause * 1.5, 0.05)
-
-
-def of_entries(query: Query) -> bool:
-    """Whether a list reads rows that are written with the events themselves, and is never behind."""
-    return isinstance(query, ListQuery) and query.summary.relation not in REGISTRY.projections
 
 
 def envelope(row: EventRow, texts: bool) -> dict[str, Any]:

@@ -203,6 +203,8 @@ class Query(Value):
     """A question. `answer(state, call)` is the generator of the answer; without a target in the path, `answer(call)`."""
 
     operation: ClassVar["Operation"]
+    reads_projections: ClassVar[bool] = False
+    """Whether the answer may be behind the log, and waits for `min_position`."""
     if TYPE_CHECKING:
         answer: ClassVar[Callable[..., Reads[Any]]]
 
@@ -528,6 +530,7 @@ class Aggregate(Generic[S]):
             if not hasattr(summary, "relation"):
                 summary.relation = f"proj_{self.context}_{snake_case(self.name)}_summary"
                 REGISTRY.projections[summary.relation] = Projection(summary, self)
+            query.reads_projections = summary.relation in REGISTRY.projections
             returns = query.page_form(options.pop("returns", None))  # type: ignore[attr-defined]
             return self.query(get=options.pop("get", ""), returns=returns, **options)(query)
 

@@ -105,11 +105,11 @@ def test_an_operation_keeps_what_the_document_promises(
         response = case.call(base_url=service.api.base_url, session=session)
         case.validate_response(response, checks=PROMISES, additional_checks=[valid_data_has_a_valid_form])
 
-    tested_by(check, operation)()
+    trial_of(check, operation)()
 
 
-def tested_by(check: Callable[[Case], None], operation: Operation) -> Callable[[], None]:
-    """A test by every kind of case there is, made when its turn comes: to make them all takes long."""
+def trial_of(check: Callable[[Case], None], operation: Operation) -> Callable[[], None]:
+    """A test by every kind of case there is; they are made when its turn comes, because to make them all takes long."""
     described = schema[operation.path][operation.method]
     kinds = HypothesisTestConfig(project=schema.config, modes=list(HypothesisTestMode))
     test: Callable[[], None] = create_test(operation=described, test_func=check, config=kinds)

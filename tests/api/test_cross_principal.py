@@ -8,7 +8,9 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from jsonschema import Draft202012Validator
 
+from api.mcp.tools import tool_of
 from cli.embedded.postgres import EmbeddedPostgres
 from domain.contexts import REGISTRY
 from domain.kernel import Operation
@@ -105,10 +107,12 @@ async def test_a_stranger_cannot_tell_whether_an_id_exists(house: House, operati
 
 
 @pytest.mark.parametrize("operation", TOOLS, ids=lambda operation: operation.name)
-async def test_the_tool_refuses_as_the_query_does(house: House, operation: Operation) -> None:
+async def test_the_tool_answers_and_refuses_as_the_query_does(house: House, operation: Operation) -> None:
     arguments = house.tool_arguments(operation)
     permitted = await called(house.permitted, operation.name, **arguments)
     assert not permitted.is_error, text_of(permitted)
+    assert json.loads(text_of(permitted)) == permitted.structured_content
+    Draft202012Validator(tool_of(operation.input).output_schema or {}).validate(permitted.structured_content)
     denied = await called(house.stranger, operation.name, **arguments)
     assert denied.is_error, text_of(denied)
     assert denied.structured_content is None

@@ -432,6 +432,8 @@ class TestThePlant:
             ("SIMULATED_DEVICES", [{"kind": "motor", "address": "bl7:x", "speed": 1}]),
             ("SIMULATED_DEVICES", [{"kind": "motor"}]),
             ("SIMULATED_DEVICES", [{"kind": "signal", "address": "bl7:filter", "value": "In", "labels": ["Out"]}]),
+            ("SIMULATED_DEVICES", [{"kind": "signal", "address": "bl7:filter", "value": "In", "noise": 0.1}]),
+            ("SIMULATED_DEVICES", [{"kind": "detector", "address": "bl7:cam1", "noise": 0.1}]),
             ("SIMULATED_DEVICES", [{"kind": "peak", "address": "bl7:sharpness", "centres": {}}]),
         ],
     )

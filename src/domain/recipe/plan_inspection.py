@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 from pydantic import Field
@@ -85,6 +85,7 @@ class PlanBinding(Value):
 class InspectPlanBinding(Query):
     """What a plan of this practice on these assets would lack, and who could provide it; nothing is written."""
 
+    reads_projections: ClassVar[bool] = True
     practice_id: UUID
     asset_ids: AssetIds
     min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None

@@ -127,10 +127,9 @@ class CaprotoClient:
 
     async def put(self, address: str, value: Any, wait: bool) -> None:
         pv = await self._pv(address)
-        values = [
-            each.encode() if isinstance(each, str) else each for each in (value if isinstance(value, list) else [value])
-        ]
-        data = bytes(values) if pv.channel.native_data_type == CHAR else values
+        values = value if isinstance(value, list) else [value]
+        encoded = [each.encode() if isinstance(each, str) else each for each in values]
+        data = bytes(values) if pv.channel.native_data_type == CHAR else encoded
         async with _surviving(address):
             response = await _write(pv, data, wait=wait, notify=wait, timeout=None, data_count=len(values))
             if wait:

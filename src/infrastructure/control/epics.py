@@ -96,9 +96,7 @@ def _single(address: str, value: Any, form: Form) -> Any:
         case Element.TEXT if isinstance(value, str | int | float):
             text = value if isinstance(value, str) else str(number)
             if "\0" in text:
-                raise ControlValueCoercionError(
-                    f"{address} holds texts up to their first null character; {text!r} has one inside."
-                )
+                raise ControlValueCoercionError(f"{address} holds texts without null characters, not {text!r}.")
             if form.length is not None and len(text.encode()) > form.length:
                 raise ControlValueCoercionError(f"{address} holds texts of {form.length} characters; {text!r} is longer.")
             return text

@@ -272,7 +272,7 @@ def values_of(schema: Schema) -> st.SearchStrategy[Any]:
         case "object":
             properties = {name: values_of(level) for name, level in schema.get("properties", {}).items()}
             needed = {name: properties.pop(name, SCALARS) for name in schema.get("required", ())}
-            undeclared = {"z": SCALARS, "c": SCALARS}
+            undeclared = {name: SCALARS for name in ("z", "c") if name not in needed and name not in properties}
             return st.fixed_dictionaries(needed, optional={**properties, **undeclared})
     return SCALARS
 
