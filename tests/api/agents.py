@@ -20,7 +20,7 @@ FRAME = {"Content-Type": "application/json", "Accept": "application/json, text/e
 async def agent(api: Api, mode: str = "auto", **headers: str) -> AsyncIterator[Client]:
     """A client connected to `/mcp` as the principal of `api`."""
     async with (
-        httpx2.AsyncClient(headers={**api.headers, **headers}, timeout=30) as http,
+        httpx2.AsyncClient(headers={**api.headers, **headers}, timeout=30, verify=False) as http,
         Client(streamable_http_client(f"{api.base_url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client
