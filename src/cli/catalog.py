@@ -153,7 +153,7 @@ class Loader:
         self.defined = 0
         self.found = 0
         self._service = service
-        self._roles = {name_key(row["name"]): row["role_id"] for row in service.rows("/roles")}
+        self._roles = self._listed_roles()
         self._families = self._listed_families()
         self._models = {vendor_key(row["manufacturer"]["name"], row["part_number"]) for row in service.rows("/models")}
         listed = [row for row in service.rows("/assemblies") if row["status"] != "Deprecated"]
@@ -228,10 +228,19 @@ class Loader:
         return sorted(self._families[name_key(name)]["family_id"] for name in names)
 
     def _role(self, name: str) -> str:
-        try:
-            return str(self._roles[name_key(name)])
-        except KeyError:
+        """A role that is seeded at the start, and of which the list may not have heard yet."""
+
+        def listed() -> bool:
+            if name_key(name) not in self._roles:
+                self._roles = self._listed_roles()
+            return name_key(name) in self._roles
+
+        if not wait_until(listed, PATIENCE):
             refuse(f"The service has no role {name}, which it seeds when it starts; look whether it has the right version.")
+        return self._roles[name_key(name)]
+
+    def _listed_roles(self) -> dict[str, str]:
+        return {name_key(row["name"]): str(row["role_id"]) for row in self._service.rows("/roles")}
 
     def _listed_families(self) -> dict[str, Row]:
         return {name_key(row["name"]): row for row in self._service.rows("/families")}
