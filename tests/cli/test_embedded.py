@@ -45,8 +45,8 @@ from cli.embedded.temporal import EmbeddedTemporal
 directory = Path(sys.argv[1])
 postgres, temporal = EmbeddedPostgres(directory / "postgres"), EmbeddedTemporal(directory / "temporal", headless=True)
 with postgres, temporal:
-    print(json.dumps({"url": postgres.url, "address": temporal.address}), flush=True)
     try:
+        print(json.dumps({"url": postgres.url, "address": temporal.address}), flush=True)
         signal.pause()
     except KeyboardInterrupt:
         with psycopg.connect(postgres.url) as connection:

@@ -64,6 +64,10 @@ class Text:
         return blank
 
 
+VISIBLE = r"[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+"""Any character that trimming leaves, spelled out: dialects of patterns differ in what they call a space."""
+
+
 @dataclass(frozen=True)
 class Word:
     """A text of 1 to `max_length` characters whose blankness no class refuses, so that the edge does; stored trimmed."""
@@ -71,8 +75,16 @@ class Word:
     max_length: int
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        visible = core_schema.str_schema(min_length=1, max_length=self.max_length, pattern=r"\S", regex_engine="python-re")
-        return core_schema.no_info_after_validator_function(str.strip, visible)
+        bounded = core_schema.str_schema(min_length=1, max_length=self.max_length)
+        return core_schema.no_info_after_validator_function(self._trimmed, bounded)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), "pattern": VISIBLE}
+
+    def _trimmed(self, raw: str) -> str:
+        if text := raw.strip():
+            return text
+        raise ValueError("give it at least one visible character")
 
 
 @dataclass(frozen=True)
