@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -47,12 +47,6 @@ class Gate:
     def bearing(self, subject: str, **claims: Any) -> Api:
         token = self.issuer.token(subject, **claims)
         return Api(self.api.client, self.api.base_url, self.api.database_url, {"Authorization": f"Bearer {token}"})
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer.running() as issuer:
-        yield issuer
 
 
 @asynccontextmanager

@@ -9,7 +9,8 @@ import psycopg
 from domain.kernel import NIL
 from tests.api.beamline import cleared, planned
 from tests.api.rivals import at_once
-from tests.api.test_equipment_example import beamline_of, payloads, refusal
+from tests.api.telling import anonymous, cause
+from tests.api.test_equipment_example import beamline_of
 from tests.conftest import until
 from tests.running import Api
 
@@ -62,7 +63,7 @@ async def test_a_caution_from_its_registration_to_its_retirement(api: Api) -> No
         "workaround_excerpt": "Wait ten minutes, then re-home",
     }
     assert started.json()["acknowledged_cautions"] == [inherited]
-    [(event, payload)] = await payloads(api, f"/runs/{started.json()['run_id']}")
+    [(event, payload)] = await anonymous(api, f"/runs/{started.json()['run_id']}")
     assert (event, payload["acknowledged_cautions"]) == ("RunStarted", [inherited])
 
     replaced = await api.post(f"/cautions/{first}/supersede", drift(sample_stage, severity="Warning"))
@@ -72,22 +73,22 @@ async def test_a_caution_from_its_registration_to_its_retirement(api: Api) -> No
     old = (await api.get(f"/cautions/{first}")).json()
     assert (old["status"], old["superseded_by_caution_id"]) == ("Superseded", second)
     elsewhere = await api.post(f"/cautions/{second}/supersede", drift(rotary))
-    assert refusal(elsewhere) == (400, "InvalidCautionSupersedeTargetError", "other_target")
+    assert cause(elsewhere) == (400, "InvalidCautionSupersedeTargetError", "other_target")
     assert await listed(api, **banner, min_position=replaced.headers["X-Baton-Position"]) == [second]
 
     position = await api.done(f"/cautions/{second}/retire", {"reason": "Resolved"})
     again = await api.post(f"/cautions/{second}/retire", {"reason": "Resolved"})
-    assert refusal(again) == (409, "CautionCannotRetireError", "retired")
+    assert cause(again) == (409, "CautionCannotRetireError", "retired")
     assert await listed(api, min_position=position) == []
     assert await listed(api, status="all") == [first, second]
     assert await listed(api, status=["Retired", "Active"]) == [second]
 
     said = {**drift(sample_stage), "authored_by": str(NIL), "parent_id": None}
-    assert await payloads(api, f"/cautions/{first}") == [
+    assert await anonymous(api, f"/cautions/{first}") == [
         ("CautionRegistered", said),
         ("CautionSuperseded", {"superseded_by_caution_id": second}),
     ]
-    assert await payloads(api, f"/cautions/{second}") == [
+    assert await anonymous(api, f"/cautions/{second}") == [
         ("CautionRegistered", {**said, "severity": "Warning", "parent_id": first}),
         ("CautionRetired", {"reason": "Resolved"}),
     ]
@@ -160,7 +161,7 @@ async def test_of_two_rivals_who_supersede_a_caution_one_wins_and_nothing_of_the
     )
     won, lost = sorted(answers, key=lambda answer: answer.status_code)
     assert won.status_code == 201
-    assert refusal(lost) == (409, "ConcurrencyError", "version_taken")
+    assert cause(lost) == (409, "ConcurrencyError", "version_taken")
     winner = won.json()["caution_id"]
     async with await psycopg.AsyncConnection.connect(api.database_url) as connection:
         events = await connection.execute(
@@ -175,4 +176,4 @@ async def test_of_two_rivals_who_supersede_a_caution_one_wins_and_nothing_of_the
         assert await look_ups.fetchall() == [(f"Asset {stage}", UUID(winner))]
     assert (await api.get(f"/cautions/{caution}")).json()["superseded_by_caution_id"] == winner
     late = await api.post(f"/cautions/{caution}/supersede", drift(stage))
-    assert refusal(late) == (409, "CautionCannotSupersedeError", "superseded")
+    assert cause(late) == (409, "CautionCannotSupersedeError", "superseded")

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.api.furnishing import DIALECT, placed_in, planned_on
+from tests.api.telling import anonymous, cause
 from tests.running import Api
 
 DEGREE = {"type": "number", "unit": {"system": "udunits", "code": "degree"}}
@@ -23,23 +24,8 @@ def rotary_schema(**properties: Any) -> dict[str, Any]:
     return {"$schema": DIALECT, "type": "object", **closed, "properties": declared}
 
 
-def refusal(response: httpx.Response) -> tuple[int, str, str | None]:
-    body = response.json()
-    return response.status_code, body["code"], body.get("reason")
-
-
 async def patch_settings(api: Api, asset: str, **patch: Any) -> httpx.Response:
     return await api.request("PATCH", f"/assets/{asset}/settings", json={"settings_patch": patch})
-
-
-async def payloads(api: Api, path: str) -> list[tuple[str, dict[str, Any]]]:
-    """What a stream says, without its id and times."""
-    items = (await api.get(f"{path}/history", limit=100)).json()["items"]
-    id_name = next(name for name in items[0]["payload"] if name.endswith("_id"))
-    return [
-        (item["event_type"], {key: v for key, v in item["payload"].items() if key not in (id_name, "occurred_at")})
-        for item in items
-    ]
 
 
 async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> None:
@@ -52,7 +38,7 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
     beamline = {"name": "Tomography", "tier": "Unit", "facility_code": "lumen"}
     root = await api.create("/assets", beamline)
     both = await api.post("/assets", {**beamline, "parent_id": root})
-    assert refusal(both) == (400, "InvalidAssetParentError", "two_anchors")
+    assert cause(both) == (400, "InvalidAssetParentError", "two_anchors")
 
     hutch = await api.create("/enclosures", {"name": "Imaging hutch B", "facility_code": "lumen"})
     rotary = await api.create(
@@ -71,15 +57,15 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
 
     await api.done(f"/assets/{rotary}/activate")
     again = await api.post(f"/assets/{rotary}/activate")
-    assert refusal(again) == (409, "AssetCannotActivateError", "active")
+    assert cause(again) == (409, "AssetCannotActivateError", "active")
 
     set_once = await patch_settings(api, rotary, min_position=-360, max_position=360, serial_number="A-0042")
     assert set_once.status_code == 204
-    assert refusal(await patch_settings(api, rotary, speed=5)) == (400, "InvalidAssetSettingsError", "undeclared_key")
+    assert cause(await patch_settings(api, rotary, speed=5)) == (400, "InvalidAssetSettingsError", "undeclared_key")
     restated = {"version_tag": "2", "affordances": AFFORDANCES, "settings_schema": rotary_schema(max_position=RADIAN)}
     await api.done(f"/families/{rotary_stage}/version", restated)
     stale = await patch_settings(api, rotary, firmware_version="1.2")
-    assert refusal(stale) == (400, "InvalidAssetSettingsError", "unit_changed")
+    assert cause(stale) == (400, "InvalidAssetSettingsError", "unit_changed")
     assert stale.json()["facts"] == {"keys": ["max_position"]}
     assert (await patch_settings(api, rotary, firmware_version="1.2", max_position=6.28)).status_code == 204
 
@@ -103,15 +89,15 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
     assert record["identifier"] == {"value": assigned.json()["external_id"], "scheme": "DOI"}
 
     installed = await api.post(f"/assets/{rotary}/decommission")
-    assert refusal(installed) == (409, "AssetCannotDecommissionError", "installed")
+    assert cause(installed) == (409, "AssetCannotDecommissionError", "installed")
     assert installed.json()["facts"] == {"mount_id": mount}
     await api.done(f"/mounts/{mount}/uninstall", {"reason": "end of life"})
     await api.done(f"/assets/{rotary}/decommission")
     late = await patch_settings(api, rotary, firmware_version="1.3")
-    assert refusal(late) == (409, "AssetCannotUpdateSettingsError", "decommissioned")
+    assert cause(late) == (409, "AssetCannotUpdateSettingsError", "decommissioned")
     await api.done(f"/assets/{rotary}/fault", {"reason": "found broken in store"})
 
-    registered, activated, first, second, *rest = await payloads(api, f"/assets/{rotary}")
+    registered, activated, first, second, *rest = await anonymous(api, f"/assets/{rotary}")
     assert registered == (
         "AssetRegistered",
         {
@@ -142,7 +128,7 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
         ("AssetDecommissioned", {}),
         ("AssetFaulted", {"reason": "found broken in store"}),
     ]
-    assert await payloads(api, f"/mounts/{mount}") == [
+    assert await anonymous(api, f"/mounts/{mount}") == [
         (
             "MountRegistered",
             {"slot_code": "B-SAMPLE-01", "parent_id": None, "placement": placed_in(frame), "drawing": None},
@@ -150,13 +136,13 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
         ("MountAssetInstalled", {"asset_id": rotary}),
         ("MountAssetUninstalled", {"asset_id": rotary, "reason": "end of life"}),
     ]
-    assert [event for event, _ in await payloads(api, f"/families/{rotary_stage}")] == ["FamilyDefined", "FamilyVersioned"]
+    assert [event for event, _ in await anonymous(api, f"/families/{rotary_stage}")] == ["FamilyDefined", "FamilyVersioned"]
 
 
 async def statuses(*requests: Any) -> Counter[tuple[int, str | None, str | None]]:
     """How rivals fared: status, and class and reason of the refused."""
     answers = await asyncio.gather(*requests)
-    return Counter((answer.status_code, None, None) if answer.is_success else refusal(answer) for answer in answers)
+    return Counter((answer.status_code, None, None) if answer.is_success else cause(answer) for answer in answers)
 
 
 async def beamline_of(api: Api) -> str:
@@ -256,7 +242,7 @@ async def test_of_rival_visits_one_drives_the_surface(api: Api) -> None:
     fared = await statuses(*(api.post(f"/visits/{visit}/surface-control/take", take) for visit in visits))
     assert fared == {(204, None, None): 1, (409, "VisitCannotTakeControlError", "not_descendant"): 5}
     driver = (await api.get(f"/surfaces/{console}/control")).json()["visit_id"]
-    histories = [await payloads(api, f"/visits/{visit}") for visit in visits]
+    histories = [await anonymous(api, f"/visits/{visit}") for visit in visits]
     taken = [visit for visit, events in zip(visits, histories, strict=True) if len(events) == 3]
     assert taken == [driver]
 
@@ -268,4 +254,4 @@ async def test_of_rival_changes_to_one_stream_each_sees_the_one_before(api: Api)
     fared = await statuses(*(api.post(f"/visits/{visit}/hold", {"reason": f"alarm {n}"}) for n in range(8)))
     assert fared[204, None, None] == 1
     assert {answer[1] for answer in fared} <= {None, "VisitCannotHoldError", "ConcurrencyError"}
-    assert [event for event, _ in await payloads(api, f"/visits/{visit}")].count("VisitHeld") == 1
+    assert [event for event, _ in await anonymous(api, f"/visits/{visit}")].count("VisitHeld") == 1

@@ -3,11 +3,11 @@
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 
 from tests.api.beamline import DEFAULTS, Beamline, beamline, planned
 from tests.api.crew import AGENT, register_agent
+from tests.api.telling import history, payloads, refusal
 from tests.running import Api
 
 STALL = {
@@ -18,21 +18,9 @@ STALL = {
 }
 
 
-def refusal(response: httpx.Response) -> tuple[int, str]:
-    return response.status_code, response.json()["code"]
-
-
-async def history(api: Api, path: str) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = (await api.get(f"{path}/history", limit=100)).json()["items"]
-    return items
-
-
-async def payloads(api: Api, path: str) -> list[tuple[int, str, dict[str, Any]]]:
+async def versions(api: Api, path: str) -> list[tuple[int, str, dict[str, Any]]]:
     """What a stream says version by version, without its times."""
-    return [
-        (item["version"], item["event_type"], {key: v for key, v in item["payload"].items() if key != "occurred_at"})
-        for item in await history(api, path)
-    ]
+    return [(version, *said) for version, said in enumerate(await payloads(api, path), 1)]
 
 
 async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
@@ -134,7 +122,7 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
     unsaid = {"raid": None, "trigger_source": None, "external_refs": {}, "decided_by_decision_id": None}
     adjusted = {**effective, "exposure": 0.08}
     by_hand, revision = {"decided_by_decision_id": None}, {"parameters_schema_revision": 0}
-    stream = await payloads(operator, run)
+    stream = await versions(operator, run)
     opened = {version: payload.pop("schema")["fields"] for version, _, payload in stream if "schema" in payload}
     assert stream == [
         (
@@ -195,7 +183,7 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
     assert refusal(over) == (409, "CampaignCannotAddRunError")
     late = await line.start(campaign_id=c)
     assert refusal(late) == (409, "RunCannotJoinCampaignError")
-    assert await payloads(operator, campaign) == [
+    assert await versions(operator, campaign) == [
         (
             1,
             "CampaignRegistered",

@@ -1,14 +1,8 @@
 """A pellet from its arrival to its return over REST, measured by a run in between."""
 
-import httpx
-
 from tests.api.beamline import beamline
-from tests.api.test_equipment_example import payloads
+from tests.api.telling import payloads, refusal
 from tests.running import Api
-
-
-def refusal(response: httpx.Response) -> tuple[int, str]:
-    return response.status_code, response.json()["code"]
 
 
 async def test_a_pellet_is_measured_moved_and_returned(api: Api) -> None:

@@ -2,34 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
-import httpx
 import pytest
 
 from tests.api.beamline import cleared, planned
 from tests.api.crew import OPERATOR, crewed
+from tests.api.telling import payloads, refusal
 from tests.infrastructure.identity.issuer import Issuer
 from tests.running import Api
 
 LEVEL = {"source_kind": "ProcessVariable", "source_id": "LN:DEWAR:LEVEL"}
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer.running() as issuer:
-        yield issuer
-
-
-def refusal(response: httpx.Response) -> tuple[int, str]:
-    return response.status_code, response.json()["code"]
-
-
-async def payloads(api: Api, path: str) -> list[tuple[str, dict[str, Any]]]:
-    """What a stream says, without its times."""
-    items = (await api.get(f"{path}/history")).json()["items"]
-    return [(item["event_type"], {k: v for k, v in item["payload"].items() if k != "occurred_at"}) for item in items]
 
 
 @pytest.mark.parametrize("mode", ["permissive", "policy"])

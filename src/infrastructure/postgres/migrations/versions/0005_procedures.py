@@ -34,4 +34,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    raise NotImplementedError("the log is never taken back; restore a backup instead")
+    raise RuntimeError("the log is never taken back; restore a backup instead")

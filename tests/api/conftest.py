@@ -1,0 +1,14 @@
+"""What tests of the edge share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.infrastructure.identity.issuer import Issuer
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    """An issuer of tokens, served over HTTP."""
+    with Issuer.running() as issuer:
+        yield issuer
