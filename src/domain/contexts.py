@@ -25,7 +25,7 @@ from domain.federation import credential, facility, permit, trust_anchors
 from domain.kernel import REGISTRY
 from domain.operation import activities, carrying_out, iterations, procedure, registering
 from domain.recipe import capability, method, plan, plan_inspection, plan_roles, plan_wires, practice, recipe
-from domain.run import adjusting, narrative, observations, run, starting
+from domain.run import adjusting, ending, narrative, observations, run, starting
 from domain.safety import clearance, clearance_template, clearance_views
 from domain.subject import subject
 from domain.supply import supply
@@ -42,7 +42,7 @@ CONTEXTS = (
     (caution,),
     (subject,),
     (capability, method, practice, plan, plan_wires, plan_roles, plan_inspection, recipe),
-    (run, starting, adjusting, observations, narrative),
+    (run, starting, ending, adjusting, observations, narrative),
     (procedure, registering, carrying_out, iterations, activities),
     (campaign, membership),
     (calibration, at_risk, publication),

@@ -184,13 +184,15 @@ class Command(Value):
 
     `gather(state, call)` is the generator of what must be known of other aggregates; it refuses what is missing.
     `decide(state, call, facts)` is the decision. A creation has no state, a command without `gather` no facts.
-    `examine()`, where there is one, refuses values before even the target is looked for.
+    `examine()`, where there is one, refuses values before even the target is looked for, and `require(state)` a state
+    that the verb cannot do with although its status would allow it.
     """
 
     Cannot: ClassVar[type[Refusal]]
     operation: ClassVar["Operation"]
     if TYPE_CHECKING:
         examine: ClassVar[Callable[..., None]]
+        require: ClassVar[Callable[..., None]]
         gather: ClassVar[Callable[..., Reads[Any]]]
         decide: ClassVar[Callable[..., Outcome]]
 
@@ -331,6 +333,8 @@ class Operation:
                     f"The {state.aggregate.label} is {standing.value}; {self.name} is possible only from "
                     f"{', '.join(sorted(option.value for option in self.allowed)) or 'no state'}.",
                 )
+        if state is not None and hasattr(command, "require"):
+            command.require(state)
         refuse_blank_text(command)
 
 

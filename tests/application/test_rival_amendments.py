@@ -97,7 +97,7 @@ class Office:
     async def covering(self) -> dict[UUID, ClearanceStatus]:
         async with self.calling.store.session() as session:
             unit = Unit(session, self.calling.caller, self.calling.authorizer, {})
-            return {one.id: one.status for one in await unit.fulfil(covering(None, None, [ASSET]))}
+            return {one.id: one.status for one in await unit.fulfil(covering(None, None, [ASSET], START))}
 
 
 def form(template_id: UUID, title: str) -> dict[str, Any]:
@@ -133,7 +133,8 @@ async def test_of_rival_amendments_one_wins_and_the_others_leave_nothing(office:
     ]
     assert len({row.transaction_id for row in written}) == 1
     assert str(child) in written[0].payload
-    assert await office.covering() == {child: ClearanceStatus.DEFINED}
+    replaced = {office.clearance_id: ClearanceStatus.SUPERSEDED}
+    assert await office.covering() == {**replaced, child: ClearanceStatus.DEFINED}
 
 
 async def test_who_lost_and_tries_again_is_told_that_the_form_was_replaced(office: Office) -> None:
@@ -146,4 +147,5 @@ async def test_an_amendment_and_an_expiry_do_not_both_happen(office: Office) -> 
     won, lost = await office.race(office.amendment("One"), ExpireClearance(reason="over"))
     assert (len(won), len(lost)) == (1, 1)
     statuses = set((await office.covering()).values())
-    assert statuses == ({ClearanceStatus.DEFINED} if won[0].status == 201 else {ClearanceStatus.EXPIRED})
+    amended = {ClearanceStatus.SUPERSEDED, ClearanceStatus.DEFINED}
+    assert statuses == (amended if won[0].status == 201 else {ClearanceStatus.EXPIRED})

@@ -12,8 +12,9 @@ from application.ports import Batch, Session, Store, StreamAppend
 from domain.campaign.campaign import RegisterCampaign
 from domain.campaign.membership import AddRunToCampaign, RemoveRunFromCampaign
 from domain.kernel import Call, Command
+from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
 from domain.run.observations import AppendObservations
-from domain.run.run import AbortRun, CompleteRun, HoldRun, Run, RunStarted, RunStatus, StopRun, TruncateRun
+from domain.run.run import HoldRun, Run, RunStarted, RunStatus
 from domain.trust.surface import SYSTEM_HTTP
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore

@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import Field
 
 from domain.access.actor import ActorKind
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
+from domain.kernel import Aggregate, Call, Command, Event, Internal, Outcome, State, TimeTravel, Value, changed
 from domain.shared.canonical import canonical_json
 from domain.shared.identifiers import (
     FacilityCode,
@@ -183,11 +183,13 @@ class ObserveEnclosureStatus(Observation):
 
     new_status: EnclosurePermitStatus
     observed_at: Instant | None = None
+    nothing_read: Annotated[bool, Internal()] = False
+    """The service says so itself because nobody observes: no contact with the interlock."""
 
     def decide(self, enclosure: Enclosure, call: Call) -> Outcome:
-        contact = Put(EnclosureContact(enclosure_id=enclosure.id, contacted_at=call.now))
+        contact = [] if self.nothing_read else [Put(EnclosureContact(enclosure_id=enclosure.id, contacted_at=call.now))]
         if self.new_status is enclosure.permit_status:
-            return [contact]
+            return contact
         observed = EnclosurePermitObserved(
             from_status=enclosure.permit_status,
             to_status=self.new_status,
@@ -196,7 +198,7 @@ class ObserveEnclosureStatus(Observation):
             observed_at=self.observed_at,
             **self.cause(InvalidEnclosureReasonError),
         )
-        return [observed, contact]
+        return [observed, *contact]
 
 
 @enclosure.command(post="/{enclosure_id}/decommission", allowed=[EnclosureLifecycle.ACTIVE], destructive=True)

@@ -19,12 +19,15 @@ Contacts = Mapping[UUID, EnclosureContact]
 
 
 def enclosures_with_contacts(enclosure_ids: Iterable[UUID]) -> Reads[tuple[Enclosures, Contacts]]:
-    """These enclosures and when each was last observed; what is not on record is left out."""
+    """These enclosures and when each was last observed; what is not on record is left out.
+
+    The contacts come first: whatever is observed between the two reads can then only close the gate, never open it.
+    """
     ids = tuple(sorted(enclosure_ids))
     if not ids:
         return {}, {}
-    enclosures = yield from every(Enclosure, ids)
     contacts = yield from records_of(EnclosureContact, enclosure_id=ids)
+    enclosures = yield from every(Enclosure, ids)
     return enclosures, {contact.enclosure_id: contact for contact in contacts}
 
 
@@ -39,10 +42,13 @@ def enclosure_finding(
     if not failing:
         return None
     named = ", ".join(f"{enclosures[id].name if id in enclosures else id} {why}" for id, why in failing.items())
+    total = len(failing) == len(ids)
+    retired = [id for id in failing if id not in enclosures or enclosures[id].lifecycle is not EnclosureLifecycle.ACTIVE]
+    advice = "have each secured and observed first" if not retired else "relocate the assets in one that is not in service"
     return Finding(
-        total=len(failing) == len(ids),
-        reason="no_enclosure_permitted" if len(failing) == len(ids) else "enclosure_not_permitted",
-        detail=f"The interlock does not permit work in every enclosure: {named}; have each secured and observed first.",
+        total=total,
+        reason="no_enclosure_permitted" if total else "enclosure_not_permitted",
+        detail=f"The interlock does not permit work in {'any' if total else 'every'} enclosure: {named}; {advice}.",
         facts={"enclosures": [_shown(id, enclosures.get(id), contacts.get(id), now) for id in failing]},
     )
 

@@ -33,6 +33,8 @@ class ProcedureStatus(StrEnum):
     TRUNCATED = "Truncated"
 
 
+PHASES = "phase"
+"""Look-up kind: the procedures that are phases of a run."""
 DEFINED, RUNNING, HELD, COMPLETED, ABORTED, TRUNCATED = ProcedureStatus
 UNDER_WAY = (RUNNING, HELD)
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue
 
 from domain.kernel import Call, Command, IdSet, Outcome, Value
-from domain.operation.procedure import ProcedureRecipeExpanded, ProcedureRegistered, procedure
+from domain.operation.procedure import PHASES, ProcedureRecipeExpanded, ProcedureRegistered, procedure
 from domain.recipe.capability import Capability, ExecutorShape
 from domain.recipe.expansion import (
     EXPANDER_VERSION,
@@ -22,9 +22,10 @@ from domain.recipe.lifecycle import DEPRECATED
 from domain.recipe.recipe import Recipe
 from domain.recipe.references import binding_names
 from domain.run.run import Run
-from domain.shared.reads import Reads, required
+from domain.shared.reads import Reads, required, required_if_given
 from domain.shared.refusals import Conflict, Invalid, Refusal
 from domain.shared.text import Text
+from domain.shared.writes import Enlist
 
 
 class InvalidProcedureNameError(Invalid):
@@ -68,6 +69,10 @@ class ProcedureRequest(Value):
     parent_run_id: UUID | None = None
     max_consecutive_unconverged_iterations: Annotated[int, Field(strict=True, le=2**31 - 1)] | None = None
 
+    def enlisted(self) -> list[Enlist]:
+        """What makes the procedure findable as a phase of its run."""
+        return [] if self.parent_run_id is None else [Enlist(PHASES, str(self.parent_run_id))]
+
 
 def check_cap(cap: int | None) -> None:
     """Refuse patience for less than one iteration."""
@@ -103,15 +108,13 @@ class RegisterProcedure(ProcedureRequest, Command):
     capability_id: UUID | None = None
 
     def gather(self, call: Call) -> Reads[Capability | None]:
-        if self.capability_id is None:
-            return None
-        return (yield from required(Capability, self.capability_id))
+        return (yield from required_if_given(Capability, self.capability_id))
 
     def decide(self, call: Call, capability: Capability | None) -> Outcome:
         check_cap(self.max_consecutive_unconverged_iterations)
         if capability is not None:
             check_capability(capability)
-        return [ProcedureRegistered(**dict(self), recipe_id=None)]
+        return [ProcedureRegistered(**dict(self), recipe_id=None), *self.enlisted()]
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
     def gather(self, call: Call) -> Reads[Origin]:
         recipe = yield from required(Recipe, self.recipe_id)
         capability = yield from required(Capability, recipe.capability_id)
-        run = None if self.parent_run_id is None else (yield from required(Run, self.parent_run_id))
+        run = yield from required_if_given(Run, self.parent_run_id)
         return Origin(recipe, capability, run)
 
     def decide(self, call: Call, origin: Origin) -> Outcome:
@@ -182,6 +185,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
                 bindings_hash=bindings_hash(bindings),
                 step_count=expansion.step_count,
             ),
+            *self.enlisted(),
         ]
 
 

@@ -53,25 +53,25 @@ class RunPlanAssetDecommissionedError(Conflict):
 
 @dataclass(frozen=True)
 class Execution:
-    """A plan and what it is a plan of."""
+    """A plan and the method it carries out."""
 
     plan: Plan
-    practice: Practice
     method: Method
 
 
 def execution_of(plan_id: UUID) -> Reads[Execution]:
-    """A plan, its practice and its method; what is missing is 404."""
+    """A plan and, by its practice, its method; what is missing is 404."""
     plan = yield from required(Plan, plan_id)
     practice = yield from required(Practice, plan.practice_id)
     method = yield from required(Method, practice.method_id)
-    return Execution(plan, practice, method)
+    return Execution(plan, method)
 
 
 @dataclass(frozen=True)
 class Footing:
     """What a run stands on: the assets in its scope, and the clearances, supplies and enclosures that bear on them."""
 
+    run_id: UUID
     now: datetime
     needed_supplies: frozenset[str]
     scope: AssetScope
@@ -88,6 +88,11 @@ class Footing:
     def plan_assets(self) -> tuple[Asset, ...]:
         """The assets of the plan itself, by id."""
         return tuple(self.scope.assets[id] for id in sorted(self.scope.bound_ids))
+
+    @property
+    def run(self) -> dict[str, str]:
+        """What a refusal names the run by; one that does not start has no name that anybody could use."""
+        return {"run_id": str(self.run_id)} if self.resuming else {}
 
     @property
     def clearance(self) -> Finding | None:
@@ -107,10 +112,11 @@ def footing_of(
 ) -> Reads[Footing]:
     """Load what a run stands on; verdicts rest on folded streams, never on a projection."""
     deployment = yield from answered("deployment")
-    clearances = yield from covering(run_id, subject_id, scope.assets.keys())
+    clearances = yield from covering(run_id, subject_id, scope.assets.keys(), call.now)
     supplies = yield from supplies_in_scope(method.needed_supplies, scope, deployment.self_facility_code)
     enclosures, contacts = yield from enclosures_with_contacts(scope.enclosure_ids)
     return Footing(
+        run_id=run_id,
         now=call.now,
         needed_supplies=method.needed_supplies,
         scope=scope,
@@ -126,31 +132,31 @@ def footing_of(
 def clearance_present(footing: Footing) -> None:
     """Some clearance covers the run, whatever its status."""
     if (finding := footing.clearance) is not None and finding.total:
-        raise finding.refusal(RunRequiresActiveClearanceError, RunClearanceCoverageMismatchError)
+        raise finding.refusal(RunRequiresActiveClearanceError, RunClearanceCoverageMismatchError, **footing.run)
 
 
 def clearance_active(footing: Footing) -> None:
     """One of the clearances that cover the run is in force."""
     if (finding := footing.clearance) is not None:
-        raise finding.refusal(RunClearanceCoverageMismatchError, RunClearanceCoverageMismatchError)
+        raise finding.refusal(RunClearanceCoverageMismatchError, RunClearanceCoverageMismatchError, **footing.run)
 
 
 def supply_present(footing: Footing) -> None:
     """Every kind of supply the method needs is in scope; each kind is judged to its end before the next."""
     if (finding := footing.supply) is not None and finding.total:
-        raise finding.refusal(RunRequiresAvailableSupplyError, RunSupplyCoverageMismatchError)
+        raise finding.refusal(RunRequiresAvailableSupplyError, RunSupplyCoverageMismatchError, **footing.run)
 
 
 def supply_available(footing: Footing) -> None:
     """Of every kind of supply the method needs, one is available."""
     if (finding := footing.supply) is not None:
-        raise finding.refusal(RunSupplyCoverageMismatchError, RunSupplyCoverageMismatchError)
+        raise finding.refusal(RunSupplyCoverageMismatchError, RunSupplyCoverageMismatchError, **footing.run)
 
 
 def enclosure_permitted(footing: Footing) -> None:
     """Every enclosure that assets in scope stand in permits work, by a recent observation."""
     if (finding := footing.enclosure) is not None:
-        raise finding.refusal(RunRequiresPermittedEnclosureError, RunEnclosureCoverageMismatchError)
+        raise finding.refusal(RunRequiresPermittedEnclosureError, RunEnclosureCoverageMismatchError, **footing.run)
 
 
 def assets_in_service(footing: Footing) -> None:

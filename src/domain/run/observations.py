@@ -17,7 +17,7 @@ from domain.shared.listing import ListQuery, Page, Where
 from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
 from domain.shared.reads import Reads, records_of
 from domain.shared.refusals import Conflict, Invalid
-from domain.shared.text import Text, refuse_blank_text
+from domain.shared.text import Text, Word, refuse_blank_text
 from domain.shared.times import Instant
 from domain.shared.writes import Answer, Enter, Record
 
@@ -56,7 +56,7 @@ class Sample(Value):
     value: Annotated[float, Field(strict=True, allow_inf_nan=True)]
     sampled_at: Instant
     sampling_procedure: Annotated[str, Field(min_length=1, max_length=50)]
-    units: Annotated[str, Field(max_length=64)] | None = None
+    units: Annotated[str, Word(64)] | None = None
     occurred_at: Instant | None = None
     simulated: bool = False
 

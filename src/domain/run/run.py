@@ -1,7 +1,7 @@
 """A run: one execution of a plan, whose reason to exist is to leave a dataset of record.
 
 It knows its parameters, its subject and what it rests on; its assets are those of the plan. How it starts and resumes is
-in `starting`, its readings and notes are in `observations` and `narrative`.
+in `starting`, how it ends in `ending`; its readings and notes are in `observations` and `narrative`.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,8 @@ from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State
 from domain.operation.actuation import ActuationKind, merged_kind
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.logbooks import LogbookOpened
-from domain.shared.reads import Reads
 from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, MayContainPersonalData, Text, refuse_blank_text
-from domain.shared.times import Instant
+from domain.shared.text import FreeText, MayContainPersonalData, Text
 
 
 class RunStatus(StrEnum):
@@ -214,22 +212,6 @@ class InvalidRunHoldReasonError(Invalid):
     """A reason for holding, where one is given, must not be blank."""
 
 
-class InvalidRunStopReasonError(Invalid):
-    """Stopping a run takes a reason that is not blank."""
-
-
-class InvalidRunAbortReasonError(Invalid):
-    """Aborting a run takes a reason that is not blank."""
-
-
-class InvalidRunTruncateReasonError(Invalid):
-    """Truncating a run takes a reason that is not blank."""
-
-
-class InvalidRunInterruptedAtError(Invalid):
-    """A run cannot have been interrupted in the future."""
-
-
 @run.command(post="/{run_id}/hold", allowed=[RUNNING], attempts=3, essential=True)
 class HoldRun(Command):
     """Pause the run; it goes on only when somebody resumes it."""
@@ -239,63 +221,6 @@ class HoldRun(Command):
 
     def decide(self, run: Run, call: Call) -> Outcome:
         return [RunHeld(**dict(self))]
-
-
-@run.command(post="/{run_id}/complete", allowed=[RUNNING], essential=True)
-class CompleteRun(Command):
-    """The run is done as intended."""
-
-    def decide(self, run: Run, call: Call) -> Outcome:
-        return [RunCompleted(actuation_kind=run.actuation_kind)]
-
-
-class EndingCommand(Command):
-    """A verb that ends a run early; why it does is refused before where the run stands."""
-
-    decided_by_decision_id: UUID | None = None
-
-    def gather(self, run: Run, call: Call) -> Reads[None]:
-        refuse_blank_text(self)
-        return
-        yield
-
-
-@run.command(post="/{run_id}/stop", allowed=LIVE, attempts=3, destructive=True, essential=True)
-class StopRun(EndingCommand):
-    """End the run early by choice; what it measured so far is good."""
-
-    reason: Annotated[str, Text(500, InvalidRunStopReasonError, "reason", personal=True)]
-
-    def decide(self, run: Run, call: Call, facts: None) -> Outcome:
-        return [RunStopped(**dict(self), actuation_kind=run.actuation_kind)]
-
-
-@run.command(post="/{run_id}/abort", allowed=LIVE, attempts=3, destructive=True)
-class AbortRun(EndingCommand):
-    """End the run in an emergency; what it measured is suspect."""
-
-    reason: Annotated[str, Text(500, InvalidRunAbortReasonError, "reason", personal=True)]
-
-    def decide(self, run: Run, call: Call, facts: None) -> Outcome:
-        return [RunAborted(**dict(self), actuation_kind=run.actuation_kind)]
-
-
-@run.command(post="/{run_id}/truncate", allowed=LIVE, refuses=[InvalidRunInterruptedAtError], destructive=True)
-class TruncateRun(EndingCommand):
-    """Close the books on a run that died by itself, with the best guess of when."""
-
-    reason: Annotated[str, Text(500, InvalidRunTruncateReasonError, "reason", personal=True)]
-    interrupted_at: Instant | None = None
-
-    def gather(self, run: Run, call: Call) -> Reads[None]:
-        refuse_blank_text(self)
-        if self.interrupted_at is not None and self.interrupted_at > call.now:
-            raise InvalidRunInterruptedAtError("The run cannot have been interrupted in the future; give a past time.")
-        return
-        yield
-
-    def decide(self, run: Run, call: Call, facts: None) -> Outcome:
-        return [RunTruncated(**dict(self), actuation_kind=run.actuation_kind)]
 
 
 run.get(

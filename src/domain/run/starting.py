@@ -26,10 +26,11 @@ from domain.run import gates
 from domain.run.gates import FOOTING_REFUSALS, RESUMING, Execution, Footing, execution_of, footing_of
 from domain.run.run import HELD, Parameters, Run, RunResumed, RunStarted, run
 from domain.shared.identifiers import trimmed_refs
-from domain.shared.reads import Reads, required
+from domain.shared.reads import Reads, required_if_given
 from domain.shared.refusals import Conflict, Invalid, Refusal
+from domain.shared.text import Word
 from domain.shared.writes import Also, Answer
-from domain.subject.subject import IN_PLACE, Subject
+from domain.subject.subject import IN_PLACE, Subject, SubjectStatus
 
 MOST_PINS = 64
 
@@ -79,7 +80,7 @@ class RunRequest(Value):
     raid: Annotated[str, Field(min_length=1, max_length=2048)] | None = None
     override_parameters: dict[str, JsonValue] = {}
     pinned_calibration_ids: Annotated[IdSet, Field(max_length=1000)] = frozenset()
-    trigger_source: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    trigger_source: Annotated[str, Word(500)] | None = None
     external_refs: Annotated[dict[str, str], Field(max_length=100)] = {}
     campaign_id: UUID | None = None
     decided_by_decision_id: UUID | None = None
@@ -125,8 +126,8 @@ def start_of(request: RunRequest, call: Call) -> Reads[Start]:
     """Load everything a start is judged by; what is missing is 404."""
     execution = yield from execution_of(request.plan_id)
     scope = yield from asset_scope(execution.plan.asset_ids)
-    subject = None if request.subject_id is None else (yield from required(Subject, request.subject_id))
-    campaign = None if request.campaign_id is None else (yield from required(Campaign, request.campaign_id))
+    subject = yield from required_if_given(Subject, request.subject_id)
+    campaign = yield from required_if_given(Campaign, request.campaign_id)
     footing = yield from footing_of(call.new_id, request.subject_id, execution.method, scope, call)
     cautions = yield from cautions_in_scope(scope.bound_ids, scope.ancestor_ids, ())
     return Start(request, execution, footing, subject, campaign, cautions)
@@ -143,8 +144,9 @@ def plan_current(start: Start) -> None:
 def subject_mounted(start: Start) -> None:
     """There is no subject, or it sits on an asset."""
     if start.subject is not None and start.subject.status not in IN_PLACE:
+        advice = "mount it first" if start.subject.status is SubjectStatus.RECEIVED else "start with one that is mounted"
         raise RunSubjectNotMountableError(
-            f"The subject is {start.subject.status.value}; mount it first.",
+            f"The subject is {start.subject.status.value}; {advice}.",
             reason="subject_not_mounted",
             facts={"subject_id": str(start.subject.id), "status": start.subject.status.value},
         )

@@ -497,7 +497,7 @@ class AssignClearanceExternalId(Command):
     external_id: ExternalId
     external_id_scheme: ExternalIdScheme | None = None
 
-    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+    def require(self, clearance: Clearance) -> None:
         if clearance.external_id is not None:
             raise self.cannot(
                 "already_assigned",
@@ -505,5 +505,7 @@ class AssignClearanceExternalId(Command):
                 external_id=clearance.external_id,
                 external_id_scheme=clearance.external_id_scheme,
             )
+
+    def decide(self, clearance: Clearance, call: Call) -> Outcome:
         scheme = self.external_id_scheme or clearance.template_code
         return [ClearanceExternalIdAssigned(external_id=self.external_id, external_id_scheme=scheme)]

@@ -20,7 +20,7 @@ from domain.shared.identifiers import (
     required_facility,
 )
 from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, required
+from domain.shared.reads import Reads, required_if_given
 from domain.shared.refusals import Conflict, Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.writes import Claim, Release
@@ -209,9 +209,7 @@ class VersionClearanceTemplate(Command):
     supersedes_template_id: UUID | None = None
 
     def gather(self, template: ClearanceTemplate, call: Call) -> Reads[ClearanceTemplate | None]:
-        if self.supersedes_template_id is None:
-            return None
-        return (yield from required(ClearanceTemplate, self.supersedes_template_id))
+        return (yield from required_if_given(ClearanceTemplate, self.supersedes_template_id))
 
     def decide(self, template: ClearanceTemplate, call: Call, predecessor: ClearanceTemplate | None) -> Outcome:
         if predecessor is not None and predecessor.id == template.id:

@@ -13,10 +13,12 @@ from domain.shared.gates import Finding
 from domain.shared.reads import Reads, every, members_of
 
 
-def covering(run_id: UUID | None, subject_id: UUID | None, asset_ids: Collection[UUID]) -> Reads[tuple[Clearance, ...]]:
+def covering(
+    run_id: UUID | None, subject_id: UUID | None, asset_ids: Collection[UUID], now: datetime
+) -> Reads[tuple[Clearance, ...]]:
     """The clearances that cover a run by itself, its subject or an asset of its widened scope, in order of registration.
 
-    Ended ones are looked for only where no other covers: a gate that opens does not pay for the past.
+    Ended ones are looked for only where none is in force: a gate that opens does not pay for the past.
     """
     scope = frozenset(
         (
@@ -26,11 +28,13 @@ def covering(run_id: UUID | None, subject_id: UUID | None, asset_ids: Collection
         )
     )
     keys = binding_keys(scope)
+    covers: list[Clearance] = []
     for kind in (CURRENT, ENDED) if keys else ():
         found = yield from every(Clearance, (yield from members_of(kind, *keys)))
-        if covers := tuple(clearance for clearance in found.values() if scope & clearance.bindings):
-            return covers
-    return ()
+        covers += (clearance for clearance in found.values() if scope & clearance.bindings)
+        if any(in_force(clearance, now) for clearance in covers):
+            break
+    return tuple(sorted(covers, key=lambda clearance: clearance.id))
 
 
 def in_force(clearance: Clearance, now: datetime) -> bool:

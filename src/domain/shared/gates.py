@@ -16,6 +16,6 @@ class Finding:
     detail: str
     facts: Mapping[str, Any]
 
-    def refusal(self, total: type[Refusal], partial: type[Refusal]) -> Refusal:
-        """This finding in the words of its caller, which has a class for each of the two cases."""
-        return (total if self.total else partial)(self.detail, reason=self.reason, facts=self.facts)
+    def refusal(self, total: type[Refusal], partial: type[Refusal], **facts: Any) -> Refusal:
+        """This finding in the words of its caller, which has a class for each of the two cases and may know more."""
+        return (total if self.total else partial)(self.detail, reason=self.reason, facts={**self.facts, **facts})

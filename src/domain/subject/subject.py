@@ -249,7 +249,7 @@ class AssignSubjectExternalId(Command):
     external_id: Annotated[str, Text(200, InvalidSubjectExternalIdError, "external identifier")]
     external_id_scheme: Annotated[str, Text(50, InvalidSubjectExternalIdError, "scheme")] = "IGSN"
 
-    def gather(self, subject: Subject, call: Call) -> Reads[None]:
+    def require(self, subject: Subject) -> None:
         if subject.external_id is not None:
             raise self.cannot(
                 "already_assigned",
@@ -257,10 +257,8 @@ class AssignSubjectExternalId(Command):
                 external_id=subject.external_id,
                 external_id_scheme=subject.external_id_scheme,
             )
-        return None
-        yield
 
-    def decide(self, subject: Subject, call: Call, facts: None) -> Outcome:
+    def decide(self, subject: Subject, call: Call) -> Outcome:
         if self.external_id.lower().startswith(f"{self.external_id_scheme.lower()}:"):
             raise InvalidSubjectExternalIdError(
                 f"The identifier begins with its scheme; leave {self.external_id_scheme}: out.", reason="scheme_prefix"

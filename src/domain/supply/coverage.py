@@ -9,9 +9,16 @@ from domain.federation.facility import Facility
 from domain.shared.gates import Finding
 from domain.shared.identifiers import FACILITY_CODE
 from domain.shared.reads import Holders, Reads, every, members_of
-from domain.supply.supply import AVAILABLE, DECOMMISSIONED, DEGRADED, KINDS, RECOVERING, UNAVAILABLE, Supply
+from domain.supply.supply import AVAILABLE, DECOMMISSIONED, DEGRADED, KINDS, RECOVERING, UNAVAILABLE, UNKNOWN, Supply
 
 PHOTON_BEAM = "photon_beam"
+ADVICE = {
+    DEGRADED: "restore it first",
+    RECOVERING: "restore it once it is back",
+    UNKNOWN: "mark it available once somebody has looked",
+    UNAVAILABLE: "mark it recovering when it comes back, and then restore it",
+}
+"""What brings a supply back from each status, the shortest way first."""
 
 
 def supplies_in_scope(kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:
@@ -50,7 +57,8 @@ def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming
             detail = f"No supply of kind {kind} is in scope; register one of the facility or of these assets."
             return Finding(True, "no_supply", detail, facts)
         found = ", ".join(f"{one.name} is {one.status.value}" for one in supplies)
-        detail = f"No supply of kind {kind} in scope is {' or '.join(passing)}: {found}; mark or restore one first."
+        advice = next(ADVICE[status] for status in ADVICE if any(one.status is status for one in supplies))
+        detail = f"No supply of kind {kind} in scope is {' or '.join(passing)}: {found}; {advice}."
         return Finding(False, "no_supply_available", detail, facts)
     return None
 

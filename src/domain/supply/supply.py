@@ -23,7 +23,7 @@ from domain.shared.identifiers import (
 )
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
-from domain.shared.reads import Reads, required
+from domain.shared.reads import Reads, required_if_given
 from domain.shared.refusals import Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.writes import Claim, Delist, Enlist, Release
@@ -203,8 +203,7 @@ class RegisterSupply(Command):
 
     def gather(self, call: Call) -> Reads[None]:
         yield from required_facility(self.facility_code, SupplyFacilityNotFoundError)
-        if self.containing_asset_id is not None:
-            yield from required(Asset, self.containing_asset_id, SupplyContainingAssetNotFoundError)
+        yield from required_if_given(Asset, self.containing_asset_id, SupplyContainingAssetNotFoundError)
 
     def decide(self, call: Call, facts: None) -> Outcome:
         check_facility_code(self.facility_code)

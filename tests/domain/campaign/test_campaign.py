@@ -16,7 +16,8 @@ from domain.campaign.campaign import (
     StartCampaign,
 )
 from domain.campaign.membership import AddRunToCampaign, RemoveRunFromCampaign
-from domain.run.run import CompleteRun, Run, RunStatus
+from domain.run.ending import CompleteRun
+from domain.run.run import Run, RunStatus
 from tests.domain.run.beamline import Beamline, beamline
 from tests.domain.world import World, new_id, refused
 

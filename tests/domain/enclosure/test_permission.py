@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import product
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,6 +20,7 @@ from domain.enclosure.permission import enclosure_finding, enclosures_with_conta
 from domain.equipment.asset_tree import MAX_DEPTH
 from domain.equipment.scope import asset_scope
 from domain.shared.gates import Finding
+from domain.shared.reads import Reads
 from tests.domain.equipment.assets import asked, enclosure, facility_world, hanging_chain, known, part, root
 from tests.domain.world import OPERATOR, START, new_id
 
@@ -199,6 +201,24 @@ def test_nothing_in_scope_is_nothing_to_read(hall: Hall) -> None:
 def test_enclosures_and_contacts_are_two_reads_however_many(hall: Hall) -> None:
     ids = [enclosure(hall.world, f"Hutch {number}") for number in range(20)]
     assert len(asked(hall.world, enclosures_with_contacts(ids))) == 2
+
+
+def test_what_is_observed_between_the_two_reads_never_opens_the_gate(hall: Hall) -> None:
+    """An old permit is refused, also if its loss is recorded while it is read."""
+    hutch = enclosure(hall.world)
+    hall.observed(hutch, "Permitted")
+    hall.world.now += TTL + timedelta(seconds=5)
+
+    def interrupted() -> Reads[Any]:
+        reads = enclosures_with_contacts([hutch])
+        second = reads.send((yield next(reads)))
+        hall.observed(hutch, "NotPermitted")
+        with pytest.raises(StopIteration) as done:
+            reads.send((yield second))
+        return done.value.value
+
+    enclosures, contacts = known(hall.world, interrupted())
+    assert enclosure_finding([hutch], enclosures, contacts, hall.world.now, TTL) is not None
 
 
 def test_an_asset_in_no_enclosure_passes(hall: Hall) -> None:

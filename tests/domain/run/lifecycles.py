@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import UUID
 
+from domain.operation.procedure import ProcedureCompleted, ProcedureStarted
+from domain.operation.registering import RegisterProcedure
 from domain.recipe.plan import Plan
 from domain.run.run import Run
 from domain.run.starting import StartRun
@@ -16,8 +18,13 @@ def run_world() -> World:
 
 
 def run_begins(world: World) -> tuple[UUID, Scene]:
+    """A run with one phase, which is Completed: held, it can be completed for that."""
     (plan_id,) = (id for name, id in world.streams if name == Plan.__name__)
-    return world.create(StartRun(name="Load step 1", plan_id=plan_id)), Scene()
+    run_id = world.create(StartRun(name="Load step 1", plan_id=plan_id))
+    phase = world.create(RegisterProcedure(name="Flat field", kind="flat_field", parent_run_id=run_id))
+    started = ProcedureStarted(conduct_id=None, command_name=None)
+    world.given(phase, started, ProcedureCompleted(actuation_kind=None, termination_reason=None))
+    return run_id, Scene()
 
 
 def one_sample(scene: Scene) -> dict[str, Any]:
@@ -50,7 +57,7 @@ RUN = Life(
     {
         "hold_run": Verb("Running", at("Held"), "RunCannotHoldError"),
         "resume_run": Verb("Held", at("Running"), "RunCannotResumeError"),
-        "complete_run": Verb("Running", at("Completed"), "RunCannotCompleteError"),
+        "complete_run": Verb("Running Held", at("Completed"), "RunCannotCompleteError"),
         "stop_run": Verb("Running Held", at("Stopped"), "RunCannotStopError", given=because),
         "abort_run": Verb("Running Held", at("Aborted"), "RunCannotAbortError", given=because),
         "truncate_run": Verb("Running Held", at("Truncated"), "RunCannotTruncateError", given=because),

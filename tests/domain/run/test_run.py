@@ -2,25 +2,28 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
+from pydantic import ValidationError
 
 from domain.access.actor import ActorKind, ActorRegistered
 from domain.enclosure.enclosure import DecommissionEnclosure
+from domain.kernel import Event
+from domain.operation.actuation import ActuationKind
+from domain.operation.procedure import ProcedureCompleted, ProcedureStarted
+from domain.operation.registering import RegisterProcedure
 from domain.run.adjusting import AdjustRun
+from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
 from domain.run.narrative import AppendRunLogbookEntries
 from domain.run.observations import AppendObservations, Observation
 from domain.run.run import (
-    AbortRun,
-    CompleteRun,
     HoldRun,
     Run,
     RunAborted,
     RunNarrativeLogbookOpened,
     RunObservationLogbookOpened,
     RunStatus,
-    StopRun,
-    TruncateRun,
 )
 from domain.run.starting import ResumeRun
 from domain.supply.supply import DegradeSupply, MarkSupplyUnavailable
@@ -65,8 +68,9 @@ def test_a_held_run_does_not_resume_without_beam_but_does_with_a_degraded_one(li
     line.world.when(ResumeRun(), on=run_id)
     line.world.when(HoldRun(), on=run_id)
     line.world.when(MarkSupplyUnavailable(reason="beam dump"), on=line.supply_id)
-    with refused("RunSupplyCoverageMismatchError"):
+    with refused("RunSupplyCoverageMismatchError") as caught:
         line.world.when(ResumeRun(), on=run_id)
+    assert caught.value.facts["run_id"] == str(run_id)
 
 
 def test_a_held_run_does_not_resume_into_a_hutch_that_nobody_watches(line: Beamline) -> None:
@@ -159,6 +163,16 @@ def test_the_first_readings_open_the_logbook(line: Beamline) -> None:
     assert line.run(run_id).observation_logbook_id == opened.logbook_id
 
 
+def test_units_are_stored_trimmed_and_never_blank(line: Beamline) -> None:
+    line.world.when(AppendObservations(entries=[sample(units=" mA ")]), on=line.start())
+    [row] = line.world.entries.values()
+    assert isinstance(row, Observation)
+    assert row.units == "mA"
+    for blank in ("", " "):
+        with pytest.raises(ValidationError):
+            AppendObservations(entries=[sample(units=blank)])
+
+
 @pytest.mark.parametrize(
     ("fields", "refusal"),
     [
@@ -180,6 +194,59 @@ def test_a_repeated_reading_is_kept_once_and_still_counted(line: Beamline) -> No
     line.world.when(AppendObservations(entries=[one, {**one, "value": 1.0}]), on=run_id)
     assert line.world.answer == {"event_count": 2}
     assert [row.value for row in line.world.entries.values() if isinstance(row, Observation)] == [198.7]
+
+
+def phase_of(line: Beamline, run_id: UUID, *events: Event) -> UUID:
+    """A phase of the run to which this happened."""
+    id = line.world.create(RegisterProcedure(name="Flat field", kind="flat_field", parent_run_id=run_id))
+    line.world.given(id, *events)
+    return id
+
+
+BEGUN = ProcedureStarted(conduct_id=None, command_name=None)
+
+
+def done_on(kind: ActuationKind | None = None) -> ProcedureCompleted:
+    return ProcedureCompleted(actuation_kind=kind, termination_reason=None)
+
+
+class TestPhases:
+    def test_a_held_run_is_completed_once_every_phase_is(self, line: Beamline) -> None:
+        run_id = line.start()
+        phase_of(line, run_id, BEGUN, done_on())
+        second = phase_of(line, run_id, BEGUN)
+        line.world.when(HoldRun(), on=run_id)
+        with refused("RunCannotCompleteError", "phase_not_completed") as caught:
+            line.world.when(CompleteRun(), on=run_id)
+        assert caught.value.facts == {"procedure_ids": [str(second)]}
+        line.world.given(second, done_on())
+        line.world.when(CompleteRun(), on=run_id)
+        assert line.world.state(Run, run_id).status is RunStatus.COMPLETED
+
+    def test_a_held_run_without_phases_is_not_completed(self, line: Beamline) -> None:
+        run_id = line.start()
+        line.world.when(HoldRun(), on=run_id)
+        with refused("RunCannotCompleteError", "held"):
+            line.world.when(CompleteRun(), on=run_id)
+
+    @pytest.mark.parametrize(
+        "ending", [CompleteRun(), StopRun(reason="enough"), AbortRun(reason="leak"), TruncateRun(reason="power cut")]
+    )
+    def test_a_run_was_done_on_what_its_phases_were(self, line: Beamline, ending: Any) -> None:
+        run_id = line.start()
+        phase_of(line, run_id, BEGUN, done_on(ActuationKind.PHYSICAL))
+        phase_of(line, run_id, BEGUN, done_on(ActuationKind.SIMULATED))
+        line.world.when(ending, on=run_id)
+        assert line.world.state(Run, run_id).actuation_kind is ActuationKind.HYBRID
+
+    def test_a_run_under_a_live_conduct_is_neither_completed_nor_truncated(self, line: Beamline) -> None:
+        run_id = line.start()
+        phase = phase_of(line, run_id, ProcedureStarted(conduct_id=new_id(), command_name="ConductProcedure"))
+        for command in (CompleteRun(), TruncateRun(reason="power cut")):
+            with refused(type(command).Cannot.__name__, "conduct_live") as caught:
+                line.world.when(command, on=run_id)
+            assert caught.value.facts == {"procedure_ids": [str(phase)]}
+        line.world.when(StopRun(reason="enough"), on=run_id)
 
 
 def test_notes_are_written_after_the_end_too(line: Beamline) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from domain.campaign.campaign import Campaign
 from domain.equipment.asset import FaultAsset
@@ -172,6 +173,14 @@ def test_the_name_and_references_are_stored_trimmed() -> None:
     line = beamline()
     made = line.run(line.start(name="  Load step 1 ", external_refs={" proposal ": " 89421 "}))
     assert (made.name, made.external_refs) == ("Load step 1", {"proposal": "89421"})
+
+
+def test_what_triggered_a_run_is_stored_trimmed_and_never_blank() -> None:
+    line = beamline()
+    assert line.run(line.start(trigger_source=" nightly scan ")).trigger_source == "nightly scan"
+    for blank in ("", " \t"):
+        with pytest.raises(ValidationError):
+            StartRun(**line.request, trigger_source=blank)
 
 
 def test_the_research_activity_identifier_is_carried_verbatim() -> None:

@@ -24,7 +24,7 @@ def world() -> World:
 
 
 def found(world: World, run_id: UUID | None = None, subject_id: UUID | None = None, *asset_ids: UUID) -> list[UUID]:
-    clearances: tuple[Clearance, ...] = world.fulfil(covering(run_id, subject_id, asset_ids))
+    clearances: tuple[Clearance, ...] = world.fulfil(covering(run_id, subject_id, asset_ids, world.now))
     return [clearance.id for clearance in clearances]
 
 
@@ -79,13 +79,15 @@ class TestCovering:
         assert found(world, None, None, other) == [child]
         assert found(world, None, None, asset) == [parent]
 
-    def test_ended_forms_are_named_only_where_no_other_covers(self, world: World) -> None:
+    def test_ended_forms_are_named_only_where_none_is_in_force(self, world: World) -> None:
         asset = new_id()
         over = brought_to(world, "Expired", bindings=[bound("Asset", asset)])
         refused = brought_to(world, "Rejected", bindings=[bound("Asset", asset)])
         assert found(world, None, None, asset) == [over, refused]
         fresh = registered(world, bindings=[bound("Asset", asset)])
-        assert found(world, None, None, asset) == [fresh]
+        assert found(world, None, None, asset) == [over, refused, fresh]
+        valid = brought_to(world, "Active", bindings=[bound("Asset", asset)])
+        assert found(world, None, None, asset) == [fresh, valid]
 
 
 WINDOWS = [
@@ -169,7 +171,7 @@ def test_a_form_gained_and_lost_opens_and_closes_the_gate(world: World) -> None:
     asset = new_id()
 
     def verdict() -> str | None:
-        finding = clearance_finding(world.fulfil(covering(new_id(), None, [asset])), world.now)
+        finding = clearance_finding(world.fulfil(covering(new_id(), None, [asset], world.now)), world.now)
         return finding and finding.reason
 
     assert verdict() == "no_clearance"

@@ -11,14 +11,30 @@ from domain.equipment.scope import asset_scope
 from domain.federation.facility import DecommissionFacility, RegisterFacility
 from domain.shared.gates import Finding
 from domain.shared.refusals import Conflict
-from domain.supply.coverage import beam_lost, supplies_in_scope, supply_finding
-from domain.supply.supply import DeregisterSupply, RegisterSupply, Supply, SupplyStatus
+from domain.supply.coverage import ADVICE, beam_lost, supplies_in_scope, supply_finding
+from domain.supply.supply import (
+    DegradeSupply,
+    DeregisterSupply,
+    MarkSupplyAvailable,
+    MarkSupplyRecovering,
+    MarkSupplyUnavailable,
+    RegisterSupply,
+    RestoreSupply,
+    Supply,
+    SupplyStatus,
+)
 from tests.domain.equipment.assets import asked, hanging_chain, known, part, root
 from tests.domain.lives import Scene
 from tests.domain.supply.lifecycles import SUPPLY
 from tests.domain.world import START, World, new_id
 
 OWN = "own-site"
+WAYS: dict[SupplyStatus, list[Any]] = {
+    SupplyStatus.UNKNOWN: [],
+    SupplyStatus.DEGRADED: [DegradeSupply],
+    SupplyStatus.UNAVAILABLE: [MarkSupplyUnavailable],
+    SupplyStatus.RECOVERING: [MarkSupplyUnavailable, MarkSupplyRecovering],
+}
 LIVE = [status for status in SupplyStatus if status is not SupplyStatus.DECOMMISSIONED]
 
 
@@ -205,9 +221,23 @@ def test_another_kinds_supply_does_not_help() -> None:
 def test_the_sentence_names_the_kind_and_what_stands_in_the_way() -> None:
     finding = supply_finding({"cryogen"}, [supply_of(SupplyStatus.DEGRADED)])
     assert finding is not None
-    assert finding.detail == (
-        "No supply of kind cryogen in scope is Available: cryogen drop is Degraded; mark or restore one first."
-    )
+    assert finding.detail == ("No supply of kind cryogen in scope is Available: cryogen drop is Degraded; restore it first.")
+
+
+@pytest.mark.parametrize("status", sorted(ADVICE))
+def test_what_the_sentence_advises_is_allowed_and_brings_the_supply_back(plant: Plant, status: SupplyStatus) -> None:
+    verbs = {
+        "mark it available": MarkSupplyAvailable,
+        "mark it recovering": MarkSupplyRecovering,
+        "restore it": RestoreSupply,
+    }
+    id = plant.supply()
+    for verb in WAYS[status]:
+        plant.world.when(verb(reason="seen"), on=id)
+    advised = sorted((ADVICE[status].find(words), verb) for words, verb in verbs.items() if words in ADVICE[status])
+    for _, verb in advised:
+        plant.world.when(verb(reason="back"), on=id)
+    assert plant.world.state(Supply, id).status is SupplyStatus.AVAILABLE
 
 
 class NoneKnownError(Conflict):
