@@ -1,6 +1,6 @@
 """Publications of calibration revisions: what the workflow's activities do, and where its answer is read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
@@ -10,6 +10,8 @@ from application.publishing import Publisher, SendingFailedError, Signer, Signin
 from application.unit import Unit
 from domain.calibration.calibration import Calibration, required_revision
 from domain.calibration.publication import (
+    LOCK,
+    UNDER_WAY,
     CalibrationPublication,
     CalibrationPublicationError,
     PublicationStatus,
@@ -60,7 +62,7 @@ class Publications:
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
         publication = await self._publication(work_id)
         match publication.status:
-            case PublicationStatus.RUNNING:
+            case PublicationStatus.RUNNING | PublicationStatus.SENDING:
                 return None
             case PublicationStatus.PUBLISHED:
                 return PublishedRevision(receipt_id=work_id).model_dump(mode="json")
@@ -70,13 +72,13 @@ class Publications:
     async def unfinished(self) -> Sequence[UUID]:
         """The publications that have not come to their end."""
         async with self._store.session() as session:
-            rows: Any = await session.records(CalibrationPublication, {"status": PublicationStatus.RUNNING.value})
+            rows: Any = await session.records(CalibrationPublication, {"status": UNDER_WAY})
         return [row.receipt_id for row in rows]
 
     async def sign(self, receipt_id: UUID) -> bool:
         """Have the revision signed, once; false where the publication has come to its end."""
         publication = await self._publication(receipt_id)
-        if publication.status is not PublicationStatus.RUNNING:
+        if publication.status not in UNDER_WAY:
             return False
         if publication.signature is not None:
             return True
@@ -89,20 +91,23 @@ class Publications:
             signature = await self._signer.sign(credential.secret_ref, published_bytes(parts.calibration, revision))
         except SigningFailedError as error:
             return await self._refuse(receipt_id, CalibrationPublicationError(str(error), reason="signing_failed"))
-        await self._put(signed(publication, signature, self._clock()))
+        await self._change(receipt_id, lambda kept: None if kept.signature else signed(kept, signature, self._clock()))
         return True
 
     async def send(self, receipt_id: UUID) -> bool:
         """Send what is signed, once, if the permit still lets it go; what was sent before is past that question."""
         publication = await self._publication(receipt_id)
-        if publication.status is not PublicationStatus.RUNNING:
+        if publication.status not in UNDER_WAY:
             return False
         try:
             if await self._publisher.sent(receipt_id):
                 return True
             parts = await self._parts(publication)
-            if not parts.permit.in_force(self._clock()):
-                return await self._refuse(receipt_id, no_permit(publication.peer_facility_id))
+            if publication.status is PublicationStatus.RUNNING:
+                if not parts.permit.in_force(self._clock()):
+                    return await self._refuse(receipt_id, no_permit(publication.peer_facility_id))
+                if not await self._change(receipt_id, lambda kept: replace(kept, status=PublicationStatus.SENDING)):
+                    return False
             assert parts.own is not None, "what is signed comes from the own facility"
             await self._publisher.send(receipt_id, artifact(publication, parts.calibration, parts.permit, parts.own))
         except SendingFailedError as error:
@@ -118,22 +123,19 @@ class Publications:
             unit = Unit(session, caller, self._authorizer, self._ports)
             calibration: Any = await unit.target(Calibration.aggregate, publication.calibration_id)
             await unit.target(Permit.aggregate, publication.permit_id)
-            if is_recorded(publication, calibration):
-                return
             batch = Batch(call, PublishCalibrationRevision.__name__)
             streams = (publication.calibration_id, publication.permit_id)
-            for id, event in zip(streams, recorded(publication, calibration, call.now), strict=True):
-                name = event.aggregate.name
-                once = (uuid5(receipt_id, type(event).__name__), event.stamped(id, call.now))
-                batch.appends.append(StreamAppend(name, id, unit.version(name, id), [once]))
+            if not is_recorded(publication, calibration):
+                for id, event in zip(streams, recorded(publication, calibration, call.now), strict=True):
+                    name = event.aggregate.name
+                    once = (uuid5(receipt_id, type(event).__name__), event.stamped(id, call.now))
+                    batch.appends.append(StreamAppend(name, id, unit.version(name, id), [once]))
             batch.puts.append(Put(replace(publication, status=PublicationStatus.PUBLISHED)))
             await session.append(batch)
 
     async def _refuse(self, receipt_id: UUID, refusal: Refusal) -> bool:
-        """End the publication without a result, unless another attempt has ended it meanwhile."""
-        publication = await self._publication(receipt_id)
-        if publication.status is PublicationStatus.RUNNING:
-            await self._put(refused(publication, refusal))
+        """End the publication without a result."""
+        await self._change(receipt_id, lambda kept: refused(kept, refusal))
         return False
 
     async def _publication(self, receipt_id: UUID) -> CalibrationPublication:
@@ -147,10 +149,19 @@ class Publications:
         async with self._store.session() as session:
             return await Unit(session, caller, self._authorizer, self._ports).fulfil(parts_of(publication))
 
-    async def _put(self, publication: CalibrationPublication) -> None:
-        call = Caller.system(publication.correlation_id).call(self._clock(), self._new_id())
-        async with self._store.session() as session:
-            await session.append(Batch(call, PublishCalibrationRevision.__name__, puts=[Put(publication)]))
+    async def _change(
+        self, receipt_id: UUID, change: Callable[[CalibrationPublication], CalibrationPublication | None]
+    ) -> bool:
+        """Change a publication that is under way; an attempt that was given up and comes late changes nothing."""
+        async with self._store.session(LOCK) as session:
+            rows: Any = await session.records(CalibrationPublication, {"receipt_id": receipt_id})
+            publication: CalibrationPublication = rows[0]
+            if publication.status not in UNDER_WAY:
+                return False
+            if (changed := change(publication)) is not None:
+                call = Caller.system(publication.correlation_id).call(self._clock(), self._new_id())
+                await session.append(Batch(call, PublishCalibrationRevision.__name__, puts=[Put(changed)]))
+            return True
 
 
 class Parts(NamedTuple):

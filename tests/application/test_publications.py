@@ -1,8 +1,10 @@
 """A publication step by step: each step once however often it is begun, and whatever fails, the record is true."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -80,6 +82,11 @@ class Scene:
     credential_id: UUID
     publish: PublishCalibrationRevision
     receipt_id: UUID
+
+    def publishing(self, signer: Any, publisher: Any) -> Publications:
+        """The same work through other hands."""
+        calling = self.calling
+        return Publications(self.store, calling.authorizer, calling.clock, calling.new_id, calling.ports, signer, publisher)
 
     async def events(self, stream_type: str, id: UUID) -> list[str]:
         async with self.calling.store.session() as session:
@@ -207,6 +214,55 @@ async def test_what_was_certainly_not_sent_is_refused_and_may_be_asked_for_again
     assert await scene.publications.answer(scene.receipt_id) is None
     assert await scene.walked()
     assert await scene.published() == (1, 1)
+
+
+class Hesitant:
+    """A signer or publisher whose first answer comes when it is let go, long after it was given up."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+        self.asked, self.let_go = asyncio.Event(), asyncio.Event()
+
+    async def sign(self, secret_ref: str, content: bytes) -> Any:
+        await self._hesitate()
+        return await self._real.sign(secret_ref, content)
+
+    async def sent(self, receipt_id: UUID) -> bool:
+        return bool(await self._real.sent(receipt_id))
+
+    async def send(self, receipt_id: UUID, artifact: Any) -> None:
+        await self._hesitate()
+        await self._real.send(receipt_id, artifact)
+
+    async def _hesitate(self) -> None:
+        if not self.asked.is_set():
+            self.asked.set()
+            await self.let_go.wait()
+
+
+async def test_a_late_signature_does_not_take_back_what_was_published(scene: Scene) -> None:
+    signer = Hesitant(MemorySigner(scene.keys))
+    scene.publications = scene.publishing(signer, scene.publisher)
+    late = asyncio.create_task(scene.publications.sign(scene.receipt_id))
+    await signer.asked.wait()
+    assert await scene.walked()
+    signer.let_go.set()
+    await late
+    assert await scene.publications.answer(scene.receipt_id) == {"receipt_id": str(scene.receipt_id)}
+    assert await scene.publications.unfinished() == []
+
+
+async def test_what_is_on_its_way_is_recorded_although_the_permit_is_gone(scene: Scene) -> None:
+    publisher = Hesitant(scene.publisher)
+    scene.publications = scene.publishing(MemorySigner(scene.keys), publisher)
+    await scene.publications.sign(scene.receipt_id)
+    late = asyncio.create_task(scene.publications.send(scene.receipt_id))
+    await publisher.asked.wait()
+    await scene.calling.do(SuspendPermit(), on=scene.permit_id)
+    assert await scene.walked(), "the permit let it go before it was taken away"
+    publisher.let_go.set()
+    await late
+    assert (await scene.published(), len(scene.publisher.artifacts)) == ((1, 1), 1)
 
 
 async def test_what_may_have_been_sent_is_tried_again(scene: Scene) -> None:

@@ -52,8 +52,13 @@ LOCK = "calibration-publication"
 
 class PublicationStatus(StrEnum):
     RUNNING = "Running"
+    SENDING = "Sending"
+    """The permit let it go: from here on it is recorded once it is sent, whatever becomes of the permit."""
     PUBLISHED = "Published"
     REFUSED = "Refused"
+
+
+UNDER_WAY = (PublicationStatus.RUNNING, PublicationStatus.SENDING)
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,7 @@ class PublishCalibrationRevision(Command):
         permit = self.pass_gates(facts, call)
         receipt_id = receipt_of(facts.revision, permit)
         ids = Answer({"receipt_id": str(receipt_id), "work_id": str(receipt_id)})
-        if under_way is not None and under_way.status is PublicationStatus.RUNNING:
+        if under_way is not None and under_way.status in UNDER_WAY:
             return [ids]
         accepted = CalibrationPublication(
             receipt_id=receipt_id,

@@ -15,6 +15,7 @@ from pydantic_core import CoreSchema
 
 from domain.federation.audit import audited
 from domain.federation.facility import Facility
+from domain.federation.reasons import OptionalReason
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
 from domain.shared.canonical import content_hash
 from domain.shared.listing import ListQuery, Summary
@@ -170,17 +171,12 @@ class InvalidCredentialExpiresAtError(Invalid):
     """A credential expires in the future or never."""
 
 
-class InvalidCredentialReasonError(Invalid):
-    """A reason, where one is given, must not be blank."""
-
-
 class CredentialExpiredError(Conflict):
     """An expired credential is not rotated; revoke it and register a new one."""
 
 
 SecretRefInput = Annotated[str, Text(2000, InvalidCredentialSecretRefError, "secret reference")]
 PublicMaterialRef = Annotated[str, Text(2000, InvalidCredentialPublicMaterialRefError, "public material reference")]
-Reason = Annotated[str, Text(500, InvalidCredentialReasonError, "reason", personal=True)]
 
 
 @credential.creation(
@@ -263,11 +259,11 @@ class CompleteCredentialRotation(Command):
         return [CredentialRotationCompleted(rotation_completed_by=call.principal_id)]
 
 
-@credential.command(post="/{credential_id}/rotation/abort", allowed=[CredentialStatus.ROTATING])
+@credential.command(post="/{credential_id}/rotation/abort", allowed=[CredentialStatus.ROTATING], attempts=3)
 class AbortCredentialRotation(Command):
     """Stay with the current material."""
 
-    reason: Reason | None = None
+    reason: OptionalReason = None
 
     def decide(self, credential: Credential, call: Call) -> Outcome:
         return [CredentialRotationAborted(rotation_aborted_by=call.principal_id, reason=self.reason)]
@@ -279,7 +275,7 @@ class AbortCredentialRotation(Command):
 class RevokeCredential(Command):
     """Trust this credential no longer, for good; its facility may register another for the same audience and purpose."""
 
-    reason: Reason | None = None
+    reason: OptionalReason = None
 
     def decide(self, credential: Credential, call: Call) -> Outcome:
         return [

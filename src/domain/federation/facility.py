@@ -11,10 +11,11 @@ from uuid import UUID
 
 from pydantic import Field
 
+from domain.federation.reasons import OptionalReason
 from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
 from domain.shared.identifiers import FACILITY_CODE, FacilityCode, InvalidFacilityCodeError, check_facility_code
 from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, answered, existing, holder_of, required
+from domain.shared.reads import Reads, answered, existing, holder_of, required_if_given
 from domain.shared.refusals import Conflict, Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.writes import Answer, Claim
@@ -122,10 +123,6 @@ class InvalidFacilityNameError(Invalid):
     """A facility needs a display name that is not blank."""
 
 
-class InvalidFacilityReasonError(Invalid):
-    """A reason, where one is given, must not be blank."""
-
-
 class FacilitySiteCannotHaveParentError(Invalid):
     """A Site stands alone; only an Area has a parent."""
 
@@ -140,9 +137,6 @@ class FacilityParentNotFoundError(NotFound):
 
 class FacilityAreaParentMustBeSiteError(Conflict):
     """The parent of an Area is a Site, never another Area."""
-
-
-Reason = Annotated[str, Text(500, InvalidFacilityReasonError, "reason", personal=True)]
 
 
 class RegisteredFacility(Value):
@@ -173,9 +167,7 @@ class RegisterFacility(Command):
     alternate_identifiers: Annotated[tuple[FacilityIdentifier, ...], Field(max_length=100)] = ()
 
     def gather(self, call: Call) -> Reads[Facility | None]:
-        if self.parent_id is None:
-            return None
-        return (yield from required(Facility, self.parent_id, FacilityParentNotFoundError))
+        return (yield from required_if_given(Facility, self.parent_id, FacilityParentNotFoundError))
 
     def decide(self, call: Call, parent: Facility | None) -> Outcome:
         check_facility_code(self.code)
@@ -208,7 +200,7 @@ class RegisterFacility(Command):
 class DecommissionFacility(Command):
     """Close a facility; its code stays its own, and what was recorded under it stays valid."""
 
-    reason: Reason | None = None
+    reason: OptionalReason = None
 
     def decide(self, facility: Facility, call: Call) -> Outcome:
         return [FacilityDecommissioned(decommissioned_by=call.principal_id, reason=self.reason)]

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from domain.federation.audit import audited
 from domain.federation.facility import Facility, FacilityKind, FacilityStatus, own_facility
+from domain.federation.reasons import OptionalReason
 from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, Value, changed
 from domain.shared.canonical import content_hash
 from domain.shared.listing import ListQuery, Summary
@@ -84,10 +85,6 @@ class PermitScopeCollapseError(Invalid):
 
 class UnsupportedCanonicalizationVersionError(Invalid):
     """The terms accept a canonical form that this service cannot check."""
-
-
-class InvalidPermitReasonError(Invalid):
-    """A reason, where one is given, must not be blank."""
 
 
 class PermitRequiresActivePeerError(Conflict):
@@ -199,7 +196,7 @@ class PermitRevoked(Event, of=permit):
     reason: FreeText | None
 
 
-class PermitReceiptRecorded(Event, of=permit):
+class PermitReceiptRecorded(Event, of=permit, inert=True):
     """Something was sent under this permit."""
 
     receipt_id: UUID
@@ -210,7 +207,7 @@ class PermitReceiptRecorded(Event, of=permit):
     recorded_at: datetime
 
 
-PermitEvent = PermitActivated | PermitSuspended | PermitResumed | PermitRevoked | PermitReceiptRecorded
+PermitEvent = PermitActivated | PermitSuspended | PermitResumed | PermitRevoked
 
 
 @permit.begin
@@ -229,13 +226,8 @@ def evolve(permit: Permit, event: PermitEvent) -> Permit:
             return changed(permit, status=ACTIVE, resumed_at=event.occurred_at)
         case PermitRevoked():
             return changed(permit, status=REVOKED, revoked_at=event.occurred_at)
-        case PermitReceiptRecorded():
-            return permit
         case _:
             assert_never(event)
-
-
-Reason = Annotated[str, Text(500, InvalidPermitReasonError, "reason", personal=True)]
 
 
 @permit.creation(
@@ -381,7 +373,7 @@ class ActivatePermit(Command):
 class SuspendPermit(Command):
     """Let nothing flow for now; only a person's resume ends it."""
 
-    reason: Reason | None = None
+    reason: OptionalReason = None
 
     def decide(self, permit: Permit, call: Call) -> Outcome:
         return [PermitSuspended(suspended_by=call.principal_id, reason=self.reason)]
@@ -399,7 +391,7 @@ class ResumePermit(Command):
 class RevokePermit(Command):
     """End the permit for good; the same peer, audience and purpose may be granted anew."""
 
-    reason: Reason | None = None
+    reason: OptionalReason = None
 
     def decide(self, permit: Permit, call: Call) -> Outcome:
         return [

@@ -9,9 +9,9 @@ from domain.federation.facility import (
     FacilityStatus,
     FacilityTrustAnchorCredentialAdded,
     FacilityTrustAnchorCredentialRemoved,
-    Reason,
     facility,
 )
+from domain.federation.reasons import OptionalReason
 from domain.kernel import Call, Command, Outcome
 from domain.shared.reads import Reads, required
 from domain.shared.refusals import Conflict
@@ -59,7 +59,7 @@ class RemoveFacilityTrustAnchorCredential(Command):
     """Let no new seal rest on this credential; seals that use it already keep it."""
 
     credential_id: UUID
-    reason: Reason | None = None
+    reason: OptionalReason = None
 
     def decide(self, facility: Facility, call: Call) -> Outcome:
         if self.credential_id not in facility.trust_anchor_credential_ids:
