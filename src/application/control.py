@@ -94,9 +94,10 @@ class Control(Protocol):
         ...
 
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
-        """The current value as soon as there is one, then every change.
+        """The current value as soon as there is one, then the changes.
 
-        A disconnect raises ControlNotConnectedError, it never pauses silently. Closing the iterator unsubscribes.
+        Whoever is far behind gets the newest of them; what came long before is passed over. A disconnect raises
+        ControlNotConnectedError after the last value, it never pauses silently. Closing the iterator unsubscribes.
         """
         ...
 

@@ -1,11 +1,11 @@
-"""What the monitors share: their way into the service, their pace, and streams that repeat themselves.
+"""What the monitors share: their way into the service, their pace, and what they follow.
 
 Monitors are long-lived tasks. Each observation is one ordinary command, authorized as the monitor's own service account.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum, auto
@@ -15,7 +15,8 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 
-from application.observations import Observation
+from application.news import News
+from application.observations import Observation, Observer
 from application.ports import Caller, IdGenerator, Store
 from application.seeds import monitor_id
 from application.service import Service
@@ -107,30 +108,98 @@ class Account:
         return Caller(self._principal_id, NIL, self._new_id())
 
 
-async def repeated(stream: AsyncGenerator[T, None], pause: Callable[[], float | None]) -> AsyncGenerator[T, None]:
-    """Every item of a stream, and the latest once more whenever the pause passes without another."""
-    latest: list[T] = []
-    upcoming = asyncio.ensure_future(anext(stream))
+class Pace:
+    """When a monitor reports: a change at once, what is known already only when the refresh interval has passed.
+
+    A signal may repeat itself many times a second. What is passed over waits for the end of the interval, so the last of it
+    is never dropped. With `unasked`, the latest is reported then even if the signal kept silent.
+    """
+
+    def __init__(self, intervals: Intervals, *, unasked: bool = False) -> None:
+        self._intervals = intervals
+        self._unasked = unasked
+        self._outcome = Outcome.RECORDED
+        self._until = 0.0
+        self._waiting = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the last report failed."""
+        return self._outcome is Outcome.FAILED
+
+    def due(self, *, changed: bool) -> bool:
+        """Whether to report now what was observed; else it waits."""
+        self._waiting = not changed and not self.failed and _time() < self._until
+        return not self._waiting
+
+    def reported(self, outcome: Outcome) -> None:
+        """Count from a report that came to this."""
+        self._outcome, self._until = outcome, _time() + self._intervals.refresh
+
+    def pause(self) -> float | None:
+        """Seconds after which to look at the latest again; none where only news matter."""
+        if self.failed:
+            return self._intervals.retry
+        return max(0.0, self._until - _time()) if self._waiting or self._unasked else None
+
+
+def _time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def followed(
+    observer: Observer, code: str, statuses: type[S], pace: Pace
+) -> AsyncGenerator[tuple[S, Observation], None]:
+    """What is observed of one thing, with the status it reports; the latest again after each pause."""
+    async with (
+        aclosing(observer.observe(code)) as observations,
+        aclosing(understood(statuses, code, observations)) as reports,
+        aclosing(repeated(reports, pace.pause, alike=lambda said, report: said[0] is report[0])) as latest,
+    ):
+        async for report in latest:
+            yield report
+
+
+async def repeated(
+    stream: AsyncGenerator[T, None], pause: Callable[[], float | None], alike: Callable[[T, T], bool]
+) -> AsyncGenerator[T, None]:
+    """The items of a stream, and the latest once more whenever the pause passes without another.
+
+    The stream is read ahead: of several alike that its reader was too slow for, only the last is given.
+    """
+    news, latest = News[T](alike), list[T]()
+    reading = asyncio.create_task(_read(stream, news))
     try:
         while True:
-            done, _ = await asyncio.wait({upcoming}, timeout=pause())
-            if done:
+            if await news.arrive(pause() if latest else None):
                 try:
-                    latest = [upcoming.result()]
+                    latest = [await anext(news)]
                 except StopAsyncIteration:
                     return
-                upcoming = asyncio.ensure_future(anext(stream))
             for item in latest:
                 yield item
     finally:
-        upcoming.cancel()
-        await asyncio.gather(upcoming, return_exceptions=True)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
 
 
-def understood(statuses: type[S], code: str, observation: Observation) -> S | None:
-    """The status an observation reports, if it is about what was asked and a status there is; else it is skipped."""
-    if observation.code == code:
-        with suppress(ValueError):
-            return statuses(observation.observed_status)
-    log.warning("observation_skipped", code=observation.code, observed_status=observation.observed_status)
-    return None
+async def _read(stream: AsyncGenerator[T, None], news: News[T]) -> None:
+    try:
+        async for item in stream:
+            news.put(item)
+    except Exception as error:
+        news.end(error)
+    finally:
+        news.end()
+
+
+async def understood(
+    statuses: type[S], code: str, observations: AsyncGenerator[Observation, None]
+) -> AsyncGenerator[tuple[S, Observation], None]:
+    """The observations about what was asked, each with the status it reports; others are skipped."""
+    known = {status.value: status for status in statuses}
+    async for observation in observations:
+        if observation.code == code and (status := known.get(observation.observed_status)) is not None:
+            yield status, observation
+        else:
+            log.warning("observation_skipped", code=observation.code, observed_status=observation.observed_status)

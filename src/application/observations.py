@@ -21,7 +21,10 @@ QUOTED = 80
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What an observer says of one supply or enclosure; `observed_at` is the source's own time, if it has one."""
+    """What an observer says of one supply or enclosure; `observed_at` is the source's own time, if it has one.
+
+    With `nothing_read` it is what the service says where no observer does.
+    """
 
     code: str
     observed_status: str
@@ -29,6 +32,7 @@ class Observation:
     source_kind: str
     source_id: str
     observed_at: datetime | None = None
+    nothing_read: bool = False
 
 
 class Observer(Protocol):

@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from application.control import ControlError
-from application.monitors import Account, Intervals, Outcome, repeated, understood
+from application.monitors import Account, Intervals, Outcome, Pace, followed
 from application.observations import Observation, Observer, printable
 from application.telemetry import traced
 from domain.enclosure.enclosure import (
@@ -38,8 +38,8 @@ class Watched:
 
     name: str
     id: UUID
+    pace: Pace
     recorded: EnclosurePermitStatus | None = None
-    outcome: Outcome = Outcome.RECORDED
     read: asyncio.Event = field(default_factory=asyncio.Event)
     """A first reading that says yes or no was recorded."""
     recording: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -83,7 +83,8 @@ class EnclosureMonitor:
     async def _watch(self, name: str) -> None:
         registration = RegisterEnclosure(name=name, facility_code=self._facility_code)
         claim = (NAMES, name_key(registration))
-        watched = Watched(name, await self._account.registered(registration, claim, self._intervals.resubscribe))
+        id = await self._account.registered(registration, claim, self._intervals.resubscribe)
+        watched = Watched(name, id, Pace(self._intervals, unasked=True))
         self._watched.append(watched)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._settle(watched))
@@ -97,7 +98,8 @@ class EnclosureMonitor:
         while not watched.read.is_set():
             async with watched.recording:
                 if watched.recorded is None:
-                    await self._record(watched, unknown(watched.name, "No reading came since the monitor started."))
+                    why = "No reading came since the monitor started."
+                    await self._record(watched, UNKNOWN, unknown(watched.name, why))
                 if watched.recorded is not None:
                     break
             await asyncio.sleep(self._intervals.retry)
@@ -108,23 +110,17 @@ class EnclosureMonitor:
         """Subscribe, again and again; while there is no subscription the permit is Unknown."""
         while True:
             await self._lose(watched, await self._until_lost(watched))
-            failed = watched.outcome is Outcome.FAILED
-            await asyncio.sleep(self._intervals.retry if failed else self._intervals.resubscribe)
+            await asyncio.sleep(self._intervals.retry if watched.pace.failed else self._intervals.resubscribe)
 
     async def _until_lost(self, watched: Watched) -> str:
         """Record what is observed, and repeat it while nothing changes; answers why it came to an end."""
-
-        def pause() -> float:
-            return self._intervals.retry if watched.outcome is Outcome.FAILED else self._intervals.refresh
-
+        following = followed(self._observer, watched.name, EnclosurePermitStatus, watched.pace)
         try:
-            async with (
-                aclosing(self._observer.observe(watched.name)) as stream,
-                aclosing(repeated(stream, pause)) as observations,
-            ):
-                async for observation in observations:
+            async with aclosing(following) as observed:
+                async for status, observation in observed:
                     async with watched.recording:
-                        await self._record(watched, observation)
+                        if watched.pace.due(changed=status is not watched.recorded):
+                            await self._record(watched, status, observation)
         except ControlError as error:
             return f"The permit signal was lost: {error}"
         except Exception as error:
@@ -137,21 +133,20 @@ class EnclosureMonitor:
         async with watched.recording:
             if watched.recorded is not UNKNOWN:
                 log.warning("permit_lost", enclosure_id=str(watched.id), why=why)
-                await self._record(watched, unknown(watched.name, why))
+                await self._record(watched, UNKNOWN, unknown(watched.name, why))
 
-    async def _record(self, watched: Watched, observation: Observation) -> None:
-        status = understood(EnclosurePermitStatus, watched.name, observation)
-        if status is None:
-            return
+    async def _record(self, watched: Watched, status: EnclosurePermitStatus, observation: Observation) -> None:
         watched.recorded = None  # until the report is answered, nobody knows what the record says
-        watched.outcome = await self._account.report(
+        outcome = await self._account.report(
             ObserveEnclosureStatus,
             watched.id,
             observation,
             needless=ObserveEnclosureStatus.Cannot,
             observed_at=observation.observed_at,
+            nothing_read=observation.nothing_read,
         )
-        if watched.outcome is Outcome.RECORDED:
+        watched.pace.reported(outcome)
+        if outcome is Outcome.RECORDED:
             watched.recorded = status
             if status is not UNKNOWN:
                 watched.read.set()
@@ -160,4 +155,11 @@ class EnclosureMonitor:
 def unknown(code: str, why: str, source_id: str = ENCLOSURE_MONITOR) -> Observation:
     """What the service itself says of a permit where no observer does."""
     reason = printable(why, LONGEST_REASON)
-    return Observation(code=code, observed_status=UNKNOWN, reason=reason, source_kind="Monitor", source_id=source_id)
+    return Observation(
+        code=code,
+        observed_status=UNKNOWN,
+        reason=reason,
+        source_kind="Monitor",
+        source_id=source_id,
+        nothing_read=True,
+    )

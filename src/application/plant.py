@@ -4,11 +4,22 @@ from enum import StrEnum
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from domain.shared.identifiers import InvalidFacilityCodeError, check_facility_code
+
+
+def _facility_code(code: str) -> str:
+    try:
+        check_facility_code(code)
+    except InvalidFacilityCodeError as refusal:
+        raise ValueError(refusal.detail) from refusal
+    return code
+
 
 SignalAddress = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 MonitoredName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
-FacilityCode = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
+FacilityCode = Annotated[str, AfterValidator(_facility_code)]
 SignalValue = bool | int | float | str
 
 

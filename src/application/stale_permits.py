@@ -61,7 +61,9 @@ class StalePermits:
         if live and enclosure.permit_status is not UNKNOWN and self._too_old(age):
             when = "never" if age is None else f"last {age:.0f} s ago"
             observation = unknown(enclosure.name, f"The permit was observed {when}.", OBSERVATION_AGE)
-            await self._account.report(ObserveEnclosureStatus, id, observation, needless=ObserveEnclosureStatus.Cannot)
+            await self._account.report(
+                ObserveEnclosureStatus, id, observation, needless=ObserveEnclosureStatus.Cannot, nothing_read=True
+            )
 
     def _too_old(self, age: float | None) -> bool:
         """Whether an observation of so many seconds ago says nothing; one from the future says as little."""

@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from application.control import ControlError
-from application.monitors import Account, Intervals, Outcome, repeated, understood
+from application.monitors import Account, Intervals, Pace, followed
 from application.observations import Observer
 from application.plant import MonitoredSupply
 from application.telemetry import traced
@@ -75,20 +75,12 @@ class SupplyMonitor:
     async def _follow(self, code: str, id: UUID) -> None:
         """Record what is observed until the stream ends.
 
-        Recovering says no more than that the signal is clear, which matters to an Unavailable supply only. A signal may
-        repeat itself many times a second, so what was just reported is passed over for a while.
+        Recovering says no more than that the signal is clear, which matters to an Unavailable supply only.
         """
-        time = asyncio.get_running_loop().time
-        outcome, said, until = Outcome.RECORDED, None, 0.0
-
-        def pause() -> float | None:
-            return self._intervals.retry if outcome is Outcome.FAILED else None
-
-        async with aclosing(self._observer.observe(code)) as stream, aclosing(repeated(stream, pause)) as observations:
-            async for observation in observations:
-                status = understood(SupplyStatus, code, observation)
-                if status is None or (status is said and outcome is not Outcome.FAILED and time() < until):
-                    continue
-                needless = MarkSupplyRecovering.Cannot
-                outcome = await self._account.report(ObserveSupplyStatus, id, observation, needless)
-                said, until = status, time() + self._intervals.refresh
+        pace, said = Pace(self._intervals), None
+        async with aclosing(followed(self._observer, code, SupplyStatus, pace)) as observed:
+            async for status, observation in observed:
+                if pace.due(changed=status is not said):
+                    needless = MarkSupplyRecovering.Cannot
+                    pace.reported(await self._account.report(ObserveSupplyStatus, id, observation, needless))
+                    said = status

@@ -1,6 +1,7 @@
 """The monitors on simulated signals and a real database: what is observed is recorded, and nothing better."""
 
 import asyncio
+import operator
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -14,15 +15,20 @@ import pytest
 from structlog.testing import capture_logs
 
 from application.control import ControlNotConnectedError, Reading
-from application.monitors import Account, repeated
-from application.observations import Observation
+from application.monitors import Account, Outcome, Pace, followed, repeated
+from application.observations import ControlObserver, Observation, permit_signals
 from application.permit_monitor import EnclosureMonitor
 from application.ports import StoreUnavailableError
 from application.seeds import monitor_id
 from application.service import Service
 from application.stale_permits import StalePermits
 from application.supply_monitor import SupplyMonitor
-from domain.enclosure.enclosure import DecommissionEnclosure, ObserveEnclosureStatus, RegisterEnclosure
+from domain.enclosure.enclosure import (
+    DecommissionEnclosure,
+    EnclosurePermitStatus,
+    ObserveEnclosureStatus,
+    RegisterEnclosure,
+)
 from domain.kernel import NIL, SYSTEM_CONDUIT
 from domain.supply.supply import DeregisterSupply, MarkSupplyAvailable, RestoreSupply
 from domain.trust.policy import DefinePolicy, RevokePolicyGrant
@@ -190,6 +196,7 @@ class TestPermits:
             plant.set_reading(PERMIT, bad(1))
             await until(shows(record, "Permitted", "Unknown"))
             plant.set_reading(PERMIT, good(1))
+            await until(shows(record, "Permitted", "Unknown", "Permitted"))
             plant.set_reading(PERMIT, good("PERHAPS\x00"))
             await until(shows(record, "Permitted", "Unknown", "Permitted", "Unknown"))
 
@@ -399,7 +406,9 @@ class TestObservers:
             impossible = Observation(
                 code=HUTCH, observed_status="NotPermitted", reason="r" * 501, source_kind="Script", source_id="test"
             )
-            observer.script.put_nowait(impossible)
+            with capture_logs() as lines:
+                observer.script.put_nowait(impossible)
+                await until(lambda: any(line["event"] == "observation_refused" for line in lines))
             observer.say("NotPermitted")
             await until(shows(record, "Permitted", "NotPermitted"))
             assert observer.subscribed == 1
@@ -420,6 +429,7 @@ class TestObservers:
             account = Account("EnclosureMonitor", cast(Service, line), record.runtime.store, new_id)
             async with scripted(database_url, account) as (observer, _):
                 observer.say("NotPermitted")
+                await until(shows(record, "NotPermitted"))
                 observer.say("Unknown")
                 await until(shows(record, "NotPermitted", "Unknown"))
                 line.broken = True
@@ -544,7 +554,9 @@ class TestSupplies:
             await until(lambda: plant.subscriptions(LEVEL))
             with capture_logs() as lines:
                 plant.set_reading(LEVEL, good(3))
+                await until(tells(record, "SupplyMarkedUnavailable"))
                 plant.set_reading(LEVEL, good(10))
+                await until(lambda: any(line["event"] == "observation_refused" for line in lines))
                 plant.set_reading(LEVEL, good(60))
                 await until(tells(record, "SupplyMarkedUnavailable", "SupplyMarkedRecovering"))
             assert [line["code"] for line in lines if line["event"] == "observation_refused"] == ["SupplyCannotDegradeError"]
@@ -566,6 +578,18 @@ class TestSupplies:
             await until(tells(record, "SupplyDegraded"))
             await record.do(RestoreSupply(reason="refilled"), await record.supply())
             plant.set_reading(LEVEL, good(11))
+            await until(tells(record, "SupplyDegraded", "SupplyRestored", "SupplyDegraded"))
+
+    async def test_a_worse_reading_right_after_a_report_is_reported_in_its_turn(
+        self, database_url: str, plant: Simulator
+    ) -> None:
+        """The signal says nothing more: what it said last must not be lost because the same was reported just before."""
+        async with monitored(database_url, plant, replace(QUICK, refresh=0.5), **SUPPLIES) as record:
+            await until(lambda: plant.subscriptions(LEVEL))
+            plant.set_reading(LEVEL, good(10))
+            await until(tells(record, "SupplyDegraded"))
+            await record.do(RestoreSupply(reason="refilled"), await record.supply())
+            plant.set_reading(LEVEL, good(9))
             await until(tells(record, "SupplyDegraded", "SupplyRestored", "SupplyDegraded"))
 
     async def test_a_deregistered_supply_is_registered_afresh_at_the_next_start(
@@ -595,6 +619,14 @@ class TestStalePermits:
                 "The permit was observed last 121 s ago.",
                 "Monitor:ObservationAge",
             )
+
+    async def test_the_age_of_the_last_reading_goes_on(self, database_url: str) -> None:
+        async with running(database_url) as record:
+            await bridged(record, "Vault", age=121)
+            contact = await record.contact("Vault")
+            await sweep(record)
+            assert await record.permit("Vault") == "Unknown"
+            assert await record.contact("Vault") == contact, "nobody has read anything since"
 
     async def test_a_fresh_observation_stays(self, database_url: str) -> None:
         async with running(database_url) as record:
@@ -651,8 +683,110 @@ class TestStalePermits:
             await until(lambda: equal(record.permit("Vault"), "Unknown"))
 
 
+class Slow:
+    """A service account whose every report takes a turn that the test gives it."""
+
+    def __init__(self, turns: int) -> None:
+        self.asked: list[str] = []
+        self.turns = asyncio.Semaphore(turns)
+
+    async def registered(self, *arguments: Any) -> UUID:
+        return new_id()
+
+    async def report(self, form: Any, on: UUID, observation: Observation, needless: Any, **further: Any) -> Outcome:
+        self.asked.append(observation.observed_status)
+        await self.turns.acquire()
+        return Outcome.RECORDED
+
+
+@asynccontextmanager
+async def slowly_recorded(plant: Simulator, turns: int = 0, refresh: float = 30) -> AsyncIterator[Slow]:
+    """The monitor of the hutch, behind a store that is slower than its signal."""
+
+    async def settled(name: str) -> None:
+        assert name == HUTCH
+
+    account, observer = Slow(turns), ControlObserver(plant, permit_signals({HUTCH: PERMIT}))
+    intervals = replace(QUICK, refresh=refresh, first_reading=60)
+    monitor = EnclosureMonitor(cast(Account, account), observer, "facility", [HUTCH], settled, intervals)
+    task = asyncio.create_task(monitor.run())
+    try:
+        yield account
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class TestASlowStore:
+    """While one report is on its way, a signal may say many things: what is reported next is its next change."""
+
+    async def test_a_permit_that_is_withdrawn_waits_for_no_older_reading(self, plant: Simulator) -> None:
+        async with slowly_recorded(plant) as account:
+            await until(lambda: account.asked == ["Permitted"])
+            for _ in range(100):
+                plant.set_reading(PERMIT, good(1))
+                await asyncio.sleep(0)
+            plant.set_reading(PERMIT, good(0))
+            account.turns.release()
+            await until(lambda: len(account.asked) > 1)
+            assert account.asked == ["Permitted", "NotPermitted"]
+
+    async def test_a_permit_that_was_withdrawn_for_a_moment_is_reported_so(self, plant: Simulator) -> None:
+        async with slowly_recorded(plant) as account:
+            await until(lambda: account.asked == ["Permitted"])
+            for value in (0, 1):
+                plant.set_reading(PERMIT, good(value))
+            for reports in (2, 3):
+                account.turns.release()
+                await until(lambda reports=reports: len(account.asked) == reports)
+            assert account.asked == ["Permitted", "NotPermitted", "Permitted"]
+
+    @pytest.mark.parametrize("lose", [Simulator.simulate_disconnect, Simulator.simulate_end])
+    async def test_a_lost_signal_is_reported_after_what_it_said_last(
+        self, plant: Simulator, lose: Callable[[Simulator, str], None]
+    ) -> None:
+        async with slowly_recorded(plant) as account:
+            await until(lambda: account.asked == ["Permitted"])
+            plant.set_reading(PERMIT, good(1))
+            plant.set_reading(PERMIT, good(0))
+            lose(plant, PERMIT)
+            plant.simulate_connect(PERMIT)
+            account.turns.release()
+            await until(lambda: len(account.asked) == 2)
+            account.turns.release()
+            await until(lambda: len(account.asked) == 3)
+            assert account.asked == ["Permitted", "NotPermitted", "Unknown"]
+
+    async def test_a_permit_that_repeats_itself_is_reported_once_in_the_interval(self, plant: Simulator) -> None:
+        async with slowly_recorded(plant, turns=100) as account:
+            await until(lambda: account.asked == ["Permitted"])
+            for _ in range(50):
+                plant.set_reading(PERMIT, good(1))
+                await asyncio.sleep(0)
+            plant.set_reading(PERMIT, good(0))
+            await until(lambda: "NotPermitted" in account.asked)
+            assert account.asked == ["Permitted", "NotPermitted"]
+
+    async def test_what_was_passed_over_is_reported_when_the_interval_is_over(self, plant: Simulator) -> None:
+        async with slowly_recorded(plant, turns=100, refresh=0.2) as account:
+            await until(lambda: account.asked == ["Permitted"])
+            for _ in range(50):
+                plant.set_reading(PERMIT, good(1))
+                await asyncio.sleep(0)
+            assert account.asked == ["Permitted"]
+            await until(lambda: account.asked == ["Permitted", "Permitted"])
+
+
 class TestRepeating:
-    async def test_every_item_comes_and_the_latest_again_when_nothing_does(self) -> None:
+    async def test_what_is_not_understood_displaces_nothing(self) -> None:
+        observer = Scripted()
+        observer.say("NotPermitted")
+        observer.say("Bypassed")
+        observer.script.put_nowait(None)
+        async with aclosing(followed(observer, HUTCH, EnclosurePermitStatus, Pace(QUICK))) as observed:
+            assert [status async for status, _ in observed] == ["NotPermitted"]
+
+    async def test_the_latest_comes_again_when_nothing_else_does(self) -> None:
         items: asyncio.Queue[int] = asyncio.Queue()
 
         async def stream() -> AsyncGenerator[int, None]:
@@ -660,24 +794,55 @@ class TestRepeating:
                 yield item
 
         items.put_nowait(1)
-        items.put_nowait(2)
         seen: list[int] = []
-        async with aclosing(repeated(stream(), lambda: 0.01)) as repeating:
+        async with aclosing(repeated(stream(), lambda: 0.01, operator.eq)) as repeating:
             async for item in repeating:
                 seen.append(item)
-                if len(seen) == 4:
-                    items.put_nowait(3)
-                if seen[-1] == 3:
+                if len(seen) == 3:
+                    items.put_nowait(2)
+                if seen[-1] == 2:
                     items.put_nowait(-1)
-        assert seen[:4] == [1, 2, 2, 2]
-        assert seen[-1] == 3
+        assert seen[:3] == [1, 1, 1]
+        assert seen[-1] == 2
 
-    async def test_a_failure_comes_through(self) -> None:
+    async def test_a_slow_reader_gets_the_newest_and_then_the_end(self) -> None:
+        async def stream() -> AsyncGenerator[int, None]:
+            for item in range(5):
+                yield item
+
+        async with aclosing(repeated(stream(), lambda: None, lambda *_: True)) as repeating:
+            assert [item async for item in repeating] == [4]
+
+    async def test_a_slow_reader_gets_every_change(self) -> None:
+        async def stream() -> AsyncGenerator[tuple[str, int], None]:
+            for item in enumerate("PPPNNP"):
+                yield item[1], item[0]
+
+        async with aclosing(repeated(stream(), lambda: None, lambda said, item: said[0] == item[0])) as repeating:
+            assert [item async for item in repeating] == [("P", 2), ("N", 4), ("P", 5)]
+
+    async def test_nothing_is_repeated_before_the_first_item(self) -> None:
+        pauses: list[float] = []
+
+        async def stream() -> AsyncGenerator[int, None]:
+            await asyncio.sleep(0.05)
+            yield 1
+
+        def pause() -> float:
+            pauses.append(0)
+            return 0
+
+        async with aclosing(repeated(stream(), pause, operator.eq)) as repeating:
+            assert await anext(repeating) == 1
+        assert not pauses
+
+    @pytest.mark.parametrize("failure", [ControlNotConnectedError("gone"), TimeoutError("late")])
+    async def test_a_failure_comes_through_after_the_last_item(self, failure: Exception) -> None:
         async def stream() -> AsyncGenerator[int, None]:
             yield 1
-            raise ControlNotConnectedError("gone")
+            raise failure
 
-        async with aclosing(repeated(stream(), lambda: None)) as repeating:
+        async with aclosing(repeated(stream(), lambda: 10, operator.eq)) as repeating:
             assert await anext(repeating) == 1
-            with pytest.raises(ControlNotConnectedError):
+            with pytest.raises(type(failure)):
                 await anext(repeating)

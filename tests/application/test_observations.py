@@ -135,6 +135,13 @@ class TestSupplies:
         with pytest.raises(ValidationError):
             ReadingRule.model_validate({"status": "Degraded", **test})
 
+    def test_a_facility_code_is_judged_by_the_rule_of_facilities(self) -> None:
+        said = {"name": "Nitrogen", "kind": "cryogen", "signal": "LN:LEVEL", "readings": LEVEL}
+        assert MonitoredSupply.model_validate({**said, "facility_code": "north-ring"}).facility_code == "north-ring"
+        for code in ("North", "", "a" * 33, "ring\n"):
+            with pytest.raises(ValidationError, match="is no facility code"):
+                MonitoredSupply.model_validate({**said, "facility_code": code})
+
 
 class TestObservingTheControlSystem:
     async def test_a_permit_reading_becomes_an_observation_with_its_source(self) -> None:

@@ -1,6 +1,7 @@
 """The built-in actions: acquire images where the axis stands, at points, along a sweep, or as a stream into a file."""
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import PurePosixPath
@@ -8,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from application.control import Control, ControlError, Quality, Reading
+from application.control import Control, Quality, Reading
 from application.timekeeping import Timekeeper
 from infrastructure.actions.parameters import Collect, Continuous, Discrete, Stream
 from infrastructure.area_detector import DONE, UNLIMITED, signal_of, writer_signal_of
@@ -30,7 +31,7 @@ async def discrete(control: Control, time: Timekeeper, params: Mapping[str, Any]
     wanted = Discrete.of(params)
     state: Mapping[str, JsonValue] = {}
     for point in wanted.points:
-        await control.write(wanted.axis, point)
+        await _moved(control, wanted.axis, point)
         await time.sleep(wanted.wait)
         state = await _collected(control, time, wanted)
     return {"points": len(wanted.points), "repetitions": wanted.repetitions, **state}
@@ -39,13 +40,14 @@ async def discrete(control: Control, time: Timekeeper, params: Mapping[str, Any]
 async def continuous(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images while an axis sweeps."""
     wanted = Continuous.of(params)
-    await control.write(wanted.axis, wanted.start)
+    await _moved(control, wanted.axis, wanted.start)
     async with _velocity(control, wanted.axis, wanted.rate):
         await _prepared(control, wanted)
-        async with _stopped_if_cut_short(control, signal_of(wanted.detector, "Acquire"), f"{wanted.axis}.STOP"):
-            await _started(control, signal_of(wanted.detector, "Acquire"))
+        acquire = signal_of(wanted.detector, "Acquire")
+        async with _stopped_if_cut_short(control, {_halt(wanted.axis): 1, acquire: 0}):
+            await _started(control, acquire)
             await control.write(wanted.axis, wanted.stop, wait=False)
-            await _done(control, time, signal_of(wanted.detector, "Acquire"))
+            await _done(control, time, acquire)
     return {"start": wanted.start, "stop": wanted.stop, **await _state(control, wanted.detector)}
 
 
@@ -65,17 +67,22 @@ async def stream(control: Control, time: Timekeeper, params: Mapping[str, Any]) 
         else:
             await _passed(time, wanted.duration)
     finally:
-        await _stop(control, acquire)
-        await _stop(control, capture)
+        await _seen_through(_stop_in_turn(control, acquire, capture))
     recorded = await control.read(writer_signal_of(wanted.detector, "NumCaptured_RBV"))
     file = _text(await control.read(writer_signal_of(wanted.detector, "FullFileName_RBV")))
     return {"uri": PurePosixPath(file).as_uri() if file.startswith("/") else file, "events": recorded.value}
 
 
+async def _moved(control: Control, axis: str, position: float) -> None:
+    """Move an axis and wait until it is there; cut short on the way, it is halted."""
+    async with _stopped_if_cut_short(control, {_halt(axis): 1}):
+        await control.write(axis, position)
+
+
 async def _collected(control: Control, time: Timekeeper, wanted: Collect) -> Mapping[str, JsonValue]:
     await _prepared(control, wanted)
     acquire = signal_of(wanted.detector, "Acquire")
-    async with _stopped_if_cut_short(control, acquire):
+    async with _stopped_if_cut_short(control, {acquire: 0}):
         await _started(control, acquire)
         await _done(control, time, acquire)
     return await _state(control, wanted.detector)
@@ -122,14 +129,12 @@ async def _state(control: Control, detector: str) -> Mapping[str, JsonValue]:
 
 
 @asynccontextmanager
-async def _stopped_if_cut_short(control: Control, acquire: str, *further: str) -> AsyncIterator[None]:
-    """Leave nothing running that was set going here, if it does not come to its end."""
+async def _stopped_if_cut_short(control: Control, stops: Mapping[str, int]) -> AsyncIterator[None]:
+    """Leave nothing running that was set going here, if it does not come to its end; no stop waits for another."""
     try:
         yield
     except BaseException:
-        await _stop(control, acquire)
-        for halt in further:
-            await _stop(control, halt, 1)
+        await _seen_through(asyncio.gather(*(_leave(control, address, value) for address, value in stops.items())))
         raise
 
 
@@ -140,18 +145,39 @@ async def _velocity(control: Control, axis: str, rate: float | None) -> AsyncIte
         yield
         return
     before = await control.read(f"{axis}.VELO")
-    await control.write(f"{axis}.VELO", rate)
     try:
+        await control.write(f"{axis}.VELO", rate)
         yield
     finally:
-        with suppress(ControlError):
-            await control.write(f"{axis}.VELO", before.value, timeout=STOP_TIMEOUT)
+        await _seen_through(_leave(control, f"{axis}.VELO", before.value))
 
 
-async def _stop(control: Control, address: str, value: int = 0) -> None:
-    """Stop something as well as can be; what goes wrong with it must not hide why."""
-    with suppress(ControlError):
+async def _leave(control: Control, address: str, value: Any) -> None:
+    """Leave a signal at a value as well as can be; what goes wrong with it must not hide why."""
+    with suppress(Exception):
         await control.write(address, value, timeout=STOP_TIMEOUT)
+
+
+async def _stop_in_turn(control: Control, *addresses: str) -> None:
+    for address in addresses:
+        await _leave(control, address, 0)
+
+
+async def _seen_through(work: Awaitable[Any]) -> None:
+    """Carry something to its end, however often this is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as cancellation:
+            cancelled = cancellation
+    if cancelled is not None:
+        raise cancelled
+
+
+def _halt(axis: str) -> str:
+    return f"{axis}.STOP"
 
 
 def _text(reading: Reading) -> str:

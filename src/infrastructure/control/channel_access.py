@@ -18,6 +18,7 @@ from application.control import (
     Reading,
     ReadingKind,
 )
+from application.news import News
 from infrastructure.control.epics import TEXT_LENGTH, Element, Form, alarm, coerced, quality, well_formed
 
 STRING, SHORT, FLOAT, ENUM, CHAR, LONG, DOUBLE = range(7)
@@ -125,10 +126,10 @@ class ChannelAccess:
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         channel = await self._readable(address, _in(self._read_timeout))
-        news: asyncio.Queue[Sample | None] = asyncio.Queue()
-        end = await self._client.monitor(address, news.put_nowait)
+        news = News[Sample]()
+        end = await self._client.monitor(address, lambda sample: news.end() if sample is None else news.put(sample))
         try:
-            while (sample := await news.get()) is not None:
+            async for sample in news:
                 async with self._answered(address, _in(self._read_timeout), "does not say what it is"):
                     properties = await self._known(address)
                 yield _reading(sample, channel, properties)

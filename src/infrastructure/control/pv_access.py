@@ -23,6 +23,7 @@ from application.control import (
     Reading,
     ReadingKind,
 )
+from application.news import News
 from infrastructure.control.epics import Element, Form, alarm, coerced, quality, sampled, well_formed
 
 DENIED = re.compile(r"permi|denied|access|authori", re.IGNORECASE)
@@ -69,21 +70,24 @@ class PvAccess:
 
     async def _followed(self, address: str) -> AsyncGenerator[Value, None]:
         """The values of a signal; a first one that stays away, or a loss, raises."""
-        news: asyncio.Queue[Value | Exception] = asyncio.Queue()
-        subscription = self._open().monitor(address, news.put, notify_disconnect=True)
+        news = News[Value]()
+        connected = False
+
+        async def hear(said: Value | Exception) -> None:
+            nonlocal connected
+            if not isinstance(said, Exception):
+                connected = True
+                news.put(said)
+            elif connected or not isinstance(said, Disconnected):  # every subscription begins without a connection
+                news.end(said)
+
+        subscription = self._open().monitor(address, hear, notify_disconnect=True)
         try:
             async with self._answered(address):
-                try:
-                    async with asyncio.timeout(self._read_timeout):
-                        while isinstance(value := await news.get(), Disconnected):
-                            continue  # every subscription begins without a connection
-                except TimeoutError:
-                    raise _not_connected(address) from None
-                while True:
-                    if isinstance(value, Exception):
-                        raise value
+                if not await news.arrive(self._read_timeout):
+                    raise _not_connected(address)
+                async for value in news:
                     yield value
-                    value = await news.get()
         finally:
             subscription.close()
             await subscription.wait_closed()

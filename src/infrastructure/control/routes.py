@@ -1,7 +1,7 @@
 """Which control system an address belongs to: that of the route with the longest prefix it begins with."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, assert_never
 
 from application.control import (
@@ -46,8 +46,9 @@ class RoutedControl:
         return self._adapters[self._route(address).substrate].subscribe(address)
 
     async def close(self) -> None:
-        for adapter in self._adapters.values():
-            await adapter.close()
+        async with AsyncExitStack() as closing:
+            for adapter in self._adapters.values():
+                closing.push_async_callback(adapter.close)
 
     def _route(self, address: str) -> ControlRoute:
         if (route := route_of(address, self._routes)) is None:

@@ -3,7 +3,6 @@
 Everything that is done to the plant is an entry of its journal; what its signals read follows from the entries and the time.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import asdict, replace
@@ -23,6 +22,7 @@ from application.control import (
     Reading,
     ReadingKind,
 )
+from application.news import News
 from application.timekeeping import Timekeeper
 from infrastructure.control.detector import Detector
 from infrastructure.control.devices import Device, PlainSignal
@@ -65,7 +65,7 @@ class Simulator:
         self._devices: dict[str, Device] = {}
         self._lost: set[str] = set()
         self._faults: dict[str, tuple[Fault, Reading | None]] = {}
-        self._subscribers: dict[str, list[asyncio.Queue[Reading | Exception | None]]] = defaultdict(list)
+        self._subscribers: dict[str, list[News[Reading]]] = defaultdict(list)
         self._effects = Effects()
         for address, value in (values or {}).items():
             self.add(PlainSignal(address, Reading(value=value)))
@@ -97,18 +97,18 @@ class Simulator:
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         told = self._present(address)
-        news: asyncio.Queue[Reading | Exception | None] = asyncio.Queue()
+        news = News[Reading]()
         self._subscribers[address].append(news)
         try:
             if told is not None:
                 yield told
             while True:
-                item = await news.get() if self._at_rest(address) else await self._upcoming(address, news, told)
-                if item is None:
+                if not self._at_rest(address):
+                    await self._changed(address, news, told)
+                try:
+                    told = await anext(news)
+                except StopAsyncIteration:
                     return
-                if isinstance(item, Exception):
-                    raise item
-                told = item
                 yield told
         finally:
             self._subscribers[address].remove(news)
@@ -177,9 +177,9 @@ class Simulator:
                 if isinstance(device := self._devices.get(address), PlainSignal):
                     device.set(None)
                 self._lost.add(address)
-                self._tell(address, _not_connected(address))
+                self._end(address, _not_connected(address))
             case Deed.END:
-                self._tell(address, None)
+                self._end(address)
             case Deed.FAULT:
                 self._faults.pop(address, None)
                 if entry["fault"] is not None:
@@ -231,24 +231,22 @@ class Simulator:
         """Whether a signal changes only when this process is told so."""
         return not self._shared and not self._devices[address].restless
 
-    async def _upcoming(
-        self, address: str, news: asyncio.Queue[Reading | Exception | None], told: Reading | None
-    ) -> Reading | Exception | None:
-        """What is said of a signal next, or what it has come to by itself."""
-        while news.empty():
+    async def _changed(self, address: str, news: News[Reading], told: Reading | None) -> None:
+        """Until something is said of a signal, or it has come to another value by itself."""
+        while not news.waiting:
             await self._time.sleep(TICK)
             self._catch_up()
-            if news.empty() and (present := self._seen(address, self._time.now())) and _differs(present, told):
-                return present
-        return news.get_nowait()
+            if not news.waiting and (present := self._seen(address, self._time.now())) and _differs(present, told):
+                news.put(present)
 
     def _tell_present(self, address: str, at: datetime) -> None:
         if self._subscribers[address] and (reading := self._seen(address, at)) is not None:
-            self._tell(address, reading)
+            for news in self._subscribers[address]:
+                news.put(reading)
 
-    def _tell(self, address: str, item: Reading | Exception | None) -> None:
+    def _end(self, address: str, failure: Exception | None = None) -> None:
         for news in self._subscribers[address]:
-            news.put_nowait(item)
+            news.end(failure)
 
 
 def _differs(reading: Reading, told: Reading | None) -> bool:

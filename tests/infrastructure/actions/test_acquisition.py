@@ -13,7 +13,15 @@ from application.actions import (
     UnboundedAcquisitionError,
     UnwiredExternalTriggerError,
 )
-from application.control import ControlNotConnectedError, ControlWriteRejectedError, Quality, Reading, ReadingKind, Witness
+from application.control import (
+    ControlNotConnectedError,
+    ControlTimeoutError,
+    ControlWriteRejectedError,
+    Quality,
+    Reading,
+    ReadingKind,
+    Witness,
+)
 from infrastructure.actions.acquisition import collect, continuous, discrete, stream
 from infrastructure.control.detector import Detector
 from infrastructure.control.devices import Motor
@@ -48,6 +56,13 @@ class Beamline:
 
     async def value(self, address: str) -> Any:
         return (await self.plant.read(address)).value
+
+    async def sweeping_with_a_silent_camera(self) -> "asyncio.Future[Any]":
+        """A sweep under way whose camera confirms nothing any more."""
+        sweeping = asyncio.ensure_future(self.do(continuous, {**CONTINUOUS, "stop": -100.0, "repetitions": 100}))
+        await self.time.sleep(0.5 + 0.3)
+        self.plant.simulate_fault(f"{CAMERA}:Acquire", Fault.SILENT)
+        return sweeping
 
     @property
     def writes(self) -> dict[str, int]:
@@ -107,6 +122,25 @@ class TestDiscrete:
         travelling = (5.5 + 7.5) / 20
         assert beamline.time.passed == pytest.approx(3 * (0.5 + 1.0) + travelling, abs=0.3)
 
+    @pytest.mark.parametrize(("after", "position"), [(0.1, 2), (0.3 + 0.5 + 1.0 + 0.1, 8)])
+    async def test_cancelled_on_the_way_to_a_point_it_halts_the_axis(
+        self, beamline: Beamline, after: float, position: float
+    ) -> None:
+        acting = asyncio.ensure_future(beamline.do(discrete, {**DISCRETE, "points": [6, 60]}))
+        await beamline.time.sleep(after)
+        assert await beamline.value(f"{AXIS}.MOVN") == 1
+        acting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await acting
+        assert await beamline.value(f"{AXIS}.MOVN") == 0
+        assert await beamline.value(f"{AXIS}.RBV") == pytest.approx(position, abs=3)
+
+    async def test_a_point_that_is_not_reached_in_time_halts_the_axis(self, beamline: Beamline) -> None:
+        beamline.plant.add(Motor(AXIS, velocity=0.1))
+        with pytest.raises(ControlTimeoutError, match=AXIS):
+            await beamline.do(discrete, {**DISCRETE, "points": [60]})
+        assert await beamline.value(f"{AXIS}.MOVN") == 0
+
     async def test_a_point_that_cannot_be_reached_ends_it(self, beamline: Beamline) -> None:
         beamline.plant.add(Motor(AXIS, velocity=20.0, upper=5))
         with pytest.raises(ControlWriteRejectedError):
@@ -141,6 +175,39 @@ class TestContinuous:
         assert await beamline.value(f"{AXIS}.RBV") == pytest.approx(7, abs=1)
         assert await beamline.value(f"{AXIS}.VELO") == 20
 
+    async def test_cancelled_on_the_way_to_the_start_it_halts_the_axis(self, beamline: Beamline) -> None:
+        acting = asyncio.ensure_future(beamline.do(continuous, CONTINUOUS))
+        await beamline.time.sleep(0.2)
+        acting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await acting
+        assert await beamline.value(f"{AXIS}.MOVN") == 0
+        assert await beamline.value(f"{AXIS}.RBV") == pytest.approx(4, abs=1.5)
+        assert beamline.acquisitions == 0
+
+    async def test_the_axis_is_halted_while_a_silent_camera_is_still_waited_for(self, beamline: Beamline) -> None:
+        sweeping = await beamline.sweeping_with_a_silent_camera()
+        sweeping.cancel()
+        await beamline.time.sleep(0.1)
+        assert not sweeping.done()
+        assert await beamline.value(f"{AXIS}.MOVN") == 0
+        with pytest.raises(asyncio.CancelledError):
+            await sweeping
+
+    async def test_cancelled_again_while_a_silent_camera_is_waited_for_it_leaves_nothing_running(
+        self, beamline: Beamline
+    ) -> None:
+        sweeping = await beamline.sweeping_with_a_silent_camera()
+        for _ in range(3):
+            sweeping.cancel()
+            await beamline.time.sleep(0.1)
+        with pytest.raises(asyncio.CancelledError):
+            await sweeping
+        assert await beamline.value(f"{AXIS}.MOVN") == 0
+        assert await beamline.value(f"{AXIS}.VELO") == 20
+        beamline.plant.simulate_fault(f"{CAMERA}:Acquire", None)
+        assert await beamline.value(f"{CAMERA}:Acquire") == "Done"
+
 
 class TestStream:
     async def test_so_many_events_are_recorded_to_a_file(self, beamline: Beamline) -> None:
@@ -174,6 +241,17 @@ class TestStream:
         beamline.plant.simulate_disconnect(f"{CAMERA}:Acquire")
         beamline.plant.simulate_disconnect(f"{WRITER}:NumCaptured_RBV")
         recording.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await recording
+        assert await beamline.value(f"{WRITER}:Capture") == "Done"
+
+    async def test_cancelled_again_while_a_silent_camera_is_waited_for_it_stops_recording(self, beamline: Beamline) -> None:
+        recording = asyncio.ensure_future(beamline.do(stream, {**STREAM, "events": 1000}))
+        await beamline.time.sleep(1)
+        beamline.plant.simulate_fault(f"{CAMERA}:Acquire", Fault.SILENT)
+        for _ in range(2):
+            recording.cancel()
+            await beamline.time.sleep(0.1)
         with pytest.raises(asyncio.CancelledError):
             await recording
         assert await beamline.value(f"{WRITER}:Capture") == "Done"

@@ -129,14 +129,32 @@ class TestWriting:
 
 
 class TestFollowing:
-    async def test_the_present_value_comes_first_and_then_every_change(self, control: Control, plant: Plant) -> None:
+    async def test_the_present_value_comes_first_and_then_the_changes(self, control: Control, plant: Plant) -> None:
         plant.set_reading(SIGNAL, Reading(value=0))
         stream = control.subscribe(SIGNAL)
         assert (await anext(stream)).value == 0
         for value in (1, 2, 3):
             plant.set_reading(SIGNAL, Reading(value=value))
-        assert [(await anext(stream)).value for _ in range(3)] == [1, 2, 3]
+            assert (await anext(stream)).value == value
         await stream.aclose()
+
+    async def test_whoever_is_far_behind_gets_the_newest_values(
+        self, control: Control, plant: Plant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("application.news.MOST", 2)
+        plant.set_reading(SIGNAL, Reading(value=0))
+        slow, attentive = control.subscribe(SIGNAL), control.subscribe(SIGNAL)
+        assert (await anext(slow)).value == (await anext(attentive)).value == 0
+        for value in range(1, 41):
+            plant.set_reading(SIGNAL, Reading(value=value))
+            while (await anext(attentive)).value != value:
+                pass
+        heard = [(await anext(slow)).value]
+        while heard[-1] != 40:
+            heard.append((await anext(slow)).value)
+        assert len(heard) <= 4, "the last ones may still have been on their way"
+        for stream in (slow, attentive):
+            await stream.aclose()
 
     async def test_a_signal_without_a_value_says_nothing_until_it_has_one(self, wired: Wired) -> None:
         if not wired.tells_silence:
@@ -173,6 +191,24 @@ class TestFollowing:
         assert (await anext(stream)).value == 0
         with pytest.raises(ControlNotConnectedError):
             await anext(stream)
+
+    async def test_a_disconnect_is_heard_by_whoever_reads_only_when_the_signal_is_back(
+        self, control: Control, plant: Plant
+    ) -> None:
+        plant.set_reading(SIGNAL, Reading(value=1))
+        slow, attentive = control.subscribe(SIGNAL), control.subscribe(SIGNAL)
+        await anext(slow)
+        await anext(attentive)
+        plant.simulate_disconnect(SIGNAL)
+        with pytest.raises(ControlNotConnectedError):
+            await anext(attentive)
+        plant.set_reading(SIGNAL, Reading(value=2))
+        back = control.subscribe(SIGNAL)
+        while (await anext(back)).value != 2:
+            pass
+        with pytest.raises(ControlNotConnectedError):
+            await anext(slow)
+        await back.aclose()
 
     async def test_a_signal_that_is_back_can_be_followed_again(self, control: Control, plant: Plant) -> None:
         plant.set_reading(SIGNAL, Reading(value=1))

@@ -88,6 +88,24 @@ async def test_closing_closes_every_control_system() -> None:
     assert [plant.closed for plant in plants.values()] == [2, 2, 2]
 
 
+async def test_a_control_system_that_cannot_be_closed_leaves_no_other_open() -> None:
+    closed: list[Substrate] = []
+
+    class Closable(Simulator):
+        def __init__(self, substrate: Substrate) -> None:
+            super().__init__()
+            self._substrate = substrate
+
+        async def close(self) -> None:
+            closed.append(self._substrate)
+            raise ControlNotConnectedError(f"{self._substrate} is not there")
+
+    control = RoutedControl([], {substrate: Closable(substrate) for substrate in Substrate})
+    with pytest.raises(ControlNotConnectedError):
+        await control.close()
+    assert set(closed) == set(Substrate)
+
+
 async def test_without_routes_every_signal_is_in_memory() -> None:
     control = configured_control(Settings(simulated_signals={"bl7:stage": 4}))
     assert (await control.read("bl7:stage")).value == 4
