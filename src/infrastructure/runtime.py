@@ -144,6 +144,7 @@ class Runtime:
             bootstrap_principal_id=bootstrap,
             template_codes=self.settings.clearance_template_codes,
         )
+        await self._facility_name(self.settings.self_facility_code)
         if self.settings.enforced and (objections := await seeds.objections(bootstrap_principal_id=bootstrap)):
             raise BootRefused(objections)
 

@@ -85,9 +85,10 @@ async def test_readings_are_listed_in_the_order_they_were_recorded(line: Beamlin
         {"entries": []},
         {"entries": [reading()] * 501},
         {"entries": [reading(units="x" * 65)]},
+        {"entries": [reading(units=" ")]},
         {"entries": [reading(unit="K")]},
     ],
-    ids=["none", "too many", "long units", "unknown key"],
+    ids=["none", "too many", "long units", "blank units", "unknown key"],
 )
 async def test_a_batch_of_the_wrong_shape_is_malformed(api: Api, fields: dict[str, Any]) -> None:
     assert (await api.post(f"/runs/{uuid4()}/observations", fields)).status_code == 422

@@ -56,3 +56,25 @@ async def test_a_default_in_the_old_unit_must_be_set_again(api: Api) -> None:
     await api.done(f"{running}/adjust", {"parameters_patch": {"dwell": 100, "repetitions": 30}, "reason": "restated"})
     await api.done(f"{running}/adjust", {"parameters_patch": {"repetitions": 40}, "reason": "more flats"})
     assert (await api.get(running)).json()["effective_parameters"] == {"dwell": 100, "repetitions": 40}
+
+
+async def test_who_could_provide_what_a_binding_lacks_is_found_in_the_lists(api: Api) -> None:
+    beamline = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
+    plan = await planned(api, beamline)
+    contract = {"required_affordances": ["Homeable", "Imageable", "Rotatable"], "executor_shapes": ["METHOD"]}
+    tagged = {"version_tag": "2026-Q2", "parameters_schema": None, "description": None}
+    await api.done(f"/capabilities/{plan.capability_id}/version", {**contract, **tagged})
+    turning = {"name": f"Rotary stage {plan.plan_id}", "affordances": ["Homeable", "Rotatable"]}
+    family = await api.create("/families", turning)
+    stage = await api.create("/assets", {"name": "Stage", "tier": "Device", "parent_id": beamline, "family_ids": [family]})
+    position = await api.done(f"/assets/{stage}/activate")
+
+    practice = (await api.get(f"/plans/{plan.plan_id}")).json()["practice_id"]
+    asked = {"practice_id": practice, "asset_ids": [beamline], "min_position": position}
+    told = (await api.post("/plans/inspect-binding", asked)).json()
+    assert told["binding_status"] == "MissingAffordances"
+    found = {one["affordance"]: one["candidates"] for one in told["missing_affordance_candidates"]}
+    by_family = {"contributing_family_ids": [family], "condition": "Nominal", "lifecycle": "Active"}
+    expected = {"asset_id": stage, "asset_name": "Stage", **by_family}
+    assert list(found) == ["Homeable", "Imageable", "Rotatable"]
+    assert [expected in candidates for candidates in found.values()] == [True, False, True]

@@ -74,6 +74,11 @@ def shape(path: str) -> str:
     return re.sub(r"\{[^}]+\}", "{}", path)
 
 
+@pytest.mark.parametrize("operation", [one for one in COMMANDS if re.match("hold_|abort_|stop_run$", one.name)], ids=str)
+def test_who_holds_or_aborts_does_not_lose_to_a_rival_at_once(operation: Operation) -> None:
+    assert operation.attempts == 3
+
+
 @pytest.mark.parametrize("name", sorted(SPECIFIED))
 def test_a_specified_operation_is_declared_as_specified(name: str) -> None:
     assert name in REGISTRY.operations, f"{name} is not declared"

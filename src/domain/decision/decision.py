@@ -16,7 +16,7 @@ from domain.access.actor import Actor, ActorKind
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
 from domain.shared.listing import ListQuery, Summary, Where
 from domain.shared.logbooks import LogbookKind, LogbookOpened
-from domain.shared.reads import Reads, required
+from domain.shared.reads import Reads, required, required_if_given
 from domain.shared.refusals import Invalid, NotFound
 from domain.shared.text import FreeText, MayContainPersonalData, Remark, Text
 
@@ -221,8 +221,7 @@ class RegisterDecision(Command):
 
     def gather(self, call: Call) -> Reads[Actor]:
         decider = yield from required(Actor, self.decided_by, DeciderActorNotFoundError)
-        if self.parent_id is not None:
-            yield from required(Decision, self.parent_id, DecisionParentNotFoundError)
+        yield from required_if_given(Decision, self.parent_id, DecisionParentNotFoundError)
         return decider
 
     def decide(self, call: Call, decider: Actor) -> Outcome:
@@ -238,7 +237,7 @@ def registered(choice: RegisterDecision) -> DecisionRegistered:
     """The event of a choice whose values obey the rules."""
     if choice.override_kind is not None and choice.parent_id is None:
         raise OverrideKindRequiresParentError(
-            f"An {choice.override_kind.value} overrides an earlier decision; name it in parent_id."
+            f"An override of kind {choice.override_kind.value} concerns an earlier decision; name it in parent_id."
         )
     if choice.confidence is not None and not 0 <= choice.confidence <= 1:
         raise InvalidDecisionConfidenceError("The confidence lies outside 0 to 1; give a fraction, 0.9 for 90 %.")

@@ -40,7 +40,7 @@ from domain.equipment.values import (
 )
 from domain.kernel import Call, Command, IdSet, Outcome, Query, Value, omitted
 from domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
-from domain.shared.reads import Reads, every, holder_of, members_of, required, required_all
+from domain.shared.reads import Reads, every, holder_of, members_of, required, required_all, required_if_given
 from domain.shared.refusals import Invalid, NotFound, Refusal
 from domain.shared.writes import Delist, Enlist
 
@@ -168,16 +168,13 @@ class RegisterAsset(Command):
     owners: Annotated[tuple[Owner, ...], Field(max_length=1000)] = ()
 
     def gather(self, call: Call) -> Reads[Surroundings]:
-        parent, depth = None, 0
-        if self.parent_id is not None:
-            parent = yield from required(Asset, self.parent_id, AssetParentNotFoundError)
-            depth = len((yield from ancestors_of([parent.id])))
+        parent = yield from required_if_given(Asset, self.parent_id, AssetParentNotFoundError)
+        depth = 0 if parent is None else len((yield from ancestors_of([parent.id])))
         if self.facility_code is not None:
             yield from required_facility(self.facility_code, AssetFacilityNotFoundError)
         families = yield from required_all(Family, self.family_ids)
-        model = None if self.model_id is None else (yield from required(Model, self.model_id))
-        if self.located_in_enclosure_id is not None:
-            yield from required(Enclosure, self.located_in_enclosure_id)
+        model = yield from required_if_given(Model, self.model_id)
+        yield from required_if_given(Enclosure, self.located_in_enclosure_id)
         return Surroundings(depth, parent, families, model)
 
     def decide(self, call: Call, known: Surroundings) -> Outcome:
@@ -261,8 +258,7 @@ class RelocateAsset(Command):
 
     def gather(self, asset: Asset, call: Call) -> Reads[Destination | None]:
         destination = (yield from self.destination(asset)) if "to_parent_id" in self.model_fields_set else None
-        if self.located_in_enclosure_id is not None:
-            yield from required(Enclosure, self.located_in_enclosure_id)
+        yield from required_if_given(Enclosure, self.located_in_enclosure_id)
         return destination
 
     def destination(self, asset: Asset) -> Reads[Destination]:

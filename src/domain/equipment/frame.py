@@ -10,7 +10,7 @@ from domain.equipment.placement import InvalidPlacementError, Placement, Survey,
 from domain.equipment.values import Reason
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
 from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, every, members_of, required
+from domain.shared.reads import Reads, every, members_of, required, required_if_given
 from domain.shared.refusals import Invalid
 from domain.shared.text import FreeText, Text
 from domain.shared.writes import Delist, Enlist
@@ -103,7 +103,7 @@ class RegisterFrame(Command):
     supersedes: Supersession | None = None
 
     def gather(self, call: Call) -> Reads[Frame | None]:
-        parent = None if self.parent_id is None else (yield from required(Frame, self.parent_id))
+        parent = yield from required_if_given(Frame, self.parent_id)
         if self.supersedes is not None:
             yield from required(Frame, self.supersedes.predecessor_frame_id)
         return parent

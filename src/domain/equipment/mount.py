@@ -19,7 +19,7 @@ from domain.equipment.placement import InvalidPlacementError, Placement, Survey,
 from domain.equipment.values import Drawing, Reason
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
 from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, every, existing, holder_of, members_of, required
+from domain.shared.reads import Reads, every, existing, holder_of, members_of, required, required_if_given
 from domain.shared.refusals import Invalid, Refusal
 from domain.shared.text import FreeText, Text
 from domain.shared.writes import Claim, Delist, Enlist, Release
@@ -117,7 +117,7 @@ class RegisterMount(Command):
     drawing: Drawing | None = None
 
     def gather(self, call: Call) -> Reads[tuple[Mount | None, Frame]]:
-        parent = None if self.parent_id is None else (yield from required(Mount, self.parent_id))
+        parent = yield from required_if_given(Mount, self.parent_id)
         frame = yield from required(Frame, self.placement.parent_frame_id)
         return parent, frame
 

@@ -18,7 +18,7 @@ from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, S
 from domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
 from domain.recipe.parameters import InvalidCapabilityParametersSchemaError
 from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, every, members_of, required
+from domain.shared.reads import Reads, every, members_of, required_if_given
 from domain.shared.refusals import Conflict, Invalid
 from domain.shared.schema import Schema, check_declaration
 from domain.shared.text import FreeText, Remark, Text
@@ -211,8 +211,7 @@ class DeprecateCapability(Command):
     replaced_by_capability_id: UUID | None = None
 
     def gather(self, capability: Capability, call: Call) -> Reads[None]:
-        if self.replaced_by_capability_id is not None:
-            yield from required(Capability, self.replaced_by_capability_id)
+        yield from required_if_given(Capability, self.replaced_by_capability_id)
 
     def decide(self, capability: Capability, call: Call, facts: None) -> Outcome:
         if self.replaced_by_capability_id == capability.id:

@@ -22,7 +22,7 @@ from domain.recipe.parameters import InvalidMethodParametersSchemaError, check_u
 from domain.recipe.subset import first_violation
 from domain.shared.canonical import canonical_json
 from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, required, required_all
+from domain.shared.reads import Reads, required, required_all, required_if_given
 from domain.shared.refusals import Conflict, Invalid, NotFound
 from domain.shared.schema import Schema, check_declaration, declared_units
 from domain.shared.stored_units import Units
@@ -31,6 +31,9 @@ from domain.shared.text import FreeText, Text
 
 class InvalidRoleNameError(Invalid):
     """A role of a method needs a name that is not blank."""
+
+
+RoleName = Annotated[str, Text(50, InvalidRoleNameError, "role name")]
 
 
 class InvalidPortRequirementError(Invalid):
@@ -48,7 +51,7 @@ class PortRequirement(Value):
 class RoleRequirement(Value):
     """A part to be played in the method, by an asset of a family or by one that presents an equipment role."""
 
-    role_name: Annotated[str, Text(50, InvalidRoleNameError, "role name")]
+    role_name: RoleName
     family_id: UUID | None = None
     role_id: UUID | None = None
     required_ports: Annotated[tuple[PortRequirement, ...], Field(max_length=100)] = ()
@@ -300,10 +303,8 @@ class AddMethodRequiredRole(Command):
     requirement: RoleRequirement
 
     def gather(self, method: Method, call: Call) -> Reads[None]:
-        if self.requirement.family_id is not None:
-            yield from required(Family, self.requirement.family_id)
-        if self.requirement.role_id is not None:
-            yield from required(Role, self.requirement.role_id)
+        yield from required_if_given(Family, self.requirement.family_id)
+        yield from required_if_given(Role, self.requirement.role_id)
 
     def decide(self, method: Method, call: Call, facts: None) -> Outcome:
         requirement = self.requirement
@@ -328,7 +329,7 @@ class AddMethodRequiredRole(Command):
 class RemoveMethodRequiredRole(Command):
     """Take a role out of the method."""
 
-    role_name: Annotated[str, Text(50, InvalidRoleNameError, "role name")]
+    role_name: RoleName
 
     def decide(self, method: Method, call: Call) -> Outcome:
         if method.required_role(self.role_name) is None:

@@ -28,13 +28,12 @@ class Binding:
     method: Method
     capability: Capability
     assets: Mapping[UUID, Asset]
+    needed_family_ids: frozenset[UUID]
+    """The families that the method or the practice asks for."""
+    families: Mapping[UUID, Family]
+    """Those families, and all families of the assets."""
     affordances: Mapping[UUID, frozenset[Affordance]]
     """What each asset can do, by all its families together."""
-
-    @property
-    def needed_family_ids(self) -> frozenset[UUID]:
-        """The families that both the method and the practice ask for."""
-        return self.method.needed_family_ids | self.practice.family_ids
 
     @property
     def missing_family_ids(self) -> tuple[UUID, ...]:
@@ -48,14 +47,15 @@ class Binding:
 
 
 def binding_of(practice_id: UUID, asset_ids: Iterable[UUID]) -> Reads[Binding]:
-    """A practice with everything behind it, and these assets with all their families; what is missing is 404."""
+    """A practice with all that it asks for, and these assets with all their families; what is missing is 404."""
     practice = yield from required(Practice, practice_id)
     method = yield from required(Method, practice.method_id)
     assets = yield from required_all(Asset, asset_ids)
     capability = yield from required(Capability, method.capability_id)
-    yield from required_all(Family, (id for asset in assets.values() for id in asset.family_ids))
+    needed = method.needed_family_ids | practice.family_ids
+    families = yield from required_all(Family, needed.union(*(asset.family_ids for asset in assets.values())))
     affordances = yield from affordances_of(assets.values())
-    return Binding(practice, method, capability, assets, affordances)
+    return Binding(practice, method, capability, assets, needed, families, affordances)
 
 
 def missing_families(needed: AbstractSet[UUID], assets: Iterable[Asset]) -> tuple[UUID, ...]:
@@ -104,11 +104,12 @@ def check_binding(binding: Binding) -> None:
             reason="asset_decommissioned",
             facts={"asset_ids": sorted(str(asset.id) for asset in retired)},
         )
-    if family_ids := [str(id) for id in binding.missing_family_ids]:
+    if family_ids := binding.missing_family_ids:
+        names = ", ".join(binding.families[id].name for id in family_ids)
         raise PlanFamiliesNotSatisfiedError(
-            f"No asset of the plan is of {', '.join(family_ids)}; bind one of each family that is needed.",
+            f"No asset of the plan is of these families, which are needed: {names}; bind one of each.",
             reason="families_missing",
-            facts={"missing_family_ids": family_ids},
+            facts={"missing_family_ids": [str(id) for id in family_ids]},
         )
     if affordances := [affordance.value for affordance in binding.missing_affordances]:
         raise PlanAffordancesNotSatisfiedError(

@@ -1,7 +1,9 @@
 """Asking before planning: what a practice would lack on these assets, and which other assets could provide it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
+from itertools import islice
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
@@ -19,6 +21,9 @@ from domain.recipe.plan_binding import Binding, binding_of
 from domain.recipe.practice import Practice
 from domain.shared.listing import ListQuery, Page, Where
 from domain.shared.reads import Reads, Rows, every
+
+MOST_CANDIDATES = 100
+"""Assets shown for one affordance, as many as on the longest page of a list."""
 
 
 class BindingStatus(StrEnum):
@@ -49,10 +54,10 @@ class AffordanceCandidate(Value):
 
 
 class AffordanceCandidates(Value):
-    """Whatever could provide one affordance."""
+    """What could provide one affordance, ascending by id; of more assets than are ever shown, the first."""
 
     affordance: Affordance
-    candidates: tuple[AffordanceCandidate, ...]
+    candidates: Annotated[tuple[AffordanceCandidate, ...], Field(max_length=MOST_CANDIDATES)]
 
 
 class PlanBinding(Value):
@@ -93,10 +98,7 @@ class InspectPlanBinding(Query):
     def answer(self, call: Call) -> Reads[PlanBinding]:
         binding = yield from binding_of(self.practice_id, self.asset_ids)
         check_assets_given(self.asset_ids)
-        candidates = []
-        for affordance in binding.missing_affordances:
-            others = yield from candidates_for(affordance, self.asset_ids)
-            candidates.append(AffordanceCandidates(affordance=affordance, candidates=others))
+        candidates = yield from candidates_for(binding.missing_affordances, self.asset_ids)
         return inspected(binding, candidates)
 
 
@@ -131,15 +133,35 @@ def inspected(binding: Binding, candidates: Iterable[AffordanceCandidates]) -> P
     )
 
 
-def candidates_for(affordance: Affordance, asset_ids: IdSet) -> Reads[tuple[AffordanceCandidate, ...]]:
-    """The assets besides these that are of a family with this affordance, ascending by id, whatever their state."""
-    families = yield from rows_of(ListFamilies(affordance=affordance, limit=100))
-    declaring = frozenset(row.family_id for row in families)
-    if not declaring:
+def candidates_for(
+    affordances: Sequence[Affordance], asset_ids: AbstractSet[UUID]
+) -> Reads[tuple[AffordanceCandidates, ...]]:
+    """For each affordance the assets besides these that are of a family with it, whatever their state."""
+    if not affordances:
         return ()
-    rows = yield from rows_of(ListAssets(limit=100), Where("family_ids", "has_any", tuple(sorted(declaring))))
-    assets = yield from every(Asset, sorted({row.asset_id for row in rows} - asset_ids))
+    families = yield from rows_of(ListFamilies(limit=100), Where("affordances", "has_any", affordances))
+    others = yield from assets_of(frozenset(row.family_id for row in families), besides=asset_ids)
     return tuple(
+        AffordanceCandidates(
+            affordance=affordance,
+            candidates=by_families(others, frozenset(row.family_id for row in families if affordance in row.affordances)),
+        )
+        for affordance in affordances
+    )
+
+
+def assets_of(family_ids: AbstractSet[UUID], besides: AbstractSet[UUID]) -> Reads[list[Asset]]:
+    """The other assets of any of these families, ascending by id."""
+    if not family_ids:
+        return []
+    rows = yield from rows_of(ListAssets(limit=100), Where("family_ids", "has_any", tuple(sorted(family_ids))))
+    found = yield from every(Asset, sorted({row.asset_id for row in rows} - besides))
+    return list(found.values())
+
+
+def by_families(assets: Iterable[Asset], family_ids: AbstractSet[UUID]) -> tuple[AffordanceCandidate, ...]:
+    """The first of these assets that are of any of these families, as many as are shown."""
+    candidates = (
         AffordanceCandidate(
             asset_id=asset.id,
             asset_name=asset.name,
@@ -147,9 +169,10 @@ def candidates_for(affordance: Affordance, asset_ids: IdSet) -> Reads[tuple[Affo
             lifecycle=asset.lifecycle,
             contributing_family_ids=contributing,
         )
-        for asset in assets.values()
-        if (contributing := asset.family_ids & declaring)
+        for asset in assets
+        if (contributing := asset.family_ids & family_ids)
     )
+    return tuple(islice(candidates, MOST_CANDIDATES))
 
 
 def rows_of(query: ListQuery, *conditions: Where) -> Reads[list[Any]]:

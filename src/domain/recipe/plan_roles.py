@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
 from uuid import UUID
 
 from domain.equipment.assembly import Assembly
@@ -12,12 +11,11 @@ from domain.equipment.fixture import Fixture
 from domain.equipment.role import Role
 from domain.kernel import Call, Command, Outcome
 from domain.recipe.lifecycle import DEFINED
-from domain.recipe.method import InvalidRoleNameError, Method, PortRequirement, RoleRequirement
+from domain.recipe.method import Method, PortRequirement, RoleName, RoleRequirement
 from domain.recipe.plan import Plan, PlanRoleBound, PlanRoleUnbound, plan
 from domain.recipe.plan_wires import PlanWireRoleEndpointMismatchError, check_role_endpoints
 from domain.shared.reads import Reads, every, existing, required
 from domain.shared.refusals import Conflict, NotFound
-from domain.shared.text import Text
 
 
 class PlanRoleAssetNotBoundError(Conflict):
@@ -133,9 +131,6 @@ class Casting:
                 facts={"missing_ids": [str(id) for id in missing]},
             )
         return Contract(self.role, tuple(self.families.values()), self.assembly)
-
-
-RoleName = Annotated[str, Text(50, InvalidRoleNameError, "role name")]
 
 
 @plan.command(

@@ -13,7 +13,7 @@ from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State
 from domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
 from domain.recipe.method import Method
 from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, required, required_all
+from domain.shared.reads import Reads, required, required_all, required_if_given
 from domain.shared.refusals import Invalid
 from domain.shared.text import FreeText, Text
 
@@ -97,8 +97,7 @@ class DefinePractice(Command):
 
     def gather(self, call: Call) -> Reads[None]:
         yield from required(Method, self.method_id)
-        if self.site_id is not None:
-            yield from required(Facility, self.site_id)
+        yield from required_if_given(Facility, self.site_id)
         yield from required_all(Family, self.family_ids)
 
     def decide(self, call: Call, facts: None) -> Outcome:

@@ -28,7 +28,7 @@ from domain.recipe.step_rules import (
 from domain.recipe.step_shapes import InvalidRecipeStepShapeError, RawSteps, read_closing_steps, read_steps
 from domain.recipe.steps import RecipeStep
 from domain.shared.listing import ListQuery, Order, Page, Summary
-from domain.shared.reads import Reads, required
+from domain.shared.reads import Reads, required, required_if_given
 from domain.shared.refusals import Conflict, Invalid, NotFound
 from domain.shared.text import FreeText, Text
 
@@ -236,8 +236,7 @@ class DeprecateRecipe(Command):
     replaced_by_recipe_id: UUID | None = None
 
     def gather(self, recipe: Recipe, call: Call) -> Reads[None]:
-        if self.replaced_by_recipe_id is not None:
-            yield from required(Recipe, self.replaced_by_recipe_id)
+        yield from required_if_given(Recipe, self.replaced_by_recipe_id)
 
     def decide(self, recipe: Recipe, call: Call, facts: None) -> Outcome:
         if self.replaced_by_recipe_id == recipe.id:

@@ -56,6 +56,17 @@ def operands(step: RecipeStep) -> Iterator[tuple[str, Any]]:
             assert_never(step)
 
 
+def names_in(step: RecipeStep) -> Iterator[tuple[str, str]]:
+    """The address and the names in a step, with their paths; how a parameter is called is its schema's business."""
+    for field in ("address", "name", "capture_name", "output_ref_name"):
+        if (name := getattr(step, field, None)) is not None:
+            yield field, name
+    for path, value in operands(step):
+        if isinstance(value, Sentinel) and not isinstance(value, BindingRef):
+            for name in dict(value).values():
+                yield path, name
+
+
 def references(step: RecipeStep, kind: type[T]) -> Iterator[T]:
     """The sentinels of one kind in a step."""
     return (value for _, value in operands(step) if isinstance(value, kind))

@@ -13,12 +13,15 @@ from pydantic import BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, S
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from domain.kernel import Value
+from domain.shared.text import TRIMMED
 
 MAX_DEPTH = 32
 """Levels of lists and objects in one literal; every reader of JSON that a step meets takes that many."""
 
-Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
-"""The name of an action, a slot, an axis, an output or a binding."""
+ParameterName = Annotated[StrictStr, Field(min_length=1, max_length=100)]
+"""The name of a parameter, to the letter: a schema may declare any."""
+Name = Annotated[ParameterName, Field(json_schema_extra={"pattern": TRIMMED})]
+"""The name of an action, a slot, an axis or an output; that nothing surrounds it is judged when a step is read."""
 
 
 class Sentinel(Value):
@@ -30,7 +33,7 @@ class Sentinel(Value):
 class BindingRef(Sentinel):
     """The value an operator binds to a parameter when a procedure is registered; gone from resolved steps."""
 
-    name: Annotated[Name, Field(alias="__binding__")]
+    name: Annotated[ParameterName, Field(alias="__binding__")]
 
 
 class CaptureRef(Sentinel):

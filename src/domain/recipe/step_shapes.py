@@ -12,7 +12,7 @@ from pydantic import GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails
 
-from domain.recipe.references import Place, declared_output, operands
+from domain.recipe.references import Place, declared_output, names_in, operands
 from domain.recipe.sentinels import RESERVED, OutputRef, SteeringRef, misplaced, reserved_key
 from domain.recipe.steps import RecipeStep
 from domain.shared.refusals import Unprocessable
@@ -82,10 +82,15 @@ def read_closing_steps(raw: Sequence[Any]) -> tuple[RecipeStep, ...]:
 
 def _read(item: Any, place: Place) -> RecipeStep:
     try:
-        return ARMS.validate_python(item)
+        step = ARMS.validate_python(item)
     except ValidationError as error:
-        path, reason, words = first_fault(error)
-        raise misshapen(place, path, reason, words) from None
+        raise misshapen(place, *first_fault(error)) from None
+    for path, name in names_in(step):
+        if not name.strip():
+            raise misshapen(place, path, "blank", "must not be blank")
+        if name != name.strip():
+            raise misshapen(place, path, "untrimmed", "must not begin or end with white space")
+    return step
 
 
 def misshapen(place: Place, path: str, reason: str, words: str) -> InvalidRecipeStepShapeError:

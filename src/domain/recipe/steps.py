@@ -23,9 +23,10 @@ from domain.recipe.sentinels import (
     OutputRef,
     SteeringRef,
 )
+from domain.shared.text import TRIMMED
 
-Address = Annotated[StrictStr, Field(min_length=1, max_length=300)]
-"""A control address, opaque here."""
+Address = Annotated[StrictStr, Field(min_length=1, max_length=300, json_schema_extra={"pattern": TRIMMED})]
+"""A control address, opaque here; that nothing surrounds it is judged when a step is read."""
 Timeout = Annotated[StrictFloat, Field(gt=0, le=3600, json_schema_extra={"unit": {"system": "udunits", "code": "s"}})]
 
 Plain = StrictBool | StrictInt | StrictFloat | StrictStr | tuple[Any, ...]

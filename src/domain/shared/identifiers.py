@@ -43,11 +43,14 @@ def required_facility(code: str, refusal: type[Refusal]) -> Reads[None]:
 
 
 def trimmed_refs(refs: Mapping[str, str], refusal: type[Refusal]) -> dict[str, str]:
-    """References to records outside, by scheme, trimmed and in order; refused where one is blank or too long."""
+    """References to records outside, by scheme, trimmed and in order; none is blank, too long or given twice."""
     for scheme, value in refs.items():
         if not (1 <= len(scheme.strip()) <= 50 and 1 <= len(value.strip()) <= 200):
             raise refusal(
                 "An external reference is blank or too long; use keys of 1-50 and values of 1-200 characters.",
                 facts={"key": scheme[:50]},
             )
-    return {scheme.strip(): value.strip() for scheme, value in sorted(refs.items())}
+    trimmed = {scheme.strip(): value.strip() for scheme, value in sorted(refs.items())}
+    if len(trimmed) < len(refs):
+        raise refusal("Two external references have the same key once trimmed; keep one of them.", reason="repeated")
+    return trimmed

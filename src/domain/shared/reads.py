@@ -116,6 +116,11 @@ def required(state: type[S], id: UUID, refusal: type[Refusal] | None = None) -> 
     return found[id]
 
 
+def required_if_given(state: type[S], id: UUID | None, refusal: type[Refusal] | None = None) -> Reads[S | None]:
+    """The state under this id, where one is given; refused with 404 where there is none."""
+    return None if id is None else (yield from required(state, id, refusal))
+
+
 def required_all(state: type[S], ids: Iterable[UUID], refusal: type[Refusal] | None = None) -> Reads[dict[UUID, S]]:
     """The states under all these ids; the first missing one in ascending order is named, all are in the facts."""
     ordered = sorted(set(ids))

@@ -67,6 +67,9 @@ class Text:
 VISIBLE = r"[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 """Any character that trimming leaves, spelled out: dialects of patterns differ in what they call a space."""
 
+TRIMMED = rf"^{VISIBLE}([\s\S]*{VISIBLE})?(?![\s\S])"
+"""A text that trimming leaves as it is; the end is spelled out, for in some dialects `$` lets a line break follow."""
+
 
 @dataclass(frozen=True)
 class Word:

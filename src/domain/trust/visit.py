@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value, changed
 from domain.shared.identifiers import trimmed_refs
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
-from domain.shared.reads import Reads, permitted, record_of, required
+from domain.shared.reads import Reads, permitted, record_of, required_if_given
 from domain.shared.refusals import Conflict, Invalid, NotFound, UnauthorizedError
 from domain.shared.text import FreeText, Text
 from domain.shared.times import Instant
@@ -248,9 +248,7 @@ class RegisterVisit(Command):
     external_refs: Annotated[dict[str, str], Field(max_length=100)] = {}
 
     def gather(self, call: Call) -> Reads[Visit | None]:
-        if self.parent_id is None:
-            return None
-        return (yield from required(Visit, self.parent_id, VisitParentNotFoundError))
+        return (yield from required_if_given(Visit, self.parent_id, VisitParentNotFoundError))
 
     def decide(self, call: Call, parent: Visit | None) -> Outcome:
         if self.planned_end_at <= self.planned_start_at:

@@ -38,8 +38,10 @@ async def lead(url: str, lock: int, work: Callable[[Connection], Coroutine[Any, 
     """Stand for election until cancelled, and do the work while elected; a lost session ends the work."""
     while True:
         try:
-            async with await dedicated(url) as connection:
-                await _elected(connection, lock)
+            async with asyncio.timeout(PATIENCE):
+                connection = await dedicated(url)
+            async with connection:
+                await elected(connection, lock)
                 log.info("leading", lock=lock)
                 await _while_connected(connection, work(connection))
         except (psycopg.OperationalError, psycopg.InterfaceError, TimeoutError) as error:
@@ -49,11 +51,13 @@ async def lead(url: str, lock: int, work: Callable[[Connection], Coroutine[Any, 
         await asyncio.sleep(PULSE)
 
 
-async def _elected(connection: Connection, lock: int) -> None:
+async def elected(connection: Connection, lock: int) -> None:
     """Until this session holds the lock; a session that waited inside the server would hold back its housekeeping."""
-    await connection.execute(KEEPALIVE)
+    async with asyncio.timeout(PATIENCE):
+        await connection.execute(KEEPALIVE)
     while True:
-        row = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (lock,))).fetchone()
+        async with asyncio.timeout(PATIENCE):
+            row = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (lock,))).fetchone()
         if row and row[0]:
             return
         await asyncio.sleep(PULSE)

@@ -23,6 +23,7 @@ from application.unit import decoded
 from domain.contexts import REGISTRY
 from domain.kernel import Projection, State, StoredEvent
 from domain.shared.listing import ListQuery, Summary, plural_of
+from infrastructure.postgres.leadership import elected
 from infrastructure.postgres.pool import RUNTIME_ROLE, Connection, dedicated
 from infrastructure.postgres.store import STREAM_COLUMNS, follow
 from infrastructure.postgres.waking import CHANNEL
@@ -142,7 +143,7 @@ class Projector:
 
     async def _lead(self) -> None:
         async with await dedicated(self._url, owner=True) as connection:
-            await connection.execute("SELECT pg_advisory_lock(%s)", (LEADER_LOCK,))
+            await elected(connection, LEADER_LOCK)
             await connection.execute(f"LISTEN {CHANNEL}")
             self._states.clear()
             await rebuild(self._url, await unbuilt(connection))

@@ -72,8 +72,9 @@ def test_the_worked_example(world: World, anna: UUID) -> None:
         "reasoning_signature": None,
     }
     registered(world, lead, choice="keep partial data", parent_id=event.stream_id, override_kind="exception")
-    with refused("OverrideKindRequiresParentError"):
+    with refused("OverrideKindRequiresParentError") as caught:
         registered(world, lead, context="X", choice="y", override_kind="appeal")
+    assert caught.value.detail == "An override of kind appeal concerns an earlier decision; name it in parent_id."
     one = span(input_tokens=1800, output_tokens=310)
     world.when(AppendInferences(entries=[one]), on=event.stream_id)
     assert world.answer == {"event_count": 1}

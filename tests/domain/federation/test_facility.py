@@ -162,7 +162,7 @@ def test_a_decommissioned_facility_changes_no_more(world: World) -> None:
 
 def test_a_reason_may_be_left_out_but_not_be_blank(world: World) -> None:
     lumen = site(world)
-    with refused("InvalidFacilityReasonError"):
+    with refused("InvalidReasonError", "blank"):
         world.when(DecommissionFacility(reason=" "), on=lumen)
     [event] = world.when(DecommissionFacility(), on=lumen)
     assert event.reason is None

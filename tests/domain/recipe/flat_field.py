@@ -103,7 +103,8 @@ def publishing(name: str, *inputs: Any) -> Raw:
     return compute(input_uris=list(inputs), output_uri=f"file:///{name}.h5", output_ref_name=name)
 
 
-names = st.text(min_size=1, max_size=20)
+texts = st.text(min_size=1, max_size=20)
+names = texts.map(str.strip).filter(bool)
 keys = st.text(max_size=12).filter(lambda key: key not in RESERVED)
 numbers = st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.booleans() | numbers | st.text(max_size=20)
@@ -117,7 +118,8 @@ values = scalars | st.lists(documents, max_size=3)
 
 def sentinels(*kinds: str) -> st.SearchStrategy[Raw]:
     """Any sentinel of these kinds, in wire form."""
-    return st.one_of(*(names.map(lambda name, key=key: {key: name}) for kind in kinds for key in SENTINELS[kind]))
+    keys = (key for kind in kinds for key in SENTINELS[kind])
+    return st.one_of(*(st.fixed_dictionaries({key: texts if key == "__binding__" else names}) for key in keys))
 
 
 KNOWN_LATER = ("CaptureRef", "SteeringRef")
@@ -133,7 +135,7 @@ def raw_steps(*bound: str) -> st.SearchStrategy[Raw]:
         {"kind": st.just("within_tolerance"), "expected": numbers | operand, "tolerance": tolerance}
     )
     uris = st.lists(st.text(max_size=20) | sentinels("OutputRef"), max_size=3)
-    argv = st.lists(names, min_size=1, max_size=3)
+    argv = st.lists(texts, min_size=1, max_size=3)
     computing = {"kind": st.just("compute"), "command": argv, "input_uris": uris}
     unset = st.none()
     return st.one_of(
@@ -158,7 +160,7 @@ def raw_steps(*bound: str) -> st.SearchStrategy[Raw]:
         st.fixed_dictionaries(
             {
                 **computing,
-                "output_uri": names,
+                "output_uri": texts,
                 "parameters": parameters,
                 "capture_name": unset,
                 "output_ref_name": unset | names,

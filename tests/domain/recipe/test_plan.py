@@ -222,6 +222,7 @@ def test_the_families_of_the_practice_are_needed_too(hutch: Hutch) -> None:
     with refused("PlanFamiliesNotSatisfiedError") as caught:
         hutch.planned(practice_id=narrow, asset_ids=[hutch.camera])
     assert caught.value.facts == {"missing_family_ids": sorted([str(stage), str(hutch.shutter_family)])}
+    assert "families, which are needed: Shutter, Stage;" in caught.value.detail
 
 
 def test_missing_affordances_are_named_in_order(hutch: Hutch) -> None:

@@ -1,5 +1,7 @@
 """Asking before planning: what a binding would lack, and which other assets could provide it."""
 
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -9,11 +11,13 @@ from hypothesis import strategies as st
 
 from domain.equipment.asset import DegradeAsset
 from domain.equipment.asset_tree import DecommissionAsset
-from domain.equipment.family import DeprecateFamily
+from domain.equipment.asset_views import AssetSummary
+from domain.equipment.family import DeprecateFamily, FamilySummary
 from domain.recipe.capability import VersionCapability
 from domain.recipe.method import DeprecateMethod
-from domain.recipe.plan_inspection import InspectPlanBinding, PlanBinding
+from domain.recipe.plan_inspection import MOST_CANDIDATES, InspectPlanBinding, PlanBinding
 from domain.recipe.practice import DeprecatePractice
+from domain.shared.reads import Rows
 from domain.shared.refusals import Refusal
 from tests.domain.equipment.assets import family
 from tests.domain.recipe.ladder import contract, practice
@@ -120,11 +124,34 @@ def test_candidates_are_the_other_assets_with_the_families_they_have_it_by(hutch
     assert all(list(ids) == sorted(ids) for ids in found.values())
 
 
-def test_candidates_are_found_beyond_the_first_page(hutch: Hutch) -> None:
-    for number in range(101):
-        hutch.asset(f"Camera {number}", hutch.camera_family)
-    (imageable,) = inspected(hutch, hutch.shutter).missing_affordance_candidates
-    assert len(imageable.candidates) == 102
+def test_candidates_are_found_beyond_the_first_page_and_the_first_of_many_are_shown(hutch: Hutch) -> None:
+    cameras = sorted([hutch.camera, *(hutch.asset(f"Camera {number}", hutch.camera_family) for number in range(101))])
+    stage = hutch.asset("Stage", family(hutch.world, "Stage", None, "Rotatable"))
+    requiring(hutch, "Imageable", "Rotatable")
+    imageable, rotatable = inspected(hutch, hutch.shutter).missing_affordance_candidates
+    assert [one.asset_id for one in imageable.candidates] == cameras[:MOST_CANDIDATES]
+    assert [one.asset_id for one in rotatable.candidates] == [stage]
+
+
+@dataclass
+class CountingWorld(ListedWorld):
+    """Counts the pages that are read of each list."""
+
+    pages: Counter[str] = field(default_factory=Counter)
+
+    def _read(self, request: Any) -> Any:
+        if isinstance(request, Rows):
+            self.pages[request.summary.relation] += 1
+        return super()._read(request)
+
+
+def test_families_and_assets_are_listed_once_however_many_affordances_are_missing() -> None:
+    world = CountingWorld()
+    hutch = imaging_hutch(world)
+    inspected(hutch, hutch.timing_box)
+    assert world.pages == {FamilySummary.relation: 1, AssetSummary.relation: 1}
+    inspected(hutch, *hutch.asset_ids)
+    assert world.pages.total() == 2
 
 
 def test_no_status_keeps_a_binding_from_being_inspected(hutch: Hutch) -> None:

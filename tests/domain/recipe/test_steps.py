@@ -200,6 +200,9 @@ MISSHAPEN: list[tuple[str, Any, str, str]] = [
     ("a reserved key beside fields", setpoint(__binding__="x"), "__binding__", "unknown_field"),
     ("an empty address", setpoint(address=""), "address", "out_of_bounds"),
     ("a long address", setpoint(address="x" * 301), "address", "out_of_bounds"),
+    ("an address of one tab", setpoint(address="\t"), "address", "blank"),
+    ("an address with a margin", check(address=" bl:m1"), "address", "untrimmed"),
+    ("an address with a line break behind it", capture(address="bl:m1\n"), "address", "untrimmed"),
     ("an address that is a number", setpoint(address=1), "address", "wrong_type"),
     ("a value of null", setpoint(None), "value", "wrong_type"),
     ("a value of object", setpoint({"x": 1}), "value", "wrong_type"),
@@ -213,6 +216,8 @@ MISSHAPEN: list[tuple[str, Any, str, str]] = [
     ("verify as null", setpoint(verify=None), "verify", "wrong_type"),
     ("an action without name", without("name", action()), "name", "missing_field"),
     ("an action with an empty name", {**action(), "name": ""}, "name", "out_of_bounds"),
+    ("an action with a blank name", {**action(), "name": "  "}, "name", "blank"),
+    ("an action with a margin", {**action(), "name": "collect "}, "name", "untrimmed"),
     ("an action with a long name", {**action(), "name": "x" * 101}, "name", "out_of_bounds"),
     ("params as a list", {**action(), "params": []}, "params", "wrong_type"),
     ("params as null", {**action(), "params": None}, "params", "wrong_type"),
@@ -245,6 +250,14 @@ MISSHAPEN: list[tuple[str, Any, str, str]] = [
     ("a capture without a slot", without("capture_name", capture()), "capture_name", "missing_field"),
     ("a capture into null", capture(None), "capture_name", "wrong_type"),
     ("a capture into an empty name", capture(""), "capture_name", "out_of_bounds"),
+    ("a capture into a blank name", capture("\u2003"), "capture_name", "blank"),
+    ("a capture into a name with a margin", capture("home "), "capture_name", "untrimmed"),
+    ("a program's slot with a margin", compute(capture_name="\thome"), "capture_name", "untrimmed"),
+    ("an output with a margin", publishing("recon\n"), "output_ref_name", "untrimmed"),
+    ("a blank slot that is used", setpoint({"__capture__": " "}), "value", "blank"),
+    ("a slot that is used with a margin", check({"__capture__": "home "}), "criterion.expected", "untrimmed"),
+    ("an axis with a margin", setpoint({"__steering__": " focus"}), "value", "untrimmed"),
+    ("an output that is read with a margin", compute(input_uris=[{"__output__": "recon "}]), "input_uris.0", "untrimmed"),
     ("a capture into a long name", capture("x" * 101), "capture_name", "out_of_bounds"),
     ("a compute step without command", without("command", compute()), "command", "missing_field"),
     ("a command line", compute(command="recon --fast"), "command", "wrong_type"),
@@ -286,6 +299,8 @@ def test_a_misshapen_step_is_refused_where_it_is_wrong(step: Any, path: str, rea
         check(timeout=1e-9),
         capture("x" * 100),
         setpoint({"__binding__": "x" * 100}),
+        setpoint({"__binding__": " dwell "}),
+        capture("the way home"),
         compute(output_uri="file:///a"),
         publishing("x" * 100),
     ],
@@ -471,6 +486,11 @@ def test_both_lists_are_one_sequence() -> None:
 @given(raw=recipe_lists)
 def test_any_steps_are_written_as_they_were_read_in_their_order_and_with_their_types(raw: list[Raw]) -> None:
     assert json.dumps(wire_form(read_steps(raw)), sort_keys=True) == json.dumps(raw, sort_keys=True)
+
+
+def test_steps_that_are_kept_already_are_read_as_they_are() -> None:
+    kept = [setpoint(address="\t"), capture("home "), setpoint({"__capture__": "home "})]
+    assert wire_form(RECIPE.validate_python(kept)) == kept
 
 
 @given(raw=recipe_lists)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from domain.kernel import SortedSet, Value
 from domain.shared.refusals import Invalid
-from domain.shared.text import PERSONAL_MARK, Text, Word, name_key, refuse_blank_text
+from domain.shared.text import PERSONAL_MARK, TRIMMED, Text, Word, name_key, refuse_blank_text
 from tests.domain.world import refused
 
 
@@ -102,6 +102,12 @@ def test_a_word_is_taken_exactly_where_its_schema_admits_it(raw: str) -> None:
 def test_a_blank_word_is_malformed(blank: str) -> None:
     with pytest.raises(ValidationError):
         Spoken(word=blank)
+
+
+@given(st.text(max_size=5))
+def test_the_pattern_of_trimmed_text_admits_what_trimming_leaves_as_it_is(raw: str) -> None:
+    for text in (raw, raw.strip()):
+        assert is_valid(text, {"pattern": TRIMMED}) == (text == text.strip() != "")
 
 
 def is_valid(value: Any, schema: dict[str, Any]) -> bool:
