@@ -53,7 +53,9 @@ def refuse_live(command: Command, run: Run, phases: Phases) -> None:
         )
 
 
-@run.command(post="/{run_id}/complete", allowed=LIVE, reasons=["phase_not_completed", "conduct_live"], essential=True)
+@run.command(
+    post="/{run_id}/complete", allowed=LIVE, reasons=["held", "phase_not_completed", "conduct_live"], essential=True
+)
 class CompleteRun(Command):
     """The run is done as intended; a held one is, once it has phases and every one of them is Completed."""
 
@@ -62,11 +64,13 @@ class CompleteRun(Command):
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
         refuse_live(self, run, phases)
+        if run.status is HELD and not phases:
+            raise self.cannot("held", "The run is Held and has no phases; resume it, or stop or abort it.")
         undone = [phase for phase in phases if phase.status is not COMPLETED]
-        if run.status is HELD and (undone or not phases):
+        if run.status is HELD and undone:
             raise self.cannot(
-                "phase_not_completed" if undone else "held",
-                "The run is Held, and only one whose phases are all Completed is done; resume it, or stop or abort it.",
+                "phase_not_completed",
+                "The run is Held, and not every phase of it is Completed; resume it, or stop or abort it.",
                 procedure_ids=[str(phase.id) for phase in undone],
             )
         return [RunCompleted(actuation_kind=kind_of(run, phases))]
