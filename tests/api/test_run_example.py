@@ -100,7 +100,8 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
     dark = await operator.post(f"{run}/resume")
     assert refusal(dark) == (409, "RunSupplyCoverageMismatchError")
     unavailable = {"supply_id": line.supply_id, "status": "Unavailable"}
-    assert dark.json()["facts"] == {"kind": "photon_beam", "supplies": [unavailable]}
+    named = {"run_id": r, "kind": "photon_beam", "supplies": [unavailable]}
+    assert dark.json()["facts"] == named
     await operator.done(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "injecting"})
     await operator.done(f"/supplies/{line.supply_id}/restore", {"reason": "beam back"})
     assert (await operator.post(f"{run}/resume")).status_code == 204
