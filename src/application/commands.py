@@ -24,7 +24,7 @@ from application.ports import (
 from application.unit import Unit
 from domain.access.actor import Actor
 from domain.kernel import Call, Command, Event, Operation, Outcome
-from domain.shared.canonical import content_hash
+from domain.shared.canonical import content_hash, derived_uuid7
 from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
 from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Release
 from domain.trust.authorization import AuthzResult
@@ -50,9 +50,15 @@ class Commands:
         self._lock_stale_after = lock_stale_after
 
     async def execute(
-        self, command: Command, caller: Caller, *, target_id: UUID | None = None, key: str | None = None
+        self,
+        command: Command,
+        caller: Caller,
+        *,
+        target_id: UUID | None = None,
+        key: str | None = None,
+        new_id: UUID | None = None,
     ) -> Executed:
-        """Carry out one command, or refuse it and change nothing."""
+        """Carry out one command, or refuse it and change nothing; `new_id` is what it opens or creates."""
         operation = command.operation
         refuse_denied(operation, await self._authorizer.authorize(caller, operation.command_name))
         await self._refuse_other_kinds(operation, caller)
@@ -61,8 +67,9 @@ class Commands:
             stored = await self._store.claim_key(claim, claim.claimed_at - self._lock_stale_after)
             if stored is not None:
                 return stored
+            new_id = new_id or work_id(claim)
         try:
-            return await self._until_won(operation, command, caller, target_id, claim)
+            return await self._until_won(operation, command, caller, target_id, claim, new_id)
         except Refusal:
             if claim is not None:
                 await self._store.release_key(claim)
@@ -82,12 +89,19 @@ class Commands:
             )
 
     async def _until_won(
-        self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, claim: KeyClaim | None
+        self,
+        operation: Operation,
+        command: Command,
+        caller: Caller,
+        target_id: UUID | None,
+        claim: KeyClaim | None,
+        new_id: UUID | None,
     ) -> Executed:
         for remaining in reversed(range(operation.attempts)):
             try:
                 async with self._store.session(operation.lock) as session:
-                    return await self._attempt(session, operation, command, caller, target_id, claim)
+                    call = caller.call(self._clock(), new_id or self._new_id())
+                    return await self._attempt(session, operation, command, call, caller, target_id, claim)
             except ConcurrencyError:
                 if not remaining:
                     raise
@@ -98,6 +112,7 @@ class Commands:
         session: Session,
         operation: Operation,
         command: Command,
+        call: Call,
         caller: Caller,
         target_id: UUID | None,
         claim: KeyClaim | None,
@@ -105,7 +120,6 @@ class Commands:
         if hasattr(command, "examine"):
             command.examine()
         unit = Unit(session, caller, self._authorizer, self._ports)
-        call = caller.call(self._clock(), self._new_id())
         state = None
         if operation.target is not None and operation.aggregate is not None and target_id is not None:
             state = await unit.target(operation.aggregate, target_id)
@@ -172,6 +186,12 @@ class Commands:
         name = events[0].aggregate.name
         stamped = [(self._new_id(), event.stamped(id, call.now)) for event in events]
         return StreamAppend(name, id, unit.version(name, id), stamped)
+
+
+def work_id(claim: KeyClaim) -> UUID:
+    """The id of what a request with a key opens: the same however often that request is tried."""
+    at = int(claim.claimed_at.timestamp() * 1000)
+    return derived_uuid7(at, f"{claim.principal_id}:{claim.surface_id}:{claim.key}", claim.fingerprint)
 
 
 DENIALS: dict[str, str] = {

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from application.commands import Commands
-from application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Store
+from application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Progress, Store, WorkItem
 from application.unit import Unit
 from domain.equipment.asset import Asset, AssetExternalIdAssigned
 from domain.equipment.asset_external_id import (
@@ -39,6 +39,21 @@ class MintSweeps:
         self._commands = commands
         self._clock = clock
         self._new_id = new_id
+
+    async def job(self, work_id: UUID) -> Job:
+        return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id))
+
+    async def item(self, work_id: UUID) -> WorkItem | None:
+        async with self._store.session() as session:
+            rows: Any = await session.records(MintSweep, {"sweep_id": work_id})
+        if not rows:
+            return None
+        return WorkItem(rows[0].principal_id, "GetMintSweep", {"sweep_id": str(work_id), "work_id": str(work_id)})
+
+    async def progress(self, work_id: UUID) -> Progress:
+        sweep = await self._sweep(work_id)
+        done = len(_seen(sweep))
+        return Progress(done, None, f"{done} assets looked at")
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
         sweep = await self._sweep(work_id)

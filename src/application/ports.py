@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -214,16 +215,67 @@ class Authorizer(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far work has come, of how much where that is known, and what it is at."""
+
+    done: float
+    total: float | None
+    message: str
+
+
 class EngineUnavailableError(Unavailable):
     """The workflow engine cannot be reached; what was recorded goes on as soon as it can."""
 
 
-class Engine(Protocol):
-    """The workflow engine: follows the record, never leads it."""
+@dataclass(frozen=True)
+class Job:
+    """A workflow to be run: its kind, the id that only one has at a time, what it is told, and how people find it."""
 
-    async def start(self, workflow: str, workflow_id: str, argument: str) -> None:
-        """Start a workflow, or leave the one that runs under this id alone; raises EngineUnavailableError."""
+    workflow: str
+    id: str
+    argument: Any
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    """Search attributes."""
+    summary: str | None = None
+    succeeds: bool = False
+    """Whether an earlier job may still have the id for a moment."""
+
+
+class EngineView(StrEnum):
+    """What the engine knows of a workflow."""
+
+    ABSENT = "absent"
+    """None is open under this id."""
+    OPEN = "open"
+    STALLED = "stalled"
+    """It is open, and again and again fails to go on."""
+
+
+class Engine(Protocol):
+    """The workflow engine: follows the record, never leads it. Everything raises EngineUnavailableError."""
+
+    async def start(self, job: Job) -> bool:
+        """Start a workflow; false where one is open under its id, which is left alone."""
         ...
+
+    async def look(self, id: str) -> EngineView:
+        """What the engine knows of the workflow under this id."""
+        ...
+
+    async def terminate(self, id: str, reason: str) -> None:
+        """End the workflow under this id at once, if one is open."""
+        ...
+
+
+@dataclass(frozen=True)
+class WorkItem:
+    """One piece of long work, for whoever asks after it: whose it is, what it is about, and the ids of its answer."""
+
+    principal_id: UUID
+    readable_with: str
+    """The permission with which others may ask after it too."""
+    ids: Mapping[str, Any]
 
 
 class Work(Protocol):
@@ -231,12 +283,24 @@ class Work(Protocol):
 
     workflow: str
 
+    async def job(self, work_id: UUID) -> Job | None:
+        """How the engine is told of it; None where there is nothing to tell any more."""
+        ...
+
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
         """The answer, once the work is done; raises the refusal it ended with."""
         ...
 
     async def unfinished(self) -> Sequence[UUID]:
-        """What the record says is under way, whether the engine knows of it or not."""
+        """What the record says is under way and the engine may not know of."""
+        ...
+
+    async def item(self, work_id: UUID) -> WorkItem | None:
+        """What the work is; None where it is of another kind, or of none."""
+        ...
+
+    async def progress(self, work_id: UUID) -> Progress | None:
+        """How far it is; None where nothing can be said."""
         ...
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
-from application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Port, Store, StreamAppend
+from application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Port, Store, StreamAppend, WorkItem
 from application.publishing import Publisher, SendingFailedError, Signer, SigningFailedError
 from application.unit import Unit
 from domain.calibration.calibration import Calibration, required_revision
@@ -58,6 +58,19 @@ class Publications:
         self._ports = ports
         self._signer = signer
         self._publisher = publisher
+
+    async def job(self, work_id: UUID) -> Job:
+        return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id))
+
+    async def item(self, work_id: UUID) -> WorkItem | None:
+        async with self._store.session() as session:
+            rows: Any = await session.records(CalibrationPublication, {"receipt_id": work_id})
+        if not rows:
+            return None
+        return WorkItem(rows[0].principal_id, "GetCalibration", {"receipt_id": str(work_id), "work_id": str(work_id)})
+
+    async def progress(self, work_id: UUID) -> None:
+        return None
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
         publication = await self._publication(work_id)

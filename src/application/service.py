@@ -1,7 +1,7 @@
 """The service as its surfaces see it: one way in for commands, one for queries, whatever the transport."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -9,13 +9,19 @@ from uuid import UUID
 import structlog
 
 from application.commands import Commands
-from application.ports import Authorizer, Caller, Engine, EngineUnavailableError, Executed, Work
+from application.ports import Authorizer, Caller, Engine, EngineUnavailableError, Executed, Progress, Work
 from application.queries import Queries
 from domain.kernel import Command, Query
 
 log = structlog.get_logger()
 
-LOOK_INTERVAL = 0.05
+FIRST_LOOK, LAST_LOOK = 0.02, 0.5
+"""Seconds between two looks at work in progress; the longer it takes, the more."""
+STARTS = 5
+"""Times that a workflow is started, while one that has just come to its end may still be in its way."""
+START_INTERVAL = 0.05
+
+Told = Callable[[Progress], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -29,32 +35,66 @@ class Service:
     works: Mapping[str, Work]
 
     async def execute(
-        self, command: Command, caller: Caller, *, target_id: UUID | None = None, key: str | None = None
+        self,
+        command: Command,
+        caller: Caller,
+        *,
+        target_id: UUID | None = None,
+        key: str | None = None,
+        told: Told | None = None,
     ) -> Executed:
         """Carry out a command; long work answers when it is done, or with its ids when that takes longer than `wait`.
 
-        Done in time it has the operation's own status, under way it is 202, and a repeat of the request gets 200.
+        Done in time it has the operation's own status, under way it is 202, and a repeat of the request gets 200. While it
+        is attended, `told` hears how it goes.
         """
         executed = await self.commands.execute(command, caller, target_id=target_id, key=key)
-        if command.operation.work is None or executed.body is None:
-            return executed
-        return await self._attend(self.works[command.operation.work], executed, getattr(command, "wait", 0))
+        operation = command.operation
+        if operation.work is not None and executed.body is not None:
+            return await self._attend(self.works[operation.work], executed, getattr(command, "wait", 0), told)
+        if operation.wakes is not None and executed.body is not None:
+            await self.wake(self.works[operation.wakes], UUID(executed.body["conduct_id"]))
+        if operation.fells is not None and target_id is not None:
+            await self._fell(f"{operation.fells}:{target_id}", operation.name)
+        return executed
 
     async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
         """Answer a query."""
         return await self.queries.ask(query, caller, target_id=target_id)
 
-    async def _attend(self, work: Work, executed: Executed, wait: float) -> Executed:
-        """Wake the engine and wait for the answer; what the engine misses, its worker picks up from the record."""
-        assert executed.body is not None, "long work answers with its ids"
-        work_id = UUID(executed.body["work_id"])
+    async def wake(self, work: Work, work_id: UUID) -> None:
+        """Have the engine take up what is on the record; what it misses, its worker picks up from there."""
         try:
-            await self.engine.start(work.workflow, f"{work.workflow}:{work_id}", str(work_id))
+            for _ in range(STARTS):
+                job = await work.job(work_id)
+                if job is None or await self.engine.start(job) or not job.succeeds:
+                    return
+                await asyncio.sleep(START_INTERVAL)
         except EngineUnavailableError:
             log.warning("engine_unavailable", workflow=work.workflow, work_id=str(work_id))
-        deadline = asyncio.get_running_loop().time() + wait
-        while (body := await work.answer(work_id)) is None:
-            if asyncio.get_running_loop().time() >= deadline:
+
+    async def _fell(self, workflow_id: str, reason: str) -> None:
+        """Have the engine drop what the record has given up; whatever it still tries, the record does not let it."""
+        try:
+            await self.engine.terminate(workflow_id, reason)
+        except EngineUnavailableError:
+            log.warning("engine_unavailable", workflow_id=workflow_id)
+
+    async def _attend(self, work: Work, executed: Executed, wait: float, told: Told | None) -> Executed:
+        """Wake the engine and wait for the answer."""
+        assert executed.body is not None, "long work answers with its ids"
+        work_id = UUID(executed.body["work_id"])
+        loop = asyncio.get_running_loop()
+        deadline, pause, said = loop.time() + wait, FIRST_LOOK, None
+        if (body := await work.answer(work_id)) is None:
+            await self.wake(work, work_id)
+        while body is None and (body := await work.answer(work_id)) is None:
+            if loop.time() >= deadline:
                 return replace(executed, status=202)
-            await asyncio.sleep(LOOK_INTERVAL)
+            if told is not None and (progress := await work.progress(work_id)) not in (None, said):
+                assert progress is not None
+                await told(progress)
+                said = progress
+            await asyncio.sleep(min(pause, max(0.0, deadline - loop.time())))
+            pause = min(pause * 1.3, LAST_LOOK)
         return replace(executed, status=200 if executed.replayed else executed.status, body=body)

@@ -162,6 +162,8 @@ class Settings(BaseSettings):
     """Which control system serves which addresses, as a JSON list; without one, all signals are in memory."""
     control_writes_enabled: bool = True
     """Whether anything may be written to the control systems; `false` makes every route read-only."""
+    conduct_restart_limit_seconds: Annotated[int, Field(ge=1)] = 300
+    """After standing still for this long a conduct does not go on unasked."""
     action_timeout_seconds: Annotated[int, Field(ge=1)] = 3600
     """How long an action of a procedure may take."""
     compute_substrate: ComputeSubstrate = ComputeSubstrate.IN_MEMORY

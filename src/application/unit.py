@@ -1,12 +1,13 @@
 """A unit of work: fulfils what decisions and answers ask to know, and remembers which versions it has seen."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
 from application.ports import Authorizer, Caller, EventRow, Port, Session
 from domain.kernel import Aggregate, Event, State, StoredEvent
-from domain.shared.reads import Answered, Happened, Holders, Members, Permission, Read, Reads, Records, Rows, Streams
+from domain.shared.reads import Answered, Aside, Happened, Holders, Members, Permission, Read, Reads, Records, Rows, Streams
 from domain.shared.refusals import Refusal
 
 T = TypeVar("T")
@@ -67,6 +68,8 @@ class Unit:
                 return (await self._authorizer.authorize(self._caller, command_name, surface_id)).allowed
             case Answered(port, arguments):
                 return await self._ports[port](self._caller, **arguments)
+            case Aside(function, given):
+                return await asyncio.to_thread(function, *given)
 
     async def _streams(self, request: Streams) -> dict[UUID, State]:
         aggregate = request.state.aggregate

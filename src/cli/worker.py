@@ -16,16 +16,19 @@ from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from activities.calibration_publication import CalibrationPublicationActivities
+from activities.conduct import ConductActivities
 from activities.mint_sweep import MintSweepActivities
 from application.ports import EngineUnavailableError, StoreUnavailableError
 from application.settings import Settings
 from cli.processes import configured
 from cli.refusing import refuse
+from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import AdapterMissingError, opened_control
 from infrastructure.monitoring import monitoring
 from infrastructure.runtime import Runtime
 from infrastructure.temporal.engine import TASK_QUEUE, connect
 from workflows.calibration_publication import CalibrationPublicationWorkflow
+from workflows.conduct import ConductWorkflow
 from workflows.mint_sweep import MintSweepWorkflow
 
 log = structlog.get_logger()
@@ -33,6 +36,8 @@ log = structlog.get_logger()
 RECONCILE_INTERVAL = 5.0
 """Seconds between two comparisons of the record with the engine; the first one comes with the connection."""
 RETRY_INTERVAL = 1.0
+MOST_ACTIVITIES = 500
+"""Activities at once in this process; those that wait for people count too."""
 GRACE = timedelta(seconds=5)
 """What activities in progress have to end when the worker is told to stop; what is cut off is repeated elsewhere."""
 
@@ -57,7 +62,7 @@ async def run(settings: Settings) -> None:
         client = await connected(settings, stopping)
         if client is None:
             return
-        async with worker(client, runtime):
+        async with conducting(runtime, control) as wired, worker(client, runtime, wired):
             log.info("worker_ready", task_queue=TASK_QUEUE)
             reconciling = asyncio.create_task(reconcile(runtime))
             await stopping.wait()
@@ -66,19 +71,25 @@ async def run(settings: Settings) -> None:
                 await reconciling
 
 
-def worker(client: Client, runtime: Runtime) -> Worker:
+def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
     """Everything this build can run."""
     sweeps = MintSweepActivities(runtime.mint_sweeps)
     publications = CalibrationPublicationActivities(runtime.publications)
+    conducts = ConductActivities(wired.conductor, wired.steps, wired.scores)
     return Worker(
         client,
         task_queue=TASK_QUEUE,
-        workflows=[MintSweepWorkflow, CalibrationPublicationWorkflow],
+        workflows=[MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow],
         activities=[
             *(sweeps.candidates, sweeps.mint, sweeps.finish),
             *(publications.sign, publications.send, publications.record),
+            *(conducts.brief, conducts.do_step, conducts.collect_job, conducts.await_run),
+            *(conducts.start_pass, conducts.judge_pass, conducts.record_outcome),
+            *(conducts.advise_pass, conducts.take_up_search, conducts.begin_closing, conducts.end_conduct),
         ],
         graceful_shutdown_timeout=GRACE,
+        max_heartbeat_throttle_interval=timedelta(seconds=1),
+        max_concurrent_activities=MOST_ACTIVITIES,
     )
 
 
@@ -103,9 +114,10 @@ async def reconcile(runtime: Runtime) -> None:
     while True:
         interval = RECONCILE_INTERVAL
         try:
-            for workflow, work in runtime.service.works.items():
+            for work in runtime.service.works.values():
                 for work_id in await work.unfinished():
-                    await runtime.engine.start(workflow, f"{workflow}:{work_id}", str(work_id))
+                    if (job := await work.job(work_id)) is not None:
+                        await runtime.engine.start(job)
         except (EngineUnavailableError, StoreUnavailableError) as error:
             log.warning("reconcile_postponed", error=type(error).__name__)
             interval = RETRY_INTERVAL

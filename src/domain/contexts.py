@@ -23,7 +23,16 @@ from domain.equipment import (
 )
 from domain.federation import credential, facility, permit, trust_anchors
 from domain.kernel import REGISTRY
-from domain.operation import activities, carrying_out, iterations, procedure, registering
+from domain.operation import (
+    activities,
+    carrying_out,
+    conducting,
+    iterations,
+    procedure,
+    registering,
+    steered,
+    stopping,
+)
 from domain.recipe import capability, method, plan, plan_inspection, plan_roles, plan_wires, practice, recipe
 from domain.run import adjusting, ending, narrative, observations, run, starting
 from domain.safety import clearance, clearance_template, clearance_views
@@ -43,7 +52,7 @@ CONTEXTS = (
     (subject,),
     (capability, method, practice, plan, plan_wires, plan_roles, plan_inspection, recipe),
     (run, starting, ending, adjusting, observations, narrative),
-    (procedure, registering, carrying_out, iterations, activities),
+    (procedure, registering, carrying_out, stopping, conducting, steered, iterations, activities),
     (campaign, membership),
     (calibration, at_risk, publication),
     (decision, inferences),

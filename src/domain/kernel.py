@@ -269,7 +269,12 @@ class Operation:
     status: int = 200
     returns: Any = None
     work: str | None = None
+    """The long work that it opens, and whose answer becomes its own."""
     accepted: Any = None
+    wakes: str | None = None
+    """The long work that must hear of what it wrote."""
+    fells: str | None = None
+    """The long work that it gives up."""
     lock: str | None = None
     attempts: int = 1
     destructive: bool = False
@@ -458,6 +463,11 @@ class Aggregate(Generic[S]):
         options["allowed"] = None if allowed is None else frozenset(allowed)
         return self._command(method, path, creates=False, status=status, options=options)
 
+    def inner(self, *, allowed: Iterable[Enum] | None = None) -> Callable[[type[C]], type[C]]:
+        """Declares a command on an existing stream that only the service itself gives: no surface has it."""
+        options = {"allowed": None if allowed is None else frozenset(allowed), "surfaced": False}
+        return self._command("POST", f"/{{{self.id_name}}}", creates=False, status=204, options=options)
+
     def _command(
         self,
         method: str,
@@ -540,7 +550,15 @@ class Aggregate(Generic[S]):
 
         return declare
 
-    def _declare(self, input: type[Any], kind: Literal["command", "query"], method: str, path: str, **options: Any) -> None:
+    def _declare(
+        self,
+        input: type[Any],
+        kind: Literal["command", "query"],
+        method: str,
+        path: str,
+        surfaced: bool = True,
+        **options: Any,
+    ) -> None:
         operation = Operation(
             name=options.pop("name", snake_case(input.__name__)),
             command_name=input.__name__,
@@ -553,8 +571,9 @@ class Aggregate(Generic[S]):
             **options,
         )
         input.operation = operation
-        self.operations.append(operation)
-        REGISTRY.declare(operation)
+        if surfaced:
+            self.operations.append(operation)
+            REGISTRY.declare(operation)
 
 
 def _returned(derived: property) -> Any:

@@ -12,6 +12,7 @@ import uuid_utils.compat
 
 from application.authorization import PermissiveAuthorizer, PolicyAuthorizer
 from application.commands import Commands
+from application.conducts import Conducts
 from application.feed import Feed
 from application.logbook_mirror import LogbookMirror
 from application.mint_sweeps import MintSweeps
@@ -23,6 +24,7 @@ from application.service import Service
 from application.settings import Settings
 from domain.access.actor import Actor, ActorKind, SubjectBinding
 from domain.federation.facility import Facility
+from domain.operation.deciding import DecideSubstrate, offered
 from domain.shared.identifiers import FACILITY_CODE
 from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
@@ -56,6 +58,7 @@ class Deployment:
     publisher: str
     self_facility_code: str
     enclosure_observation_ttl: timedelta
+    deciders: frozenset[DecideSubstrate]
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,9 @@ class Runtime:
             "permitted_commands": self._permitted,
         }
         stale = timedelta(seconds=settings.idempotency_lock_stale_seconds)
-        commands = Commands(self.store, self.authorizer, clock, new_id, ports, stale)
+        self.commands = Commands(self.store, self.authorizer, clock, new_id, ports, stale)
         self.engine = TemporalEngine(settings)
-        self.mint_sweeps = MintSweeps(self.store, commands, self.authorizer, clock, new_id)
+        self.mint_sweeps = MintSweeps(self.store, self.commands, self.authorizer, clock, new_id)
         self.publications = Publications(
             self.store,
             self.authorizer,
@@ -111,14 +114,15 @@ class Runtime:
             KeyDirectorySigner(settings.signing_key_directory),
             OutboxPublisher(settings.publication_outbox),
         )
+        self.conducts = Conducts(self.store, settings.self_facility_code)
         mirrored = settings.logbook_mirror_directory
         self.logbook_mirror: LogbookMirror | None = None if mirrored is None else FileMirror(mirrored)
         self.service = Service(
-            commands,
+            self.commands,
             Queries(self.store, self.authorizer, clock, new_id, ports),
             self.authorizer,
             self.engine,
-            {work.workflow: work for work in (self.mint_sweeps, self.publications)},
+            {work.workflow: work for work in (self.mint_sweeps, self.publications, self.conducts)},
         )
         self._own_name: str | None = None
         self._stack = AsyncExitStack()
@@ -176,6 +180,7 @@ class Runtime:
             publisher=publisher,
             self_facility_code=settings.self_facility_code,
             enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
+            deciders=offered(settings.decide_substrates),
         )
 
     async def _facility_name(self, code: str) -> str:

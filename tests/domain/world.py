@@ -11,7 +11,7 @@ import uuid_utils.compat
 
 from domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
 from domain.shared.logbooks import Entry
-from domain.shared.reads import Answered, Happened, Holders, Members, Permission, Reads, Records, Rows, Streams
+from domain.shared.reads import Answered, Aside, Happened, Holders, Members, Permission, Reads, Records, Rows, Streams
 from domain.shared.refusals import Refusal
 from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
 from domain.trust.surface import SYSTEM_HTTP
@@ -103,6 +103,8 @@ class World:
                 return tuple(row for row in self.records.values() if isinstance(row, record) and _matches(row, where))
             case Permission(command_name):
                 return command_name not in self.denied
+            case Aside(function, given):
+                return function(*given)
             case Answered(port, arguments):
                 return self.ports[port](**arguments) if callable(self.ports[port]) else self.ports[port]
             case Rows():

@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 
 from domain.kernel import Call, Command, Outcome, Value
 from domain.operation.procedure import RUNNING, Procedure, ProcedureActivitiesLogbookOpened, procedure
-from domain.shared.listing import ListQuery, Where
+from domain.shared.listing import Hidden, ListQuery, Where
 from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
 from domain.shared.refusals import Conflict, Invalid
 from domain.shared.times import Instant
@@ -37,7 +37,7 @@ class ProcedureActivitiesLogbookClosedError(Conflict):
 
 
 class Activity(Entry):
-    """A stored row; what a person logged has no conduct."""
+    """A stored row; what a person logged has no conduct, and no place among its steps."""
 
     relation: ClassVar[str] = "entries_procedure_activities"
     time: ClassVar[str] = "recorded_at"
@@ -47,6 +47,17 @@ class Activity(Entry):
     payload: dict[str, Any]
     sampled_at: datetime
     conduct_id: UUID | None
+    iteration_index: Hidden[int | None]
+    closing: Hidden[bool | None]
+    step_index: Hidden[int | None]
+    mark: Hidden[str | None]
+    attempt: Hidden[int | None]
+    slot: Hidden[str | None]
+    """The capture or output that the row fills."""
+
+
+BY_HAND = dict.fromkeys(("conduct_id", "iteration_index", "closing", "step_index", "mark", "attempt", "slot"))
+"""What a row of a person's does not have."""
 
 
 class Doing(Value):
@@ -91,7 +102,7 @@ class AppendProcedureActivities(Command):
                 self,
                 logbook_id,
                 procedure_id=procedure.id,
-                conduct_id=None,
+                **BY_HAND,
                 **{**dict(doing), "occurred_at": doing.occurred_at or call.now},
             )
             for doing in self.entries

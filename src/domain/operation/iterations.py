@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from domain.decision.decision import ConfidenceSource
-from domain.kernel import Call, Command, Outcome, Query
+from domain.kernel import Call, Command, Internal, Outcome, Query
 from domain.operation.carrying_out import conduct_live
 from domain.operation.procedure import (
     RUNNING,
@@ -20,7 +20,7 @@ from domain.operation.procedure import (
     procedure,
 )
 from domain.operation.results import Measured
-from domain.operation.steering import Point
+from domain.operation.steering import Point, SteeringAdvice
 from domain.shared.reads import Reads, happened
 from domain.shared.refusals import Conflict, Invalid
 from domain.shared.text import Text
@@ -48,9 +48,12 @@ class StartProcedureIteration(Command):
     """Begin the next pass."""
 
     iteration_index: Index
+    point: Annotated[Point | None, Internal()] = None
+    advice: Annotated[SteeringAdvice | None, Internal()] = None
+    conduct_id: Annotated[UUID | None, Internal()] = None
 
     def decide(self, procedure: Procedure, call: Call) -> Outcome:
-        if procedure.live_conduct_id is not None:
+        if procedure.live_conduct_id != self.conduct_id:
             raise conduct_live(self, procedure)
         if procedure.current_iteration_index is not None:
             raise self.cannot("iteration_open", f"Iteration {procedure.current_iteration_index} is open; end it first.")
@@ -58,7 +61,7 @@ class StartProcedureIteration(Command):
         if self.iteration_index != upcoming:
             raise self.cannot("index_out_of_turn", f"The next iteration is {upcoming}; give that index.", expected=upcoming)
         check_patience(procedure)
-        return [ProcedureIterationStarted(iteration_index=self.iteration_index)]
+        return [ProcedureIterationStarted(iteration_index=self.iteration_index, point=self.point, advice=self.advice)]
 
 
 def check_patience(procedure: Procedure) -> None:
@@ -85,9 +88,19 @@ class EndProcedureIteration(Command):
     iteration_index: Index
     converged: bool | None
     reason: Annotated[str, Text(500, InvalidProcedureIterationEndReasonError, "reason", personal=True)] | None = None
+    advised_stop: Annotated[bool | None, Internal()] = None
+    reasoning: Annotated[str | None, Internal()] = None
+    confidence: Annotated[float | None, Internal()] = None
+    confidence_source: Annotated[ConfidenceSource | None, Internal()] = None
+    alternatives: Annotated[tuple[str, ...] | None, Internal()] = None
+    model_ref: Annotated[str | None, Internal()] = None
+    advised_next_point: Annotated[Point | None, Internal()] = None
+    advised_by: Annotated[UUID | None, Internal()] = None
+    advice_latency: Annotated[float | None, Internal()] = None
+    conduct_id: Annotated[UUID | None, Internal()] = None
 
     def decide(self, procedure: Procedure, call: Call) -> Outcome:
-        if procedure.live_conduct_id is not None:
+        if procedure.live_conduct_id != self.conduct_id:
             raise conduct_live(self, procedure)
         if procedure.current_iteration_index != self.iteration_index:
             standing = procedure.current_iteration_index
@@ -97,7 +110,7 @@ class EndProcedureIteration(Command):
                 + (f"iteration {standing} is." if standing is not None else "start one first."),
                 open=standing,
             )
-        return [ProcedureIterationEnded(**dict(self))]
+        return [ProcedureIterationEnded(**{name: value for name, value in self if name != "conduct_id"})]
 
 
 class Iteration(BaseModel):

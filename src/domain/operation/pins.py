@@ -4,15 +4,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from domain.operation.procedure import Procedure, ProcedureRecipeExpanded
-from domain.operation.virtual_axes import virtual_axes_of, without_virtual_axes
-from domain.recipe.expansion import EXPANDER_VERSION, Expansion, bindings_hash, check_step_count, expansion_of
+from domain.operation.progress import FilledSlot
+from domain.operation.virtual_axes import (
+    ProcedureVirtualAxisEvaluationError,
+    ProcedureVirtualAxisOutOfRangeError,
+    ProcedureVirtualAxisUnresolvedError,
+    virtual_axes_of,
+    without_virtual_axes,
+)
+from domain.recipe.expansion import (
+    EXPANDER_VERSION,
+    Expansion,
+    ProcedureExpansionOverflowError,
+    UnboundRecipeBindingError,
+    bindings_hash,
+    check_step_count,
+    expansion_of,
+)
 from domain.recipe.recipe import Recipe, RecipeVersionNotFoundError
-from domain.recipe.references import Place, binding_names
-from domain.recipe.step_shapes import misshapen, read_steps
+from domain.recipe.references import Place, binding_names, declared_capture, references
+from domain.recipe.sentinels import CaptureRef
+from domain.recipe.step_shapes import InvalidRecipeStepShapeError, misshapen, read_steps
 from domain.recipe.steps import RecipeComputeStep, RecipeStep
 from domain.run.run import Run
-from domain.shared.reads import Reads, happened, required
-from domain.shared.refusals import Invalid, Refusal
+from domain.shared.reads import Reads, aside, happened, records_of, required
+from domain.shared.refusals import Invalid, Refusal, Unprocessable
 
 
 class ProcedureStepsForbiddenError(Invalid):
@@ -29,6 +45,27 @@ class ProcedureExpanderVersionMismatchError(Refusal):
 
 class ProcedureExpansionDriftError(Refusal):
     """The recipe does not expand to what was registered."""
+
+
+class ProcedureClosingCaptureBeforeBoundaryError(Unprocessable):
+    """A closing step needs a value that only a step before the boundary captures, and none did."""
+
+
+PIN_REFUSALS = (
+    Recipe.aggregate.NotFound,
+    RecipeVersionNotFoundError,
+    ProcedureStepsForbiddenError,
+    InvalidRecipeStepShapeError,
+    UnboundRecipeBindingError,
+    ProcedureExpansionOverflowError,
+    ProcedureExpansionRecordNotFoundError,
+    ProcedureExpanderVersionMismatchError,
+    ProcedureExpansionDriftError,
+    ProcedureVirtualAxisUnresolvedError,
+    ProcedureVirtualAxisOutOfRangeError,
+    ProcedureVirtualAxisEvaluationError,
+)
+"""Everything that can stand in the way of a pin."""
 
 
 def prepared(procedure: Procedure, sent: Sequence[Any], run: Run | None) -> Reads[Expansion]:
@@ -74,7 +111,7 @@ def expanded_again(procedure: Procedure) -> Reads[Expansion]:
     version = recipe.version(record.recipe_version)
     if version is None:
         raise RecipeVersionNotFoundError(f"The recipe has no version {record.recipe_version}; list its versions.")
-    return checked(version.steps, version.closing_steps, record)
+    return (yield from aside(checked, version.steps, version.closing_steps, record))
 
 
 def checked(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep], record: ProcedureRecipeExpanded) -> Expansion:
@@ -90,3 +127,18 @@ def checked(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep], re
                 reason=f"{name}_differ",
             )
     return expansion
+
+
+def check_closing_captures(procedure: Procedure, pin: Expansion, boundary: int) -> Reads[None]:
+    """Refuse to go on from behind the only step that captures what a closing step needs, unless it was captured before."""
+    needed = {reference.capture_name for step in pin.closing_steps for reference in references(step, CaptureRef)}
+    missing = needed - {declared_capture(step) for step in (*pin.steps[boundary:], *pin.closing_steps)}
+    if not missing:
+        return
+    filled = yield from records_of(FilledSlot, procedure_id=procedure.id)
+    if empty := sorted(missing - {row.slot for row in filled if not row.closing and row.step_index < boundary}):
+        raise ProcedureClosingCaptureBeforeBoundaryError(
+            f"A closing step needs {', '.join(empty)}, captured by no step from {boundary} on; give a lower boundary.",
+            reason="capture_missing",
+            facts={"capture_names": empty},
+        )

@@ -16,9 +16,10 @@ from pydantic import Field
 from domain.decision.decision import ConfidenceSource
 from domain.kernel import Aggregate, Event, IdSet, State, Value, changed
 from domain.operation.actuation import ActuationKind, merged_kind
+from domain.operation.deciding import Decide
 from domain.operation.results import ConductResult, Measured, TerminationReason
 from domain.operation.steering import Point, SteeringAdvice, SteeringBudget, SteeringObjective, SteeringSpace
-from domain.recipe.steps import Criterion, Step
+from domain.recipe.steps import PlainCriterion, Step
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.logbooks import LogbookOpened
 from domain.shared.text import FreeText, MayContainPersonalData
@@ -128,7 +129,7 @@ class Convergence(Value):
     """When a loop is done: a captured value, the criterion it must meet, and how long patience lasts."""
 
     capture_name: str
-    criterion: Criterion
+    criterion: PlainCriterion
     max_consecutive_unconverged_iterations: int | None
 
 
@@ -150,7 +151,7 @@ class ProcedureSteeringDeclared(Event, of=procedure, inert=True):
     objective: SteeringObjective
     objective_capture_name: str
     space: SteeringSpace
-    decide: dict[str, Any]
+    decide: Decide
     budget: SteeringBudget | None
 
 
@@ -223,6 +224,8 @@ class ProcedureResumed(Event, of=procedure):
     conduct_id: UUID | None
     command_name: str | None
     decided_by_decision_id: UUID | None
+    max_consecutive_unconverged_iterations: int | None = None
+    """How long the patience of the loop that goes on lasts, where it was tightened."""
 
 
 class ProcedureAbortRequested(Event, of=procedure):

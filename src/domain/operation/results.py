@@ -1,5 +1,6 @@
 """What came of a conduct: one shape for every way to conduct, on the stream, over REST and to agents."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
@@ -37,6 +38,20 @@ class Artifact(Value):
     media_type: str | None = None
     conforms_to: str | None = None
     entry_count: int | None = None
+
+
+def referred(value: Any, entry_id: UUID) -> Any:
+    """A value as a result gives it: what is no scalar by its kind, its shape and the ledger row that holds it."""
+    shape: list[int] = []
+    inner = value
+    while isinstance(inner, list | tuple):
+        shape.append(len(inner))
+        inner = inner[0] if inner else None
+    if shape:
+        return {"kind": "Array", "shape": shape, "entry_id": str(entry_id)}
+    if isinstance(value, Mapping):
+        return {"kind": "Tabular", "shape": [len(value)], "entry_id": str(entry_id)}
+    return value
 
 
 class Measured(Value):

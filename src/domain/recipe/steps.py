@@ -70,8 +70,21 @@ class ToleranceCriterion(RecipeToleranceCriterion):
     expected: ResolvedNumber
 
 
+class PlainEqualsCriterion(EqualsCriterion):
+    """The value equals the expected one, which is given."""
+
+    expected: Annotated[Plain, VALUE]
+
+
+class PlainToleranceCriterion(ToleranceCriterion):
+    """The value lies within the tolerance of a given number."""
+
+    expected: Annotated[Number, NUMBER]
+
+
 RecipeCriterion = Annotated[RecipeEqualsCriterion | RecipeToleranceCriterion, Field(discriminator="kind")]
 Criterion = Annotated[EqualsCriterion | ToleranceCriterion, Field(discriminator="kind")]
+PlainCriterion = Annotated[PlainEqualsCriterion | PlainToleranceCriterion, Field(discriminator="kind")]
 
 
 class RecipeSetpointStep(Value):

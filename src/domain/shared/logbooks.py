@@ -64,7 +64,7 @@ class Entry(Summary):
     @classmethod
     def documented(cls) -> dict[str, Any]:
         """The form of the rows, for people; what every logbook has goes without saying."""
-        own = {name: info for name, info in cls.model_fields.items() if name not in Entry.model_fields}
+        own = {name: info for name, info in cls.model_fields.items() if name not in {*Entry.model_fields, *cls.hidden()}}
         return {"fields": {name: {"type": _type_of(info.annotation)} for name, info in own.items()}}
 
 

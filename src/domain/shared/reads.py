@@ -5,7 +5,7 @@ module and receives the answers: `family = yield from required(Family, self.fami
 requests from the store; a unit test fulfils them from a dictionary.
 """
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -89,7 +89,15 @@ class Answered:
     arguments: Mapping[str, Any]
 
 
-Read = Streams | Happened | Holders | Members | Records | Rows | Permission | Answered
+@dataclass(frozen=True)
+class Aside:
+    """What a pure function makes of these arguments, worked out where it keeps nobody else waiting."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+Read = Streams | Happened | Holders | Members | Records | Rows | Permission | Answered | Aside
 Reads = Generator[Read, Any, T]
 
 
@@ -174,3 +182,9 @@ def answered(port: str, **arguments: Any) -> Reads[Any]:
     """What a port answers to plain arguments."""
     answer = yield Answered(port, arguments)
     return answer
+
+
+def aside(function: Callable[..., T], *arguments: Any) -> Reads[T]:
+    """The result of a pure function that may take long."""
+    result: T = yield Aside(function, arguments)
+    return result

@@ -188,7 +188,7 @@ class PostgresStore:
         self._lent: dict[asyncio.Task[Any] | None, Connection] = {}
 
     @asynccontextmanager
-    async def _connection(self, *, writing: bool = False) -> AsyncIterator[Connection]:
+    async def connection(self, *, writing: bool = False) -> AsyncIterator[Connection]:
         """A connection, the same one for all that a task asks while it holds one.
 
         Decisions ask the store for more while their session is open. If that took a second connection, as many of them as
@@ -223,7 +223,7 @@ class PostgresStore:
 
     @asynccontextmanager
     async def session(self, lock: str | None = None) -> AsyncIterator[Session]:
-        async with self._connection(writing=True) as connection:
+        async with self.connection(writing=True) as connection:
             session = PostgresSession(connection, in_transaction=lock is not None)
             if lock is None:
                 yield session
@@ -239,7 +239,7 @@ class PostgresStore:
     ) -> Sequence[StoredEvent]:
         kind, key = look_up or (None, None)
         versions = orjson.dumps({str(id): version for id, version in known.items()}).decode()
-        async with self._connection() as connection:
+        async with self.connection() as connection:
             cursor = await connection.execute(NEWER, (versions, kind, key, stream_type), binary=True)
             return list(map(StoredEvent._make, await cursor.fetchall()))
 
@@ -253,7 +253,7 @@ class PostgresStore:
             "now": claim.claimed_at,
             "stale": stale_before,
         }
-        async with self._connection(writing=True) as connection:
+        async with self.connection(writing=True) as connection:
             for _ in range(3):
                 cursor = await connection.execute(CLAIM_KEY, claimant)
                 if await cursor.fetchone():
@@ -264,20 +264,20 @@ class PostgresStore:
         raise still_in_flight()
 
     async def release_key(self, claim: KeyClaim) -> None:
-        async with self._connection(writing=True) as connection:
+        async with self.connection(writing=True) as connection:
             await connection.execute(RELEASE_KEY, (claim.principal_id, claim.key, claim.surface_id, claim.claimed_at))
 
     async def follow(self, after: Bookmark, limit: int) -> Sequence[EventRow]:
-        async with self._connection() as connection:
+        async with self.connection() as connection:
             return await follow(connection, after, limit)
 
     async def locate(self, position: int) -> Bookmark | None:
-        async with self._connection() as connection:
+        async with self.connection() as connection:
             row = await (await connection.execute(LOCATE, (position,))).fetchone()
             return Bookmark(*row) if row else None
 
     async def passed(self, follower: str, position: int) -> bool:
-        async with self._connection() as connection:
+        async with self.connection() as connection:
             row = await (await connection.execute(PASSED, (follower, position))).fetchone()
             return bool(row and row[0])
 

@@ -1,0 +1,88 @@
+"""The effects of a conduct: its steps, and what is put on the record between them."""
+
+from datetime import datetime
+from uuid import UUID
+
+from temporalio import activity
+
+from application.conductor import Conductor
+from application.scores import Scores
+from application.steps import Steps
+from domain.operation.results import Failure
+from domain.operation.walking import Briefing, Outcome, Place, Report, Turn, Verdict
+
+
+class EngineAttempt:
+    """An activity of the engine as the work sees it."""
+
+    def alive(self) -> None:
+        activity.heartbeat()
+
+    @property
+    def called_off(self) -> bool:
+        details = activity.cancellation_details()
+        return details is not None and details.cancel_requested
+
+
+class ConductActivities:
+    """Each activity may run again: the ledger and the stream say what was done already."""
+
+    def __init__(self, conductor: Conductor, steps: Steps, scores: Scores) -> None:
+        self._conductor = conductor
+        self._steps = steps
+        self._scores = scores
+        self._attempt = EngineAttempt()
+
+    @activity.defn(name="brief_conduct")
+    async def brief(self, procedure_id: UUID, conduct_id: UUID) -> Briefing | None:
+        return await self._conductor.brief(procedure_id, conduct_id)
+
+    @activity.defn(name="do_step")
+    async def do_step(self, place: Place, point: dict[str, float | str] | None, deadline: datetime | None) -> Report:
+        score = await self._scores.score(place.procedure_id, place.conduct_id)
+        if score is None:
+            return Report(verdict=Verdict.GONE)
+        return await self._steps.do(score, place, point or {}, deadline, self._attempt)
+
+    @activity.defn(name="collect_job")
+    async def collect_job(self, place: Place, point: dict[str, float | str] | None, job_id: str) -> Report:
+        score = await self._scores.score(place.procedure_id, place.conduct_id)
+        if score is None:
+            return Report(verdict=Verdict.GONE)
+        return await self._steps.collect(score, place, point or {}, job_id, self._attempt)
+
+    @activity.defn(name="await_run")
+    async def await_run(self, procedure_id: UUID, conduct_id: UUID) -> Verdict:
+        return await self._conductor.await_run(procedure_id, conduct_id, self._attempt)
+
+    @activity.defn(name="start_pass")
+    async def start_pass(
+        self, procedure_id: UUID, conduct_id: UUID, passes: int, point: dict[str, float | str] | None
+    ) -> Turn:
+        return await self._conductor.start_pass(procedure_id, conduct_id, passes, point)
+
+    @activity.defn(name="judge_pass")
+    async def judge_pass(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Turn:
+        return await self._conductor.judge(procedure_id, conduct_id, iteration_index)
+
+    @activity.defn(name="record_outcome")
+    async def record_outcome(
+        self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, point: dict[str, float | str]
+    ) -> Turn:
+        return await self._conductor.record_outcome(procedure_id, conduct_id, iteration_index, point)
+
+    @activity.defn(name="advise_pass")
+    async def advise_pass(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, passes: int) -> Turn:
+        return await self._conductor.advise(procedure_id, conduct_id, iteration_index, passes, self._attempt)
+
+    @activity.defn(name="take_up_search")
+    async def take_up_search(self, procedure_id: UUID, conduct_id: UUID) -> Turn:
+        return await self._conductor.take_up(procedure_id, conduct_id, self._attempt)
+
+    @activity.defn(name="begin_closing")
+    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome) -> Verdict:
+        return await self._conductor.begin_closing(procedure_id, conduct_id, outcome)
+
+    @activity.defn(name="end_conduct")
+    async def end_conduct(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome, closed: bool) -> Failure | None:
+        return await self._conductor.end(procedure_id, conduct_id, outcome, closed)

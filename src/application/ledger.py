@@ -1,0 +1,119 @@
+"""The ledger of conducts: what was about to be done, and what came of it, stored before and after every effect.
+
+Whatever the engine repeats, an effect that the ledger shows is not had twice: the rows alone decide.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from domain.operation.activities import Activity
+from domain.operation.actuation import ActuationKind
+from domain.operation.procedure import PendingRequest
+from domain.operation.progress import FilledSlot, WaitingFor
+from domain.operation.results import Artifact, Failure, Measured
+from domain.operation.walking import Place
+from domain.run.run import RunStatus
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A row of the ledger as it stands."""
+
+    event_id: UUID
+    mark: str
+    attempt: int
+    payload: Mapping[str, Any]
+    age: float
+    """Seconds since it was written, by the store's clock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossing:
+    """What a step asks for before it begins, and what it must not begin under."""
+
+    place: Place
+    marker: Activity | None
+    """The `in_flight` row to write if nothing stands in the way; a step without an effect writes none."""
+    run_id: UUID | None = None
+    run_blocks: frozenset[RunStatus] = frozenset()
+    hold_blocks: bool = True
+    longest_pause: float | None = None
+    """Seconds since the conduct last did something, after which it is too late to go on."""
+    once: bool = False
+    """Whether it must not be done again where an earlier conduct began it."""
+    again: bool = False
+    """Whether it is begun although it was begun before and came to no outcome."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """What the record and the ledger say to a step that is to begin."""
+
+    live: bool
+    asked: PendingRequest | None = None
+    run: RunStatus | None = None
+    late: bool = False
+    begun_before: bool = False
+    rows: Sequence[Stored] = ()
+    marked: bool = False
+    """Whether the `in_flight` row was written, and the step may be done."""
+    silence: float | None = None
+    """Seconds since whoever does the step was last heard of; None where that is nobody."""
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the record says to work in progress."""
+
+    live: bool
+    asked: PendingRequest | None = None
+    run: RunStatus | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """What the ledger holds of a conduct, for its result."""
+
+    measurements: tuple[Measured, ...]
+    artifacts: tuple[Artifact, ...]
+    outputs: Mapping[str, Artifact]
+    substrate_writes: Mapping[str, Any]
+    actuation_kind: ActuationKind | None
+    closing_failures: tuple[Failure, ...]
+
+
+class Ledger(Protocol):
+    """Rows are only ever added; of two rows for the same mark at the same place the first one stands."""
+
+    async def begin(self, crossing: Crossing) -> Standing:
+        """Mark a step as begun unless something stands in its way; both in one transaction."""
+        ...
+
+    async def settle(self, row: Activity) -> Mapping[str, Any]:
+        """Store what came of a step, and answer what stands: this, or what was stored before."""
+        ...
+
+    async def beat(self, place: Place, effect_id: UUID | None, run_id: UUID | None) -> Orders:
+        """Let it be known that work goes on, and hear what the record says to it."""
+        ...
+
+    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, run_id: UUID | None, *, may_hold: bool) -> Orders:
+        """Mark that closing begins, unless an abort or, where it still counts, a hold was asked for before."""
+        ...
+
+    async def wait(
+        self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor | None, until: datetime | None = None
+    ) -> None:
+        """Say what the conduct waits for; None once it goes on, and the pause does not count."""
+        ...
+
+    async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
+        """The slots that a step finds filled: by its own pass and, before the boundary, by earlier conducts."""
+        ...
+
+    async def tally(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Tally:
+        """What the conduct brought; measurements and artifacts are those of the given pass."""
+        ...

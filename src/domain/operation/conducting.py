@@ -1,0 +1,371 @@
+"""How a conduct is opened: the record first, in one append, and the engine follows.
+
+Whatever could refuse a conduct refuses it here, before anything is written; everything later is an outcome.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from domain.kernel import Call, Command, Event, Outcome
+from domain.operation.activities import Activity
+from domain.operation.carrying_out import (
+    InvalidProcedureReEstablishmentBoundaryError,
+    ResumeProcedure,
+    StartProcedure,
+    check_boundary,
+)
+from domain.operation.gates import GATE_REFUSALS, Ground, ground_of, is_running, parent_run_of, pass_gates
+from domain.operation.pins import (
+    PIN_REFUSALS,
+    ProcedureClosingCaptureBeforeBoundaryError,
+    ProcedureStepsForbiddenError,
+    check_closing_captures,
+    prepared,
+)
+from domain.operation.procedure import (
+    DEFINED,
+    HELD,
+    RUNNING,
+    ConductMode,
+    Convergence,
+    Procedure,
+    ProcedureActivitiesLogbookOpened,
+    ProcedureResumed,
+    ProcedureStarted,
+    ProcedureStepsResolved,
+    procedure,
+)
+from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct
+from domain.operation.registering import InvalidProcedureIterationCapError, check_cap
+from domain.operation.results import ConductResult
+from domain.recipe.expansion import Expansion
+from domain.recipe.step_shapes import Documented
+from domain.recipe.steps import PlainCriterion, Step
+from domain.shared.logbooks import open_logbook
+from domain.shared.reads import Holders, Reads, every, happened
+from domain.shared.refusals import Refusal
+from domain.shared.writes import Answer, Claim, Put
+
+CONDUCTED_ASSETS = "conducted-asset"
+"""Claim kind: the procedure whose live conduct has an asset to itself."""
+
+Wait = Annotated[float, Field(strict=True, ge=0, le=60, description="Seconds to wait for the result.")]
+Steps = Annotated[tuple[Any, ...], Documented(tuple[Step, ...]), Field(max_length=500)]
+Boundary = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
+Rivals = Mapping[UUID, Procedure]
+"""The procedures whose live conducts have target assets to themselves, by asset."""
+
+
+class ConductAccepted(BaseModel):
+    """A conduct that is still under way; `get_work` and `get_procedure_conduct` tell how it goes."""
+
+    procedure_id: UUID
+    conduct_id: UUID
+    work_id: UUID
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What the opening of a conduct is judged by: the ground it stands on, its steps, and who else has its assets."""
+
+    ground: Ground
+    steps: Expansion
+    rivals: Rivals
+
+
+def rivals_of(procedure: Procedure) -> Reads[dict[UUID, Procedure]]:
+    """Whoever conducts on this procedure's target assets now."""
+    keys = tuple(map(str, sorted(procedure.target_asset_ids)))
+    holders: dict[str, UUID] = (yield Holders(CONDUCTED_ASSETS, keys)) if keys else {}
+    found = yield from every(Procedure, holders.values())
+    return {UUID(key): found[holder] for key, holder in holders.items() if holder in found and holder != procedure.id}
+
+
+def refuse_rivals(rivals: Rivals) -> None:
+    """Refuse a conduct on an asset that another one has to itself."""
+    for asset_id, rival in sorted(rivals.items()):
+        raise asset_in_use(asset_id, rival)
+
+
+def asset_in_use(asset_id: UUID, rival: Procedure | None) -> Refusal:
+    """The refusal of a conduct whose asset another one has."""
+    facts = {"asset_id": str(asset_id)}
+    if rival is not None:
+        facts |= {"procedure_id": str(rival.id), "conduct_id": str(rival.live_conduct_id)}
+    return ConductProcedure.Cannot(
+        "Another conduct has a target asset to itself; wait until it ends, or hold or abort it.",
+        reason="asset_in_use",
+        facts=facts,
+    )
+
+
+def refuse_live(procedure: Procedure) -> None:
+    """Refuse a second conduct beside a live one."""
+    if procedure.live_conduct_id is not None:
+        raise ConductProcedure.Cannot(
+            "A conduct of this procedure is live; wait for it, hold it or abort it.",
+            reason="conduct_live",
+            facts={"conduct_id": str(procedure.live_conduct_id)},
+        )
+
+
+def refuse_forward(procedure: Procedure) -> None:
+    """Refuse to begin where the procedure is not at its beginning."""
+    refuse_live(procedure)
+    if procedure.status not in (DEFINED, RUNNING):
+        raise StartProcedure.Cannot(
+            f"The procedure is {procedure.status.value}; a conduct begins with a Defined or Running one.",
+            reason=procedure.status.value.lower(),
+        )
+    if procedure.conduct_mode is not None:
+        raise StartProcedure.Cannot(
+            "The procedure was conducted and keeps those steps; hold it and take it up again, or register it anew.",
+            reason="pinned",
+        )
+    if procedure.current_iteration_index is not None:
+        raise StartProcedure.Cannot("An iteration is open; end it first.", reason="iteration_open")
+
+
+def refuse_resuming(procedure: Procedure) -> None:
+    """Refuse to take up what is not held."""
+    refuse_live(procedure)
+    if procedure.status is not HELD:
+        raise ResumeProcedure.Cannot(
+            f"The procedure is {procedure.status.value}; only a Held one is taken up again.",
+            reason=procedure.status.value.lower(),
+        )
+
+
+def refuse_other_mode(procedure: Procedure, mode: ConductMode) -> None:
+    """Refuse to take up in another way what was conducted, or what never was."""
+    if procedure.conduct_mode is not mode:
+        known = "never conducted" if procedure.conduct_mode is None else f"conducted in mode {procedure.conduct_mode.value}"
+        raise ResumeProcedure.Cannot(
+            f"The procedure was {known}; take it up as it was conducted, or resume it by hand.", reason="other_mode"
+        )
+
+
+def forward(procedure: Procedure, call: Call, sent: tuple[Any, ...]) -> Reads[Opening]:
+    """Load what a conduct from the beginning is judged by, and refuse what stands in its way."""
+    refuse_forward(procedure)
+    run = yield from parent_run_of(procedure)
+    if not is_running(run):
+        raise StartProcedure.Cannot(
+            "The parent run is not Running; start or resume it first.", reason="parent_run_not_running"
+        )
+    steps = yield from prepared(procedure, sent, run)
+    ground = yield from ground_of(procedure, run, call, resuming=False)
+    return Opening(ground, steps, (yield from rivals_of(procedure)))
+
+
+def resuming(procedure: Procedure, call: Call, mode: ConductMode) -> Reads[tuple[Opening, ProcedureStepsResolved]]:
+    """Load what a conduct that goes on is judged by, and refuse what stands in its way."""
+    refuse_resuming(procedure)
+    run = yield from parent_run_of(procedure)
+    if not is_running(run):
+        raise ResumeProcedure.Cannot("The parent run is not Running; resume it first.", reason="parent_run_not_running")
+    refuse_other_mode(procedure, mode)
+    pins = yield from happened(procedure.id, ProcedureStepsResolved)
+    ground = yield from ground_of(procedure, run, call, resuming=True)
+    steps = Expansion(steps=pins[-1].resolved_steps, closing_steps=pins[-1].resolved_closing_steps)
+    return Opening(ground, steps, (yield from rivals_of(procedure))), pins[-1]
+
+
+def opening(
+    procedure: Procedure, call: Call, command_name: str, rivals: Rivals, counts: tuple[int, int], *events: Event
+) -> Outcome:
+    """The opening append: these events, the logbook before the last of them, the assets, and where the conduct stands.
+
+    `counts` are the steps of the main list and those that close.
+    """
+    refuse_rivals(rivals)
+    _, logbook = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
+    claims = [
+        Claim(CONDUCTED_ASSETS, str(asset_id), rival=asset_in_use(asset_id, None))
+        for asset_id in sorted(procedure.target_asset_ids)
+    ]
+    progress = ConductProgress(
+        procedure_id=procedure.id,
+        conduct_id=call.new_id,
+        command_name=command_name,
+        phase=ConductPhase.OPENED.value,
+        waiting_for=None,
+        waiting_until=None,
+        step_index=None,
+        iteration_index=None,
+        started_at=call.now,
+        heartbeat_at=None,
+        active_at=call.now,
+    )
+    opened = OpenedConduct(
+        conduct_id=call.new_id,
+        procedure_id=procedure.id,
+        command_name=command_name,
+        principal_id=call.principal_id,
+        surface_id=call.surface_id,
+        conduit_id=call.conduit_id,
+        correlation_id=call.correlation_id,
+        step_count=counts[0],
+        closing_count=counts[1],
+    )
+    return [*events[:-1], *logbook, events[-1], *claims, Put(opened), Put(progress)]
+
+
+class Conduct(Command):
+    """A command that opens a conduct: after its gates, one append."""
+
+    wait: Wait = 30
+
+    def opened(self, procedure: Procedure, call: Call, facts: Opening, *events: Event) -> Outcome:
+        """What is written, and the address of the conduct."""
+        pass_gates(facts.ground)
+        ids = ConductAccepted(procedure_id=procedure.id, conduct_id=call.new_id, work_id=call.new_id)
+        counts = (len(facts.steps.steps), len(facts.steps.closing_steps))
+        written = opening(procedure, call, self.operation.command_name, facts.rivals, counts, *events)
+        return [*written, Answer(ids.model_dump(mode="json"))]
+
+    def started(self, call: Call) -> ProcedureStarted:
+        return ProcedureStarted(conduct_id=call.new_id, command_name=self.operation.command_name)
+
+    def resumed(self, call: Call, boundary: int, decision_id: UUID | None, cap: int | None = None) -> ProcedureResumed:
+        return ProcedureResumed(
+            re_establishment_boundary=boundary,
+            conduct_id=call.new_id,
+            command_name=self.operation.command_name,
+            decided_by_decision_id=decision_id,
+            max_consecutive_unconverged_iterations=cap,
+        )
+
+
+def pinned(call: Call, steps: Expansion, mode: ConductMode, convergence: Convergence | None = None) -> Event:
+    """The pin of a conduct that begins."""
+    return ProcedureStepsResolved(
+        conduct_id=call.new_id,
+        conduct_mode=mode,
+        resolved_steps=steps.steps,
+        resolved_closing_steps=steps.closing_steps,
+        step_count=steps.step_count,
+        steps_hash=steps.steps_hash,
+        convergence=convergence,
+    )
+
+
+CONDUCT: dict[str, Any] = {"status": 200, "returns": ConductResult, "work": "conduct", "accepted": ConductAccepted}
+
+
+class ForwardConduct(Conduct):
+    """A conduct of all the steps from the beginning."""
+
+    steps: Steps = ()
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+        return (yield from forward(procedure, call, self.steps))
+
+    def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
+        pin = pinned(call, facts.steps, ConductMode.FLAT)
+        return self.opened(procedure, call, facts, pin, self.started(call))
+
+
+@procedure.command(
+    post="/{procedure_id}/conduct",
+    reasons=["conduct_live", "asset_in_use"],
+    refuses=[StartProcedure.Cannot, *PIN_REFUSALS, *GATE_REFUSALS],
+    essential=True,
+    **CONDUCT,
+)
+class ConductProcedure(ForwardConduct):
+    """Conduct the steps one after the other; a failure ends in Aborted, and closing steps run either way."""
+
+
+@procedure.command(
+    post="/{procedure_id}/conduct-or-hold",
+    refuses=[StartProcedure.Cannot, ConductProcedure.Cannot, *PIN_REFUSALS, *GATE_REFUSALS],
+    **CONDUCT,
+)
+class ConductOrHoldProcedure(ForwardConduct):
+    """Conduct the steps; a setpoint or check that fails holds the procedure for a person instead of aborting it."""
+
+
+@procedure.command(
+    post="/{procedure_id}/reconduct",
+    refuses=[
+        ResumeProcedure.Cannot,
+        ConductProcedure.Cannot,
+        InvalidProcedureReEstablishmentBoundaryError,
+        ProcedureClosingCaptureBeforeBoundaryError,
+        *GATE_REFUSALS,
+    ],
+    **CONDUCT,
+)
+class ConductFromProcedure(Conduct):
+    """Take a held procedure up at a step: from there on everything is established afresh."""
+
+    re_establishment_boundary: Boundary
+    decided_by_decision_id: UUID | None = None
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+        facts, _ = yield from resuming(procedure, call, ConductMode.FLAT)
+        check_boundary(self.re_establishment_boundary, len(facts.steps.steps))
+        yield from check_closing_captures(procedure, facts.steps, self.re_establishment_boundary)
+        return facts
+
+    def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
+        resumed = self.resumed(call, self.re_establishment_boundary, self.decided_by_decision_id)
+        return self.opened(procedure, call, facts, resumed)
+
+
+@procedure.command(
+    post="/{procedure_id}/converge",
+    refuses=[
+        StartProcedure.Cannot,
+        ResumeProcedure.Cannot,
+        ConductProcedure.Cannot,
+        InvalidProcedureIterationCapError,
+        *PIN_REFUSALS,
+        *GATE_REFUSALS,
+    ],
+    **CONDUCT,
+)
+class ConductUntilConverged(Conduct):
+    """Conduct the steps again and again until a captured value meets a criterion; a held loop is taken up the same way."""
+
+    convergence_capture_name: Annotated[str, Field(min_length=1, max_length=100)]
+    criterion: PlainCriterion
+    steps: Steps = ()
+    max_consecutive_unconverged_iterations: Annotated[int, Field(strict=True, le=2**31 - 1)] | None = None
+    decided_by_decision_id: UUID | None = None
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+        if procedure.status is not HELD:
+            return (yield from forward(procedure, call, self.steps))
+        facts, pin = yield from resuming(procedure, call, ConductMode.CONVERGED)
+        if self.steps:
+            raise ProcedureStepsForbiddenError("A held loop keeps its steps; take it up without any.")
+        kept = pin.convergence
+        if kept is None or (kept.capture_name, kept.criterion) != (self.convergence_capture_name, self.criterion):
+            raise ResumeProcedure.Cannot(
+                "A held loop keeps its criterion; give the same capture name and criterion.", reason="criterion_changed"
+            )
+        return facts
+
+    def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
+        cap = self.max_consecutive_unconverged_iterations
+        check_cap(cap)
+        if procedure.status is HELD:
+            return self.opened(procedure, call, facts, self.resumed(call, 0, self.decided_by_decision_id, cap))
+        convergence = Convergence(
+            capture_name=self.convergence_capture_name,
+            criterion=self.criterion,
+            max_consecutive_unconverged_iterations=tighter(cap, procedure.max_consecutive_unconverged_iterations),
+        )
+        pin = pinned(call, facts.steps, ConductMode.CONVERGED, convergence)
+        return self.opened(procedure, call, facts, pin, self.started(call))
+
+
+def tighter(*caps: int | None) -> int | None:
+    """The smallest of several caps, any of which may be missing."""
+    return min((cap for cap in caps if cap is not None), default=None)

@@ -1,0 +1,296 @@
+"""How a procedure stops: held, completed, aborted or truncated, by people or by the conduct that comes to its end.
+
+While a conduct is live, holding and aborting are requests on the stream that it serves at its next step. Its own end goes
+through the same commands, which then carry its result; what nobody asked for is recorded by the service itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from domain.kernel import Call, Command, Event, Internal, Outcome
+from domain.operation.carrying_out import conduct_live
+from domain.operation.conducting import CONDUCTED_ASSETS, ConductProcedure, Rivals, opening, rivals_of
+from domain.operation.procedure import (
+    RUNNING,
+    UNDER_WAY,
+    HoldCause,
+    PendingRequest,
+    Procedure,
+    ProcedureAborted,
+    ProcedureAbortRequested,
+    ProcedureCompleted,
+    ProcedureConducted,
+    ProcedureHeld,
+    ProcedureHoldRequested,
+    ProcedureStepsResolved,
+    ProcedureTruncated,
+    procedure,
+)
+from domain.operation.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, ConductProgress
+from domain.operation.results import ConductResult, Failure
+from domain.shared.reads import Reads, happened, record_of
+from domain.shared.refusals import Invalid
+from domain.shared.text import Text
+from domain.shared.times import Instant
+from domain.shared.writes import Answer, Delist, Enlist, Put, Release
+
+SILENT_FOR = timedelta(seconds=60)
+"""After this long without a heartbeat a live conduct may be given up."""
+
+
+class InvalidProcedureHoldReasonError(Invalid):
+    """Holding a procedure takes a reason that is not blank."""
+
+
+class InvalidProcedureAbortReasonError(Invalid):
+    """Aborting a procedure takes a reason that is not blank."""
+
+
+class InvalidProcedureTruncateReasonError(Invalid):
+    """Truncating a procedure takes a reason that is not blank."""
+
+
+class InvalidProcedureInterruptedAtError(Invalid):
+    """A procedure cannot have been interrupted in the future."""
+
+
+class Requested(BaseModel):
+    """A request that a live conduct serves at its next step, or a conduct of the closing steps alone."""
+
+    procedure_id: UUID
+    conduct_id: UUID
+
+
+Conducted = Annotated[ConductResult | None, Internal()]
+"""What a conduct says when it comes to its own end."""
+
+
+def progress_of(procedure: Procedure, wanted: bool) -> Reads[ConductProgress | None]:
+    """Where the procedure's latest conduct stands, where it matters."""
+    if not wanted:
+        return None
+    return (yield from record_of(ConductProgress, procedure_id=procedure.id))
+
+
+def concluded(procedure: Procedure, progress: ConductProgress | None, result: ConductResult, *ending: Event) -> Outcome:
+    """The end of a live conduct: its result, what it leads to, and everything it held given back."""
+    key = str(result.conduct_id)
+    ended = [Put(replace(progress, phase=ConductPhase.ENDED.value, waiting_for=None))] if progress is not None else []
+    return [
+        ProcedureConducted(conduct_id=result.conduct_id, result=result),
+        *ending,
+        *(Release(CONDUCTED_ASSETS, str(asset_id)) for asset_id in sorted(procedure.target_asset_ids)),
+        Delist(HOLD_ASKED, key),
+        Delist(ABORT_ASKED, key),
+        *ended,
+    ]
+
+
+def served_by(conduct_id: UUID, procedure: Procedure) -> Answer:
+    """The answer to a request that a conduct will serve."""
+    return Answer({"procedure_id": str(procedure.id), "conduct_id": str(conduct_id)}, status=202)
+
+
+@procedure.command(
+    post="/{procedure_id}/hold",
+    allowed=[RUNNING],
+    reasons=["request_pending"],
+    attempts=3,
+    accepted=Requested,
+    wakes="conduct",
+)
+class HoldProcedure(Command):
+    """Pause the procedure; a live conduct finishes its step first. It goes on only when somebody resumes it."""
+
+    reason: Annotated[str, Text(500, InvalidProcedureHoldReasonError, "reason", personal=True)]
+    decided_by_decision_id: UUID | None = None
+    cause: Annotated[HoldCause, Internal()] = HoldCause.OPERATOR
+    conducted: Conducted = None
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
+        return (yield from progress_of(procedure, self.conducted is not None))
+
+    def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
+        if self.conducted is not None:
+            refuse_aborted(self, procedure)
+            return concluded(procedure, progress, self.conducted, self.held(self.conducted))
+        if procedure.pending_request is not None:
+            raise request_pending(self, procedure.pending_request)
+        if (conduct_id := procedure.live_conduct_id) is not None:
+            return [
+                ProcedureHoldRequested(
+                    conduct_id=conduct_id, reason=self.reason, decided_by_decision_id=self.decided_by_decision_id
+                ),
+                Enlist(HOLD_ASKED, str(conduct_id)),
+                served_by(conduct_id, procedure),
+            ]
+        return [self.held(procedure)]
+
+    def held(self, source: Procedure | ConductResult) -> ProcedureHeld:
+        return ProcedureHeld(
+            reason=self.reason,
+            cause=self.cause,
+            decided_by_decision_id=self.decided_by_decision_id,
+            actuation_kind=source.actuation_kind,
+        )
+
+
+def request_pending(command: Command, request: PendingRequest) -> Exception:
+    """The refusal of a request beside one that is being served."""
+    asked = request.value.lower()
+    return command.cannot("request_pending", f"A request to {asked} is being served already; wait for it.")
+
+
+def refuse_aborted(command: Command, procedure: Procedure) -> None:
+    """Refuse a conduct any other end than the one it was asked for meanwhile."""
+    if procedure.pending_request is PendingRequest.ABORT:
+        raise request_pending(command, PendingRequest.ABORT)
+
+
+@procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING], reasons=["conduct_live"])
+class CompleteProcedure(Command):
+    """The task is done; a live conduct says so itself."""
+
+    conducted: Conducted = None
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
+        return (yield from progress_of(procedure, self.conducted is not None))
+
+    def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
+        if (result := self.conducted) is not None:
+            refuse_aborted(self, procedure)
+            completed = ProcedureCompleted(
+                actuation_kind=result.actuation_kind, termination_reason=result.termination_reason
+            )
+            return concluded(procedure, progress, result, completed)
+        if procedure.live_conduct_id is not None:
+            raise conduct_live(self, procedure)
+        return [ProcedureCompleted(actuation_kind=procedure.actuation_kind, termination_reason=None)]
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What a conduct of the closing steps alone is judged by."""
+
+    step_count: int
+    rivals: Rivals
+
+
+@procedure.command(
+    post="/{procedure_id}/abort",
+    allowed=UNDER_WAY,
+    reasons=["request_pending", "conduct_live"],
+    refuses=[ConductProcedure.Cannot],
+    attempts=3,
+    destructive=True,
+    accepted=Requested,
+    wakes="conduct",
+)
+class AbortProcedure(Command):
+    """Give the procedure up. A live conduct is cancelled and closes nothing; without one, `run_closing` has the closing
+    steps conducted first."""
+
+    reason: Annotated[str, Text(500, InvalidProcedureAbortReasonError, "reason", personal=True)]
+    run_closing: bool = False
+    conducted: Conducted = None
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | Closing | None]:
+        if self.conducted is not None:
+            return (yield from progress_of(procedure, wanted=True))
+        if not self.run_closing or procedure.live_conduct_id is not None:
+            return None
+        pins = yield from happened(procedure.id, ProcedureStepsResolved)
+        if not pins or not pins[-1].resolved_closing_steps:
+            return None
+        return Closing(len(pins[-1].resolved_closing_steps), (yield from rivals_of(procedure)))
+
+    def decide(self, procedure: Procedure, call: Call, facts: ConductProgress | Closing | None) -> Outcome:
+        if (result := self.conducted) is not None:
+            aborted = ProcedureAborted(reason=self.reason, actuation_kind=result.actuation_kind)
+            return concluded(procedure, facts if isinstance(facts, ConductProgress) else None, result, aborted)
+        if procedure.pending_request is PendingRequest.ABORT:
+            raise request_pending(self, PendingRequest.ABORT)
+        if (conduct_id := procedure.live_conduct_id) is not None:
+            if self.run_closing:
+                raise conduct_live(self, procedure)
+            return [
+                ProcedureAbortRequested(conduct_id=conduct_id, reason=self.reason, run_closing=False),
+                Enlist(ABORT_ASKED, str(conduct_id)),
+                served_by(conduct_id, procedure),
+            ]
+        if isinstance(facts, Closing):
+            request = ProcedureAbortRequested(conduct_id=call.new_id, reason=self.reason, run_closing=True)
+            return [
+                *opening(procedure, call, self.operation.command_name, facts.rivals, (0, facts.step_count), request),
+                served_by(call.new_id, procedure),
+            ]
+        return [ProcedureAborted(reason=self.reason, actuation_kind=procedure.actuation_kind)]
+
+
+@procedure.command(
+    post="/{procedure_id}/truncate",
+    allowed=UNDER_WAY,
+    reasons=["conduct_live"],
+    refuses=[InvalidProcedureInterruptedAtError],
+    destructive=True,
+    fells="conduct",
+)
+class TruncateProcedure(Command):
+    """Close the books on a procedure that died by itself, with the best guess of when; a conduct that has been silent for
+    a minute is given up with it."""
+
+    reason: Annotated[str, Text(500, InvalidProcedureTruncateReasonError, "reason", personal=True)]
+    interrupted_at: Instant | None = None
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
+        return (yield from progress_of(procedure, procedure.live_conduct_id is not None))
+
+    def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
+        if self.interrupted_at is not None and self.interrupted_at > call.now:
+            raise InvalidProcedureInterruptedAtError(
+                "The procedure cannot have been interrupted in the future; give a past time."
+            )
+        truncated = ProcedureTruncated(**dict(self))
+        if procedure.live_conduct_id is None:
+            return [truncated]
+        if progress is None or call.now - (progress.heartbeat_at or progress.started_at) < SILENT_FOR:
+            raise conduct_live(self, procedure)
+        return concluded(procedure, progress, lost(progress), truncated)
+
+
+def lost(progress: ConductProgress) -> ConductResult:
+    """What is said of a conduct that nobody works on any more."""
+    return ConductResult(
+        procedure_id=progress.procedure_id,
+        conduct_id=progress.conduct_id,
+        command_name=progress.command_name,
+        succeeded=False,
+        failure=Failure(
+            source_kind="lifecycle",
+            target="conduct",
+            error_class="ConductLost",
+            message="The engine does not know of this conduct any more; look at the equipment before going on.",
+        ),
+    )
+
+
+@procedure.inner(allowed=UNDER_WAY)
+class RecordConductEnd(Command):
+    """A conduct came to an end that no command asked for: halted, lost, never begun, or its submitter may not end it."""
+
+    result: ConductResult
+    abort_reason: str | None = None
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
+        return (yield from progress_of(procedure, wanted=True))
+
+    def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
+        ending: Sequence[Event] = ()
+        if self.abort_reason is not None:
+            ending = [ProcedureAborted(reason=self.abort_reason, actuation_kind=self.result.actuation_kind)]
+        return concluded(procedure, progress, self.result, *ending)

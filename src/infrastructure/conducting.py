@@ -1,0 +1,72 @@
+"""What a worker conducts with: the plant, its actions, its programs and its deciders, as configured."""
+
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from application.conductor import Conductor
+from application.control import Control
+from application.effects import Effects
+from application.scores import Scores
+from application.steps import Limits, Steps, Worker
+from domain.operation.deciding import offered
+from infrastructure.actions.registry import installed_actions
+from infrastructure.compute.configured import configured_compute
+from infrastructure.compute.job_runner import birth_of
+from infrastructure.decide.configured import ConfiguredDeciders
+from infrastructure.postgres.ledger import PostgresLedger
+from infrastructure.runtime import Runtime, clock
+from infrastructure.timekeeping import WallClock
+
+
+@dataclass(frozen=True)
+class Conducting:
+    """Everything that the activities of a conduct call."""
+
+    conductor: Conductor
+    steps: Steps
+    scores: Scores
+
+
+@asynccontextmanager
+async def conducting(runtime: Runtime, control: Control) -> AsyncIterator[Conducting]:
+    """Wire a worker of this process to the plant, and let go of its programs at the end."""
+    settings = runtime.settings
+    limits = Limits(
+        action=settings.action_timeout_seconds,
+        compute=settings.compute_timeout_seconds,
+        restart=settings.conduct_restart_limit_seconds,
+    )
+    compute = configured_compute(settings)
+    effects = Effects(control, installed_actions(), WallClock(), settings.control_routes, limits.action)
+    ledger, scores = PostgresLedger(runtime.store), Scores(runtime.store)
+    steps = Steps(ledger, effects, compute, clock, limits, Worker(own_name(), is_dead))
+    conductor = Conductor(
+        runtime.store,
+        runtime.commands,
+        runtime.authorizer,
+        clock,
+        ledger,
+        scores,
+        steps,
+        ConfiguredDeciders(offered(settings.decide_substrates)),
+        settings.self_facility_code,
+    )
+    try:
+        yield Conducting(conductor, steps, scores)
+    finally:
+        await compute.close()
+
+
+def own_name() -> str:
+    """What tells this process from every other one, on any machine, at any time."""
+    pid = os.getpid()
+    return f"{socket.gethostname()}/{pid}/{birth_of(pid)}"
+
+
+def is_dead(name: str) -> bool:
+    """Whether a process of this name is known to have ended; of another machine's nobody here can tell."""
+    host, pid, birth = name.split("/")
+    return host == socket.gethostname() and birth_of(pid) != birth

@@ -1,0 +1,277 @@
+"""The ledger on PostgreSQL: before a step one statement that looks and marks, after it one that stores."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from application.ledger import Crossing, Orders, Standing, Stored, Tally
+from domain.kernel import Event
+from domain.operation.activities import Activity
+from domain.operation.actuation import ActuationKind, merged_kind
+from domain.operation.procedure import PendingRequest
+from domain.operation.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, FilledSlot, WaitingFor
+from domain.operation.results import Artifact, Failure, Measured, referred
+from domain.operation.walking import Mark, Place
+from domain.run import run as runs
+from domain.run.run import RunStatus
+from infrastructure.postgres.store import PostgresStore, entries_form, record_form
+
+RUN_TURNS: dict[type[Event], RunStatus] = {
+    runs.RunStarted: RunStatus.RUNNING,
+    runs.RunResumed: RunStatus.RUNNING,
+    runs.RunHeld: RunStatus.HELD,
+    **runs.ENDINGS,
+}
+"""The events that say where a run stands."""
+STATUS_OF = {event.__name__: status for event, status in RUN_TURNS.items()}
+REQUESTS = {HOLD_ASKED: PendingRequest.HOLD, ABORT_ASKED: PendingRequest.ABORT}
+
+ENTRIES = Activity.relation
+COLUMNS = ", ".join(name for name in Activity.model_fields if name != "recorded_at")
+LIVE = "procedure_id = %(procedure)s AND conduct_id = %(conduct)s AND phase <> 'Ended'"
+ASKED = (
+    "(SELECT min(kind) FROM lookups WHERE kind = ANY(%(asks)s) AND key = %(conduct)s::text "
+    "AND stream_id = %(procedure)s::uuid)"
+)
+RUN = (
+    "(SELECT event_type FROM events WHERE stream_type = 'Run' AND stream_id = %(run)s::uuid "
+    "AND event_type = ANY(%(turns)s) ORDER BY version DESC LIMIT 1)"
+)
+HERE = (
+    f"FROM {ENTRIES} WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND closing = %(closing)s "
+    "AND step_index = %(index)s"
+)
+BEGIN = f"""
+WITH live AS (SELECT active_at, effect_id, effect_beat_at FROM conduct_progress WHERE {LIVE} FOR NO KEY UPDATE),
+found AS (
+    SELECT {ASKED} AS asked, {RUN} AS run,
+        coalesce((SELECT extract(epoch FROM clock_timestamp() - active_at) > %(pause)s::float8 FROM live), false) AS late,
+        %(once)s AND EXISTS (
+            SELECT FROM {ENTRIES} WHERE procedure_id = %(procedure)s AND step_index = %(index)s AND NOT closing
+            AND mark IS NOT NULL AND step_kind IN ('action', 'compute') AND conduct_id <> %(conduct)s
+        ) AS begun,
+        (SELECT json_agg(json_build_array(event_id, mark, attempt, payload,
+            extract(epoch FROM clock_timestamp() - recorded_at)::float8) ORDER BY attempt) {HERE}) AS rows
+),
+marked AS (
+    INSERT INTO {ENTRIES} ({COLUMNS})
+    SELECT {COLUMNS} FROM json_populate_record(NULL::{ENTRIES}, %(marker)s::json)
+    WHERE %(marker)s::json IS NOT NULL AND EXISTS (SELECT FROM live) AND EXISTS (
+        SELECT FROM found WHERE asked IS NULL AND coalesce(run <> ALL(%(blocks)s::text[]), true) AND NOT late AND NOT begun
+        AND (rows IS NULL OR %(again)s)
+    ) AND NOT EXISTS (SELECT {HERE} AND mark = 'outcome')
+    ON CONFLICT DO NOTHING RETURNING event_id
+),
+moved AS (
+    UPDATE conduct_progress SET phase = CASE WHEN %(closing)s THEN 'Closing' ELSE 'Walking' END, waiting_for = NULL,
+        waiting_until = NULL, step_index = %(index)s, iteration_index = nullif(%(iteration)s, 0),
+        heartbeat_at = clock_timestamp(),
+        active_at = CASE WHEN EXISTS (SELECT FROM marked) THEN clock_timestamp() ELSE active_at END,
+        effect_id = coalesce((SELECT event_id FROM marked), effect_id),
+        effect_beat_at = CASE WHEN EXISTS (SELECT FROM marked) THEN clock_timestamp() ELSE effect_beat_at END
+    WHERE {LIVE}
+)
+SELECT EXISTS (SELECT FROM live), asked, run, late, begun, rows, EXISTS (SELECT FROM marked),
+    (SELECT effect_id FROM live), (SELECT extract(epoch FROM clock_timestamp() - effect_beat_at)::float8 FROM live)
+FROM found
+"""
+SETTLE = f"""
+WITH entered AS (
+    INSERT INTO {ENTRIES} ({COLUMNS}) SELECT {COLUMNS} FROM json_populate_record(NULL::{ENTRIES}, %(row)s::json)
+    ON CONFLICT DO NOTHING RETURNING payload
+),
+moved AS (
+    UPDATE conduct_progress SET active_at = clock_timestamp(), heartbeat_at = clock_timestamp() WHERE {LIVE}
+)
+SELECT payload FROM entered
+"""
+STANDING = f"SELECT payload {HERE} AND mark = %(mark)s"
+BEAT = f"""
+UPDATE conduct_progress SET heartbeat_at = clock_timestamp(),
+    effect_beat_at = CASE WHEN effect_id = %(effect)s THEN clock_timestamp() ELSE effect_beat_at END
+WHERE {LIVE} RETURNING {ASKED}, {RUN}
+"""
+CLOSE = f"""
+UPDATE conduct_progress SET phase = 'Closing', waiting_for = NULL, heartbeat_at = clock_timestamp()
+WHERE {LIVE} AND (phase = 'Closing' OR ({ASKED} IS NULL AND {RUN} IS DISTINCT FROM 'RunAborted'))
+"""
+LOOK = f"SELECT {ASKED}, {RUN}, EXISTS (SELECT FROM conduct_progress WHERE {LIVE})"
+WAIT = f"""
+UPDATE conduct_progress SET phase = %(phase)s, waiting_for = %(for)s, waiting_until = %(until)s,
+    heartbeat_at = clock_timestamp(), active_at = clock_timestamp()
+WHERE {LIVE}
+"""
+SLOTS = """
+SELECT DISTINCT ON (slot, content ? 'artifact') * FROM conduct_slots
+WHERE procedure_id = %(procedure)s AND (
+    (conduct_id = %(conduct)s AND iteration_index = %(iteration)s)
+    OR (conduct_id <> %(conduct)s AND NOT closing AND iteration_index = 0 AND step_index < %(boundary)s)
+)
+ORDER BY slot, content ? 'artifact', recorded_at DESC
+"""
+BROUGHT = f"""
+SELECT event_id, step_kind, closing, step_index, mark, payload FROM {ENTRIES}
+WHERE conduct_id = %(conduct)s AND mark IN ('outcome', 'deposit') AND (closing OR iteration_index = %(iteration)s)
+ORDER BY closing, step_index, mark DESC
+"""
+WRITTEN = f"""
+WITH written AS (
+    SELECT event_id, payload ->> 'address' AS address, payload -> 'value' AS value, recorded_at FROM {ENTRIES}
+    WHERE conduct_id = %(conduct)s AND mark = 'outcome' AND step_kind = 'setpoint' AND payload ->> 'result' = 'ok'
+    UNION ALL
+    SELECT event_id, write.key, write.value, recorded_at FROM {ENTRIES}, jsonb_each(payload -> 'writes') write
+    WHERE conduct_id = %(conduct)s AND mark = 'outcome' AND step_kind = 'action'
+)
+SELECT address, (array_agg(value ORDER BY recorded_at DESC))[1], (array_agg(event_id ORDER BY recorded_at DESC))[1]
+FROM written GROUP BY address ORDER BY min(recorded_at)
+"""
+KINDS = f"""
+SELECT DISTINCT payload ->> 'actuation_kind' FROM {ENTRIES}
+WHERE conduct_id = %(conduct)s AND NOT closing AND payload ? 'actuation_kind'
+"""
+MEASURED: TypeAdapter[tuple[Measured, ...]] = TypeAdapter(tuple[Measured, ...])
+
+
+class PostgresLedger:
+    """One statement for each thing asked of it."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+
+    async def begin(self, crossing: Crossing) -> Standing:
+        place = crossing.place
+        marker = None if crossing.marker is None else document(crossing.marker)
+        asked = {
+            **where(place),
+            "asks": [ABORT_ASKED, HOLD_ASKED] if crossing.hold_blocks else [ABORT_ASKED],
+            "run": crossing.run_id,
+            "turns": list(STATUS_OF),
+            "blocks": [name for name, status in STATUS_OF.items() if status in crossing.run_blocks],
+            "pause": crossing.longest_pause if crossing.longest_pause is not None else float("inf"),
+            "once": crossing.once,
+            "again": crossing.again,
+            "marker": marker,
+        }
+        (row,) = await self._rows(BEGIN, asked)
+        live, request, run, late, begun, rows, marked, effect_id, silence = row
+        stored = tuple(Stored(UUID(id), mark, attempt, payload, age) for id, mark, attempt, payload, age in rows or ())
+        last = next((one.event_id for one in reversed(stored) if one.mark == Mark.IN_FLIGHT), None)
+        return Standing(
+            live=live,
+            asked=REQUESTS.get(request),
+            run=STATUS_OF.get(run),
+            late=late,
+            begun_before=begun,
+            rows=stored,
+            marked=marked,
+            silence=silence if last is not None and last == effect_id else None,
+        )
+
+    async def settle(self, row: Activity) -> Mapping[str, Any]:
+        assert row.conduct_id is not None, "a ledger row belongs to a conduct"
+        assert row.step_index is not None, "a ledger row has its place"
+        place = Place(
+            procedure_id=row.procedure_id,
+            conduct_id=row.conduct_id,
+            iteration_index=row.iteration_index or 0,
+            closing=bool(row.closing),
+            step_index=row.step_index,
+        )
+        found = await self._rows(SETTLE, {**where(place), "row": document(row)})
+        if not found:
+            found = await self._rows(STANDING, {**where(place), "mark": row.mark})
+        payload: Mapping[str, Any] = found[0][0]
+        return payload
+
+    async def beat(self, place: Place, effect_id: UUID | None, run_id: UUID | None) -> Orders:
+        asked = {**where(place), **watched(run_id), "effect": effect_id}
+        found = await self._rows(BEAT, asked)
+        return Orders(True, REQUESTS.get(found[0][0]), STATUS_OF.get(found[0][1])) if found else Orders(False)
+
+    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, run_id: UUID | None, *, may_hold: bool) -> Orders:
+        asks = [ABORT_ASKED, HOLD_ASKED] if may_hold else [ABORT_ASKED]
+        of = {"procedure": procedure_id, "conduct": conduct_id, **watched(run_id), "asks": asks}
+        async with self._store.connection(writing=True) as connection:
+            marked = await connection.execute(CLOSE, of)
+            if marked.rowcount:
+                return Orders(True)
+            row = await (await connection.execute(LOOK, of)).fetchone()
+        asked, run, live = row or (None, None, False)
+        return Orders(live, REQUESTS.get(asked), STATUS_OF.get(run))
+
+    async def wait(
+        self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor | None, until: datetime | None = None
+    ) -> None:
+        phase = ConductPhase.WALKING if waiting_for is None else ConductPhase.WAITING
+        said = {"phase": phase.value, "for": waiting_for and waiting_for.value, "until": until}
+        async with self._store.connection(writing=True) as connection:
+            await connection.execute(WAIT, {"procedure": procedure_id, "conduct": conduct_id, **said})
+
+    async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
+        of = {"procedure": procedure_id, "conduct": conduct_id, "iteration": iteration_index, "boundary": boundary}
+        async with self._store.connection() as connection:
+            cursor = await connection.execute(SLOTS, of)
+            names = [column.name for column in cursor.description or ()]
+            form = record_form(FilledSlot)
+            return [form.validate_python(dict(zip(names, row, strict=True))) for row in await cursor.fetchall()]
+
+    async def tally(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Tally:
+        of = {"conduct": conduct_id, "iteration": iteration_index}
+        brought = await self._rows(BROUGHT, of)
+        written = await self._rows(WRITTEN, of)
+        kinds = await self._rows(KINDS, of)
+        main = [(id, payload) for id, _, closing, _, mark, payload in brought if not closing and mark == Mark.OUTCOME]
+        return Tally(
+            measurements=tuple(
+                item.model_copy(update={"value": referred(item.value, id)})
+                for id, payload in main
+                for item in MEASURED.validate_python(payload.get("measurements", ()))
+            ),
+            artifacts=tuple(Artifact(**item) for _, payload in main for item in payload.get("artifacts", ())),
+            outputs={
+                payload["output_ref_name"]: Artifact(**payload["artifact"])
+                for _, _, closing, _, mark, payload in brought
+                if mark == Mark.DEPOSIT and not closing and "artifact" in payload
+            },
+            substrate_writes={address: referred(value, id) for address, value, id in written},
+            actuation_kind=merged_kind(ActuationKind(kind) for (kind,) in kinds),
+            closing_failures=tuple(
+                Failure(
+                    step_index=index,
+                    source_kind=kind,
+                    target=payload["target"],
+                    error_class=payload["error_class"],
+                    message=payload["message"],
+                )
+                for _, kind, closing, index, _, payload in brought
+                if closing and payload["result"] == "failed"
+            ),
+        )
+
+    async def _rows(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
+        async with self._store.connection(writing=True) as connection:
+            return await (await connection.execute(statement, values)).fetchall()
+
+
+def where(place: Place) -> dict[str, Any]:
+    """A place as the statements name it."""
+    return {
+        "procedure": place.procedure_id,
+        "conduct": place.conduct_id,
+        "iteration": place.iteration_index,
+        "closing": place.closing,
+        "index": place.step_index,
+    }
+
+
+def watched(run_id: UUID | None) -> dict[str, Any]:
+    """What the statements ask about requests and the parent run."""
+    return {"asks": [ABORT_ASKED, HOLD_ASKED], "run": run_id, "turns": list(STATUS_OF)}
+
+
+def document(row: Activity) -> str:
+    """A row as the statements take it."""
+    return entries_form(Activity).dump_json([row]).decode()[1:-1]

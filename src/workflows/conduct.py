@@ -1,0 +1,296 @@
+"""A conduct: the steps one after the other, pass after pass, then the closing steps and the end.
+
+It only decides what comes next. What is true is on the record, and every effect is an activity that may be repeated.
+"""
+
+import asyncio
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy, SearchAttributeKey
+from temporalio.exceptions import is_cancelled_exception
+from temporalio.workflow import ActivityCancellationType
+
+with workflow.unsafe.imports_passed_through():
+    from domain.operation.procedure import ConductMode
+    from domain.operation.progress import ConductPhase
+    from domain.operation.results import Failure
+    from domain.operation.walking import (
+        ENDS,
+        Ahead,
+        Briefing,
+        ConductOrder,
+        Cursor,
+        Finish,
+        Outcome,
+        Place,
+        Report,
+        Turn,
+        Verdict,
+        closes,
+    )
+
+T = TypeVar("T")
+
+STEPS_PER_EXECUTION = 500
+"""Steps after which a conduct goes on in a fresh history."""
+RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(seconds=30))
+HEARTBEAT = timedelta(seconds=6)
+SHORT = timedelta(seconds=60)
+"""What an activity between steps may take, and a step beyond its own account."""
+LONGEST = timedelta(days=365)
+STATE = SearchAttributeKey.for_keyword("BatonState")
+
+
+@workflow.defn(name="conduct")
+class ConductWorkflow:
+    """One conduct of one procedure."""
+
+    @workflow.init
+    def __init__(self, order: ConductOrder) -> None:
+        self._order = order
+        self._at = order.cursor
+        self._walked = 0
+        self._state = ""
+
+    @workflow.run
+    async def run(self, order: ConductOrder) -> None:
+        briefing = order.briefing or await self._between("brief_conduct", result_type=Briefing | None)
+        if briefing is None:
+            return
+        self._briefing = briefing
+        if order.briefing is None:
+            self._at = Cursor(step_index=briefing.boundary, ahead=briefing.ahead, point=briefing.first_point)
+        try:
+            outcome = self._at.outcome or await self._main()
+        except BaseException as error:
+            if not is_cancelled_exception(error):
+                raise
+            outcome = Outcome(finish=Finish.CANCELLED, completed_count=self._completed)
+        finishing = asyncio.create_task(self._finish(outcome))
+        while not finishing.done():
+            try:
+                await asyncio.shield(finishing)
+            except asyncio.CancelledError:
+                continue  # what has come to its end is put on the record, whoever cancels it now
+        finishing.result()
+
+    async def _main(self) -> Outcome:
+        """The main list, as often as the mode asks for it."""
+        match self._briefing.mode:
+            case None:
+                return Outcome(finish=Finish.COMPLETED)
+            case ConductMode.FLAT:
+                return await self._walk() or self._complete()
+            case ConductMode.CONVERGED:
+                return await self._until_converged()
+            case ConductMode.ADVISED:
+                return await self._until_advised()
+
+    async def _until_converged(self) -> Outcome:
+        while True:
+            if not self._at.iteration_index:
+                turn = await self._start_pass()
+                if turn.verdict is not Verdict.DONE:
+                    return self._ended(turn)
+            if (outcome := await self._walk()) is not None:
+                return outcome
+            turn = await self._between("judge_pass", self._at.iteration_index, result_type=Turn)
+            if turn.verdict is not Verdict.DONE:
+                return self._ended(turn)
+            if turn.converged:
+                return self._complete()
+            self._at = self._at.model_copy(update={"iteration_index": 0})
+
+    async def _until_advised(self) -> Outcome:
+        if self._briefing.asks_first and not self._at.passes:
+            turn = await self._waiting("take_up_search", result_type=Turn)
+            if turn.verdict is not Verdict.DONE:
+                return self._ended(turn)
+            if turn.stop:
+                return self._complete(turn)
+            self._enter(turn)
+        while True:
+            if not self._at.iteration_index:
+                turn = await self._start_pass()
+                if turn.verdict is not Verdict.DONE:
+                    return self._ended(turn)
+                if turn.stop:
+                    return self._complete(turn)
+            if (outcome := await self._walk()) is not None:
+                return outcome
+            index, point = self._at.iteration_index, self._at.point
+            turn = await self._between("record_outcome", index, point, result_type=Turn)
+            if turn.verdict is Verdict.DONE:
+                turn = await self._waiting("advise_pass", index, self._at.passes, result_type=Turn)
+            if turn.verdict is not Verdict.DONE:
+                return self._ended(turn)
+            if turn.stop:
+                return self._complete()
+            self._at = self._at.model_copy(update={"iteration_index": 0, "point": turn.point})
+
+    async def _start_pass(self) -> Turn:
+        """Begin a pass; while the parent run is held, that waits."""
+        while True:
+            self._roll_over()
+            turn = await self._between("start_pass", self._at.passes, self._at.point, result_type=Turn)
+            if turn.verdict is Verdict.RUN_HELD:
+                verdict = await self._run_resumed()
+                if verdict is Verdict.DONE:
+                    continue
+                turn = Turn(verdict=verdict)
+            if turn.verdict is Verdict.DONE and not turn.stop:
+                self._enter(turn)
+            return turn
+
+    def _enter(self, turn: Turn) -> None:
+        """Stand at the first step of a pass that has begun."""
+        self._at = Cursor(
+            iteration_index=turn.iteration_index,
+            ahead=self._briefing.loop_ahead,
+            passes=self._at.passes + 1,
+            point=turn.point,
+        )
+
+    async def _walk(self) -> Outcome | None:
+        """The main list from the cursor on; None once every step is done."""
+        while self._at.step_index < self._briefing.step_count:
+            self._roll_over()
+            self._show(ConductPhase.WALKING, f"step {self._at.step_index + 1}/{self._briefing.step_count}")
+            report = await self._step()
+            if report.verdict is Verdict.RUN_HELD:
+                report = Report(verdict=await self._run_resumed())
+                if report.verdict is Verdict.DONE:
+                    continue
+            if report.verdict is not Verdict.DONE:
+                return Outcome(finish=ENDS[report.verdict], failure=report.failure, completed_count=self._completed)
+            self._advance(report)
+        return None
+
+    async def _step(self) -> Report:
+        """Do the step at the cursor; a program is submitted first and waited for after that."""
+        at, ahead = self._at, self._at.ahead
+        assert ahead is not None, "there is a step at the cursor"
+        place = Place(
+            procedure_id=self._order.procedure_id,
+            conduct_id=self._order.conduct_id,
+            iteration_index=at.iteration_index,
+            closing=at.closing,
+            step_index=at.step_index,
+        )
+        self._walked += 1
+        patience = timedelta(seconds=ahead.patience)
+        deadline = None if ahead.waits is None else workflow.now() + timedelta(seconds=ahead.waits)
+        report = await self._effect("do_step", ahead, patience, place, at.point, deadline)
+        if report.job_id is None:
+            return report
+        return await self._effect("collect_job", ahead, patience, place, at.point, report.job_id)
+
+    async def _finish(self, outcome: Outcome) -> None:
+        """Close what is to be closed, and put the end on the record."""
+        closed = False
+        while outcome.finish is not Finish.GONE:
+            if closes(self._briefing.command_name, outcome) and not closed:
+                if not self._at.closing:
+                    verdict = await self._between("begin_closing", outcome, result_type=Verdict)
+                    if verdict is not Verdict.DONE:
+                        outcome = outcome.model_copy(update={"finish": ENDS[verdict]})
+                        continue
+                    self._at = Cursor(
+                        closing=True, ahead=self._briefing.closing_ahead, outcome=outcome, point=self._at.point
+                    )
+                outcome, closed = await self._close(outcome), True
+            failure = await self._between("end_conduct", outcome, closed, result_type=Failure | None)
+            if failure is None:
+                break
+            outcome = outcome.model_copy(update={"denied": True, "failure": failure})
+        self._show(ConductPhase.ENDED, outcome.finish.value)
+
+    async def _close(self, outcome: Outcome) -> Outcome:
+        """Every closing step in turn, whatever came of the one before it."""
+        while self._at.step_index < self._briefing.closing_count:
+            self._roll_over()
+            self._show(ConductPhase.CLOSING, f"closing step {self._at.step_index + 1}/{self._briefing.closing_count}")
+            report = await self._step()
+            if report.verdict is Verdict.GONE:
+                return outcome.model_copy(update={"finish": Finish.GONE})
+            if report.verdict not in (Verdict.DONE, Verdict.FAILED):
+                return outcome.model_copy(update={"finish": Finish.ABORTED, "closing_cut_at": self._at.step_index})
+            self._advance(report)
+        return outcome
+
+    def _advance(self, report: Report) -> None:
+        self._at = self._at.model_copy(update={"step_index": self._at.step_index + 1, "ahead": report.ahead})
+
+    @property
+    def _completed(self) -> int:
+        """Steps of the main list that were done, in the last pass where there are passes."""
+        begun = self._briefing.boundary if self._briefing.mode is ConductMode.FLAT else 0
+        return max(0, self._at.step_index - begun)
+
+    def _complete(self, turn: Turn | None = None) -> Outcome:
+        reason = None if turn is None else turn.termination_reason
+        return Outcome(finish=Finish.COMPLETED, completed_count=self._completed, termination_reason=reason)
+
+    def _ended(self, turn: Turn) -> Outcome:
+        """The end that something between two steps leads to."""
+        finish = Finish.STOOD_DOWN if turn.stood_down else ENDS[turn.verdict]
+        return Outcome(finish=finish, failure=turn.failure, completed_count=self._completed, denied=turn.denied)
+
+    async def _run_resumed(self) -> Verdict:
+        """Wait until the parent run goes on, or is brought to an end."""
+        self._show(ConductPhase.WAITING, "waiting for the run to be resumed")
+        return await self._waiting("await_run", result_type=Verdict)
+
+    def _roll_over(self) -> None:
+        """Go on in a fresh history when this one has become long; only between two steps."""
+        if self._walked >= STEPS_PER_EXECUTION or workflow.info().is_continue_as_new_suggested():
+            workflow.continue_as_new(self._order.model_copy(update={"briefing": self._briefing, "cursor": self._at}))
+
+    def _show(self, phase: ConductPhase, doing: str) -> None:
+        """Tell whoever looks into the engine where the conduct stands."""
+        loop = f"iteration {self._at.iteration_index}, " if self._at.iteration_index else ""
+        label = f" · {self._at.ahead.label}" if self._at.ahead is not None and phase is not ConductPhase.ENDED else ""
+        workflow.set_current_details(f"**{phase.value}**: {loop}{doing}{label}")
+        if phase.value != self._state:
+            self._state = phase.value
+            workflow.upsert_search_attributes([STATE.value_set(phase.value)])
+
+    async def _effect(self, name: str, ahead: Ahead, patience: timedelta, *given: Any) -> Report:
+        """One step, tried again as long as workers are lost; what was done is not done again."""
+        count = self._briefing.closing_count if self._at.closing else self._briefing.step_count
+        part = "closing step" if self._at.closing else "step"
+        report: Report = await workflow.execute_activity(
+            name,
+            args=given,
+            result_type=Report,
+            start_to_close_timeout=patience + SHORT,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=RETRY,
+            cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            summary=f"{part} {self._at.step_index + 1}/{count} · {ahead.label}",
+        )
+        return report
+
+    async def _waiting(self, name: str, *given: Any, result_type: Any) -> Any:
+        """Something that may wait for people."""
+        return await workflow.execute_activity(
+            name,
+            args=[self._order.procedure_id, self._order.conduct_id, *given],
+            result_type=result_type,
+            start_to_close_timeout=LONGEST,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=RETRY,
+            cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        )
+
+    async def _between(self, name: str, *given: Any, result_type: Any) -> Any:
+        """Something short between two steps."""
+        return await workflow.execute_activity(
+            name,
+            args=[self._order.procedure_id, self._order.conduct_id, *given],
+            result_type=result_type,
+            start_to_close_timeout=SHORT,
+            retry_policy=RETRY,
+        )
