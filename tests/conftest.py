@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cli.embedded.postgres import EmbeddedPostgres
+from cli.embedded.temporal import EmbeddedTemporal
+from cli.up import SEARCH_ATTRIBUTES
 from infrastructure.postgres.migrate import migrate
 from tests.running import Api, running_api
 
@@ -26,6 +28,14 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostg
     """A real server, without waiting for the disk; durability has tests of its own."""
     directory: Path = tmp_path_factory.mktemp("postgres")
     with EmbeddedPostgres(directory, settings=UNSAFE_BUT_FAST) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedTemporal]:
+    """A real workflow engine without its pages; tests of one process share it, since every workflow has an id of its own."""
+    directory: Path = tmp_path_factory.mktemp("temporal")
+    with EmbeddedTemporal(directory, headless=True, search_attributes=SEARCH_ATTRIBUTES) as server:
         yield server
 
 

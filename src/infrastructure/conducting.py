@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from application.actions import Actions
+from application.compute import Compute
 from application.conductor import Conductor
 from application.control import Control
 from application.effects import Effects
@@ -31,16 +33,21 @@ class Conducting:
 
 
 @asynccontextmanager
-async def conducting(runtime: Runtime, control: Control) -> AsyncIterator[Conducting]:
-    """Wire a worker of this process to the plant, and let go of its programs at the end."""
+async def conducting(
+    runtime: Runtime, control: Control, *, actions: Actions | None = None, compute: Compute | None = None
+) -> AsyncIterator[Conducting]:
+    """Wire a worker of this process to the plant, and let go of its programs at the end.
+
+    Actions and programs are those that are installed and configured, unless others are given.
+    """
     settings = runtime.settings
     limits = Limits(
         action=settings.action_timeout_seconds,
         compute=settings.compute_timeout_seconds,
         restart=settings.conduct_restart_limit_seconds,
     )
-    compute = configured_compute(settings)
-    effects = Effects(control, installed_actions(), WallClock(), settings.control_routes, limits.action)
+    compute = compute or configured_compute(settings)
+    effects = Effects(control, actions or installed_actions(), WallClock(), settings.control_routes, limits.action)
     ledger, scores = PostgresLedger(runtime.store), Scores(runtime.store)
     steps = Steps(ledger, effects, compute, clock, limits, Worker(own_name(), is_dead))
     conductor = Conductor(

@@ -1,0 +1,162 @@
+"""A stage to conduct on: the command path, a worker and a simulated plant in this process, on a real database and engine."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from temporalio.client import Client
+
+from application.actions import Actions
+from application.compute import Compute
+from application.control import WRITE_TIMEOUT, Control, Reading
+from application.ports import Caller, Executed
+from application.settings import Settings
+from application.unit import decoded
+from cli.worker import worker
+from domain.kernel import Command, Event, Query
+from domain.operation.conducting import ConductProcedure
+from domain.operation.procedure import Procedure
+from domain.operation.registering import RegisterProcedure
+from domain.trust.surface import SYSTEM_HTTP
+from infrastructure.conducting import conducting
+from infrastructure.control.routes import RoutedControl
+from infrastructure.control.simulated_plant import simulated_plant
+from infrastructure.control.simulator import Simulator
+from infrastructure.runtime import Runtime, new_id
+from infrastructure.temporal.engine import connect
+
+OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
+ROUTES = ({"prefix": "", "substrate": "in_memory"},)
+
+
+class Recorded:
+    """A control that keeps what was written through it, in order, whatever the ledger says."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self.writes: list[tuple[str, Any]] = []
+
+    async def read(self, address: str) -> Reading:
+        return await self._control.read(address)
+
+    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+        self.writes.append((address, value))
+        await self._control.write(address, value, wait, timeout)
+
+    def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
+        return self._control.subscribe(address)
+
+    async def close(self) -> None:
+        await self._control.close()
+
+
+@dataclass
+class Stage:
+    """Commands as an operator, and everything there is to see of what comes of them."""
+
+    runtime: Runtime
+    client: Client
+    plant: Simulator
+    control: Recorded
+    actions: Actions | None
+    compute: Compute | None
+    caller: Caller
+    _working: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def start_worker(self) -> None:
+        """Have somebody work."""
+        self._working = AsyncExitStack()
+        wired = await self._working.enter_async_context(
+            conducting(self.runtime, self.control, actions=self.actions, compute=self.compute)
+        )
+        await self._working.enter_async_context(worker(self.client, self.runtime, wired))
+
+    async def stop_worker(self) -> None:
+        """Have nobody work; what is in progress is handed back."""
+        await self._working.aclose()
+
+    async def do(self, command: Command, on: UUID | None = None, **options: Any) -> Executed:
+        """Give a command as the operator."""
+        return await self.runtime.service.execute(command, self.caller, target_id=on, **options)
+
+    async def ask(self, query: Query, on: UUID | None = None) -> Any:
+        return await self.runtime.service.ask(query, self.caller, target_id=on)
+
+    async def registered(self, **fields: Any) -> UUID:
+        """A procedure of its own."""
+        executed = await self.do(RegisterProcedure(**{"name": "Alignment", "kind": "alignment", **fields}))
+        assert executed.body is not None
+        return UUID(executed.body["procedure_id"])
+
+    async def conducted(self, steps: Sequence[Any], how: type[Any] = ConductProcedure, **fields: Any) -> tuple[UUID, Any]:
+        """A procedure and what came of conducting these steps."""
+        procedure_id = await self.registered()
+        executed = await self.do(how(steps=tuple(steps), **{"wait": 60, **fields}), procedure_id)
+        return procedure_id, executed.body
+
+    async def procedure(self, procedure_id: UUID) -> Procedure:
+        async with self.runtime.store.session() as session:
+            rows = await session.load(Procedure.__name__, [procedure_id])
+        procedure: Procedure | None = Procedure.aggregate.replay(rows)
+        assert procedure is not None
+        return procedure
+
+    async def events(self, procedure_id: UUID) -> list[Event]:
+        """Everything on the procedure's stream."""
+        every = list(Procedure.aggregate.events)
+        async with self.runtime.store.session() as session:
+            rows = await session.load_of(Procedure.__name__, procedure_id, every)
+        return [decoded(Procedure.aggregate, row) for row in rows]
+
+    async def happened(self, procedure_id: UUID) -> list[str]:
+        """The types of the events on the procedure's stream."""
+        return [type(event).__name__ for event in await self.events(procedure_id)]
+
+    async def ledger(self, procedure_id: UUID) -> list[Mapping[str, Any]]:
+        """What the rows of the ledger say, in the order they were written."""
+        async with self.runtime.pool.connection() as connection:
+            found = await connection.execute(
+                "SELECT step_kind, mark, closing, payload FROM entries_procedure_activities WHERE procedure_id = %s "
+                "ORDER BY recorded_at, attempt",
+                [procedure_id],
+            )
+            rows = await found.fetchall()
+        return [{"kind": kind, "mark": mark, "is_closing": closing, **payload} for kind, mark, closing, payload in rows]
+
+
+@asynccontextmanager
+async def staged(
+    database_url: str,
+    temporal_address: str,
+    *,
+    actions: Actions | None = None,
+    compute: Compute | None = None,
+    **settings: Any,
+) -> AsyncIterator[Stage]:
+    """A stage with a worker, until the end of the block."""
+    chosen = Settings(
+        database_url=database_url, temporal_address=temporal_address, app_env="test", database_pool_size=8, **settings
+    )
+    plant = simulated_plant(chosen)
+    routes = chosen.control_routes
+    control = Recorded(RoutedControl(routes, {route.substrate: plant for route in routes}) if routes else plant)
+    caller = Caller(OPERATOR, SYSTEM_HTTP, new_id())
+    async with Runtime(chosen) as runtime:
+        stage = Stage(runtime, await connect(chosen), plant, control, actions, compute, caller)
+        await stage.start_worker()
+        try:
+            yield stage
+        finally:
+            await stage.stop_worker()
+
+
+async def until(condition: Any, within: float = 20.0) -> Any:
+    """The first true answer of an asynchronous condition."""
+    deadline = asyncio.get_running_loop().time() + within
+    while not (answer := await condition()):
+        assert asyncio.get_running_loop().time() < deadline, f"not within {within} s"
+        await asyncio.sleep(0.01)
+    return answer

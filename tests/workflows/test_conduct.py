@@ -1,0 +1,87 @@
+"""Conducts from end to end: what is asked for, what the plant sees, what the ledger and the stream say afterwards."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProcedure, ConductProcedure
+from domain.operation.procedure import ProcedureStatus
+from infrastructure.control.simulator import Fault
+from tests.workflows.stage import Stage, staged
+
+
+@pytest.fixture
+async def stage(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[Stage]:
+    async with staged(database_url, temporal.address, simulated_signals={"a": 0, "b": 1.5, "c": 0}) as stage:
+        yield stage
+
+
+def setpoint(address: str, value: Any) -> dict[str, Any]:
+    return {"kind": "setpoint", "address": address, "value": value}
+
+
+def check(address: str, expected: Any, **more: Any) -> dict[str, Any]:
+    return {"kind": "check", "address": address, "criterion": {"kind": "equals", "expected": expected}, **more}
+
+
+async def test_steps_are_done_in_order_and_the_procedure_completes(stage: Stage) -> None:
+    steps = [
+        setpoint("a", 3),
+        check("a", 3),
+        {"kind": "capture", "address": "b", "capture_name": "n"},
+        setpoint("c", {"__capture__": "n"}),
+    ]
+    procedure_id, result = await stage.conducted(steps)
+    assert (result["succeeded"], result["completed_count"], result["substrate_writes"]) == (True, 4, {"a": 3, "c": 1.5})
+    assert stage.control.writes == [("a", 3), ("c", 1.5)]
+    assert (await stage.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
+    assert (await stage.happened(procedure_id))[-2:] == ["ProcedureConducted", "ProcedureCompleted"]
+    marks = [(row["kind"], row["mark"], row["result"]) for row in await stage.ledger(procedure_id)]
+    assert marks == [
+        ("setpoint", "in_flight", "in_flight"),
+        ("setpoint", "outcome", "ok"),
+        ("check", "outcome", "ok"),
+        ("capture", "outcome", "ok"),
+        ("setpoint", "in_flight", "in_flight"),
+        ("setpoint", "outcome", "ok"),
+    ]
+
+
+async def test_a_failed_setpoint_aborts(stage: Stage) -> None:
+    stage.plant.simulate_fault("a", Fault.REJECTING)
+    procedure_id, result = await stage.conducted([setpoint("c", 1), setpoint("a", 3), setpoint("c", 2)])
+    assert result["failure"] == {
+        "step_index": 1,
+        "source_kind": "setpoint",
+        "target": "a",
+        "error_class": "ControlWriteRejectedError",
+        "message": "a refuses to be written.",
+    }
+    procedure = await stage.procedure(procedure_id)
+    assert procedure.status is ProcedureStatus.ABORTED
+    assert procedure.last_status_reason == "setpoint[1] a failed: ControlWriteRejectedError: a refuses to be written."
+    assert stage.control.writes == [("c", 1), ("a", 3)]
+
+
+async def test_a_failed_check_holds_where_that_was_asked_for_and_is_taken_up_again(stage: Stage) -> None:
+    steps = [setpoint("a", 25.0), check("c", 25)]
+    procedure_id, result = await stage.conducted(steps, ConductOrHoldProcedure)
+    assert (result["succeeded"], result["held"], result["failure"]["error_class"]) == (False, True, "CheckFailedError")
+    assert (await stage.procedure(procedure_id)).status is ProcedureStatus.HELD
+    await stage.control.write("c", 25)
+    again = await stage.do(ConductFromProcedure(re_establishment_boundary=0, wait=60), procedure_id)
+    assert again.body is not None
+    assert (again.body["succeeded"], again.body["re_establishment_boundary"]) == (True, 0)
+    assert (await stage.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
+    assert stage.control.writes == [("a", 25.0), ("c", 25), ("a", 25.0)]
+
+
+async def test_a_repeat_with_the_same_key_gets_the_same_conduct(stage: Stage) -> None:
+    procedure_id = await stage.registered()
+    command = ConductProcedure(steps=(setpoint("a", 1),), wait=60)
+    first = await stage.do(command, procedure_id, key="once")
+    again = await stage.do(command, procedure_id, key="once")
+    assert (first.body, again.body, again.replayed, again.status) == (first.body, first.body, True, 200)
+    assert stage.control.writes == [("a", 1)]
