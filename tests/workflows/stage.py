@@ -19,7 +19,9 @@ from cli.worker import worker
 from domain.kernel import Command, Event, Query
 from domain.operation.conducting import ConductProcedure
 from domain.operation.procedure import Procedure
-from domain.operation.registering import RegisterProcedure
+from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
+from domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
+from domain.recipe.recipe import DefineRecipe
 from domain.trust.surface import SYSTEM_HTTP
 from infrastructure.conducting import conducting
 from infrastructure.control.routes import RoutedControl
@@ -29,7 +31,6 @@ from infrastructure.runtime import Runtime, new_id
 from infrastructure.temporal.engine import connect
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
-ROUTES = ({"prefix": "", "substrate": "in_memory"},)
 
 
 class Recorded:
@@ -91,6 +92,23 @@ class Stage:
         assert executed.body is not None
         return UUID(executed.body["procedure_id"])
 
+    async def from_recipe(self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), **fields: Any) -> UUID:
+        """A procedure registered from a recipe of these steps."""
+        shapes = frozenset({ExecutorShape.PROCEDURE})
+        code = f"{CODE_PREFIX}{new_id()}"
+        capability = await self.do(
+            DefineCapability(code=code, name="Task", required_affordances=frozenset(), executor_shapes=shapes)
+        )
+        asked = {"name": "steps", "capability_id": (capability.body or {})["capability_id"]}
+        recipe = await self.do(DefineRecipe(**asked, steps=tuple(steps), closing_steps=tuple(closing_steps)))
+        task = {"name": "Alignment", "kind": "alignment", "recipe_id": (recipe.body or {})["recipe_id"], **fields}
+        executed = await self.do(RegisterProcedureFromRecipe(**task))
+        return UUID((executed.body or {})["procedure_id"])
+
+    async def conduct(self, command: Command, on: UUID, **options: Any) -> Any:
+        """What came of a conduct."""
+        return (await self.do(command, on, **options)).body
+
     async def conducted(self, steps: Sequence[Any], how: type[Any] = ConductProcedure, **fields: Any) -> tuple[UUID, Any]:
         """A procedure and what came of conducting these steps."""
         procedure_id = await self.registered()
@@ -145,6 +163,7 @@ async def staged(
     control = Recorded(RoutedControl(routes, {route.substrate: plant for route in routes}) if routes else plant)
     caller = Caller(OPERATOR, SYSTEM_HTTP, new_id())
     async with Runtime(chosen) as runtime:
+        await runtime.plant_seeds()
         stage = Stage(runtime, await connect(chosen), plant, control, actions, compute, caller)
         await stage.start_worker()
         try:

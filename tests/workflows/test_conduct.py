@@ -1,7 +1,6 @@
 """Conducts from end to end: what is asked for, what the plant sees, what the ledger and the stream say afterwards."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -10,20 +9,13 @@ from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProce
 from domain.operation.procedure import ProcedureStatus
 from infrastructure.control.simulator import Fault
 from tests.workflows.stage import Stage, staged
+from tests.workflows.steps import check, setpoint
 
 
 @pytest.fixture
 async def stage(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[Stage]:
     async with staged(database_url, temporal.address, simulated_signals={"a": 0, "b": 1.5, "c": 0}) as stage:
         yield stage
-
-
-def setpoint(address: str, value: Any) -> dict[str, Any]:
-    return {"kind": "setpoint", "address": address, "value": value}
-
-
-def check(address: str, expected: Any, **more: Any) -> dict[str, Any]:
-    return {"kind": "check", "address": address, "criterion": {"kind": "equals", "expected": expected}, **more}
 
 
 async def test_steps_are_done_in_order_and_the_procedure_completes(stage: Stage) -> None:
