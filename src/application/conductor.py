@@ -98,7 +98,7 @@ class Conductor:
         if score is None:
             return None
         if self._clock() - score.started_at > timedelta(seconds=self._steps.limits.restart):
-            await self.expire(score)
+            await self._inner(score, RecordConductEnd.expired(procedure_id, conduct_id, score.command_name))
             return None
         await self._ledger.wait(procedure_id, conduct_id, None)
         procedure = await self._procedure(score)
@@ -121,13 +121,6 @@ class Conductor:
             advice_timeout=advice_timeout(score),
             first_point=None if score.steering is None else score.steering.space.first_point,
         )
-
-    async def expire(self, score: Score) -> None:
-        """Give up a conduct that nobody began in time: nothing was touched, and nothing is closed."""
-        message = "No worker took the conduct up in time; nothing was touched."
-        failure = lifecycle("start", "ConductStartExpired", message)
-        result = self._result(score, Outcome(finish=Finish.FAILED, failure=failure))
-        await self._inner(score, RecordConductEnd(result=result, abort_reason=reason_of(failure)))
 
     async def start_pass(self, procedure_id: UUID, conduct_id: UUID, passes: int, point: Point | None) -> Turn:
         """Begin the next pass, unless the loop has come to its end or something else stands in the way."""
@@ -408,7 +401,8 @@ class Conductor:
             except ConcurrencyError:
                 continue
             except Refusal as refusal:
-                if refusal.reason != "request_pending":
+                procedure = await self._procedure(score)
+                if procedure.live_conduct_id == conduct_id and refusal.reason != "request_pending":
                     await self._record_refused(score, procedure, outcome, refusal)
         self._scores.forget(conduct_id)
         return None

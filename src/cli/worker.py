@@ -5,7 +5,9 @@ It also starts what the record still owes and the engine does not know of.
 
 import asyncio
 import signal
-from contextlib import suppress
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 import structlog
@@ -19,13 +21,14 @@ from activities.calibration_publication import CalibrationPublicationActivities
 from activities.conduct import ConductActivities
 from activities.mint_sweep import MintSweepActivities
 from application.ports import EngineUnavailableError, StoreUnavailableError
+from application.reconciling import ConductReconciler
 from application.settings import Settings
 from cli.processes import configured
 from cli.refusing import refuse
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import AdapterMissingError, opened_control
 from infrastructure.monitoring import monitoring
-from infrastructure.runtime import Runtime
+from infrastructure.runtime import Runtime, clock, new_id
 from infrastructure.temporal.engine import TASK_QUEUE, connect
 from workflows.calibration_publication import CalibrationPublicationWorkflow
 from workflows.conduct import ConductWorkflow
@@ -33,8 +36,10 @@ from workflows.mint_sweep import MintSweepWorkflow
 
 log = structlog.get_logger()
 
-RECONCILE_INTERVAL = 5.0
-"""Seconds between two comparisons of the record with the engine; the first one comes with the connection."""
+RECONCILE_INTERVAL = 2.0
+"""Seconds between two looks for work that nobody has begun."""
+COMPARE_INTERVAL = 60.0
+"""Seconds between two comparisons of all that is live with the engine; the first one comes with the start."""
 RETRY_INTERVAL = 1.0
 MOST_ACTIVITIES = 500
 """Activities at once in this process; those that wait for people count too."""
@@ -58,17 +63,18 @@ async def run(settings: Settings) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    async with Runtime(settings) as runtime, opened_control(settings) as control, monitoring(runtime, control):
+    async with (
+        Runtime(settings) as runtime,
+        opened_control(settings) as control,
+        monitoring(runtime, control),
+        reconciling(runtime),
+    ):
         client = await connected(settings, stopping)
         if client is None:
             return
         async with conducting(runtime, control) as wired, worker(client, runtime, wired):
             log.info("worker_ready", task_queue=TASK_QUEUE)
-            reconciling = asyncio.create_task(reconcile(runtime))
             await stopping.wait()
-            reconciling.cancel()
-            with suppress(asyncio.CancelledError):
-                await reconciling
 
 
 def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
@@ -109,11 +115,29 @@ async def connected(settings: Settings, stopping: asyncio.Event) -> Client | Non
     return None
 
 
+@asynccontextmanager
+async def reconciling(runtime: Runtime) -> AsyncIterator[None]:
+    """Compare the record with the engine beside whatever else is done, whether the engine answers or not."""
+    task = asyncio.create_task(reconcile(runtime))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
 async def reconcile(runtime: Runtime) -> None:
-    """Start what the record says is running and the engine may not know of."""
+    """Start what the record says is to be done and the engine may not know of; now and then compare the two as a whole."""
+    limit = timedelta(seconds=runtime.settings.conduct_restart_limit_seconds)
+    conducts = ConductReconciler(runtime.store, runtime.commands, runtime.engine, clock, new_id, limit)
+    due = time.monotonic()
     while True:
         interval = RECONCILE_INTERVAL
         try:
+            if time.monotonic() >= due:
+                await conducts.compare()
+                due = time.monotonic() + COMPARE_INTERVAL
             for work in runtime.service.works.values():
                 for work_id in await work.unfinished():
                     if (job := await work.job(work_id)) is not None:

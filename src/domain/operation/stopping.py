@@ -7,7 +7,7 @@ through the same commands, which then carry its result; what nobody asked for is
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Self
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -99,7 +99,7 @@ def served_by(conduct_id: UUID, procedure: Procedure) -> Answer:
 @procedure.command(
     post="/{procedure_id}/hold",
     allowed=[RUNNING],
-    reasons=["request_pending"],
+    reasons=["request_pending", "conduct_live"],
     attempts=3,
     accepted=Requested,
     wakes="conduct",
@@ -117,7 +117,7 @@ class HoldProcedure(Command):
 
     def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
         if self.conducted is not None:
-            refuse_aborted(self, procedure)
+            refuse_other_end(self, procedure, self.conducted)
             return concluded(procedure, progress, self.conducted, self.held(self.conducted))
         if procedure.pending_request is not None:
             raise request_pending(self, procedure.pending_request)
@@ -146,8 +146,15 @@ def request_pending(command: Command, request: PendingRequest) -> Exception:
     return command.cannot("request_pending", f"A request to {asked} is being served already; wait for it.")
 
 
-def refuse_aborted(command: Command, procedure: Procedure) -> None:
+def refuse_foreign(command: Command, procedure: Procedure, result: ConductResult) -> None:
+    """Refuse the end of a conduct that is not the live one any more."""
+    if procedure.live_conduct_id != result.conduct_id:
+        raise conduct_live(command, procedure)
+
+
+def refuse_other_end(command: Command, procedure: Procedure, result: ConductResult) -> None:
     """Refuse a conduct any other end than the one it was asked for meanwhile."""
+    refuse_foreign(command, procedure, result)
     if procedure.pending_request is PendingRequest.ABORT:
         raise request_pending(command, PendingRequest.ABORT)
 
@@ -163,7 +170,7 @@ class CompleteProcedure(Command):
 
     def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
         if (result := self.conducted) is not None:
-            refuse_aborted(self, procedure)
+            refuse_other_end(self, procedure, result)
             completed = ProcedureCompleted(
                 actuation_kind=result.actuation_kind, termination_reason=result.termination_reason
             )
@@ -211,6 +218,7 @@ class AbortProcedure(Command):
 
     def decide(self, procedure: Procedure, call: Call, facts: ConductProgress | Closing | None) -> Outcome:
         if (result := self.conducted) is not None:
+            refuse_foreign(self, procedure, result)
             aborted = ProcedureAborted(reason=self.reason, actuation_kind=result.actuation_kind)
             return concluded(procedure, facts if isinstance(facts, ConductProgress) else None, result, aborted)
         if procedure.pending_request is PendingRequest.ABORT:
@@ -263,20 +271,30 @@ class TruncateProcedure(Command):
         return concluded(procedure, progress, lost(progress), truncated)
 
 
-def lost(progress: ConductProgress) -> ConductResult:
-    """What is said of a conduct that nobody works on any more."""
+LOST = Failure(
+    source_kind="lifecycle",
+    target="conduct",
+    error_class="ConductLost",
+    message="The engine does not know of this conduct any more; look at the equipment before going on.",
+)
+EXPIRED = Failure(
+    source_kind="lifecycle",
+    target="start",
+    error_class="ConductStartExpired",
+    message="No worker took the conduct up in time; nothing was touched.",
+)
+
+
+def given_up(procedure_id: UUID, conduct_id: UUID, command_name: str, failure: Failure) -> ConductResult:
+    """What is said of a conduct that nobody works on."""
     return ConductResult(
-        procedure_id=progress.procedure_id,
-        conduct_id=progress.conduct_id,
-        command_name=progress.command_name,
-        succeeded=False,
-        failure=Failure(
-            source_kind="lifecycle",
-            target="conduct",
-            error_class="ConductLost",
-            message="The engine does not know of this conduct any more; look at the equipment before going on.",
-        ),
+        procedure_id=procedure_id, conduct_id=conduct_id, command_name=command_name, succeeded=False, failure=failure
     )
+
+
+def lost(progress: ConductProgress) -> ConductResult:
+    """What is said of a conduct that was begun, and that the engine does not know of any more."""
+    return given_up(progress.procedure_id, progress.conduct_id, progress.command_name, LOST)
 
 
 @procedure.inner(allowed=UNDER_WAY)
@@ -286,10 +304,18 @@ class RecordConductEnd(Command):
     result: ConductResult
     abort_reason: str | None = None
 
+    @classmethod
+    def expired(cls, procedure_id: UUID, conduct_id: UUID, command_name: str) -> Self:
+        """The end of a conduct that nobody began in time: nothing was touched, and nothing is closed."""
+        result = given_up(procedure_id, conduct_id, command_name, EXPIRED)
+        return cls(result=result, abort_reason=f"lifecycle start failed: {EXPIRED.error_class}: {EXPIRED.message}")
+
     def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
         return (yield from progress_of(procedure, wanted=True))
 
     def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
+        if procedure.live_conduct_id != self.result.conduct_id:
+            return []
         ending: Sequence[Event] = ()
         if self.abort_reason is not None:
             ending = [ProcedureAborted(reason=self.abort_reason, actuation_kind=self.result.actuation_kind)]
