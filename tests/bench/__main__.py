@@ -1,6 +1,6 @@
 """`make bench`: rates and latencies of commands, queries, streams, MCP and projections, beside bare FastAPI in the same run.
 
-python -m tests.bench [--seconds 5] [--quick] [--only observations] [--json bench-results.json]
+python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts] [--json bench-results.json]
 """
 
 import argparse
@@ -26,9 +26,12 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.embedded.postgres import EmbeddedPostgres
+from cli.embedded.temporal import EmbeddedTemporal
+from cli.up import SEARCH_ATTRIBUTES
 from infrastructure.postgres.migrate import migrate
 from infrastructure.postgres.projections import rebuild
 from tests.bench.client import Measured, load, open_connection, request
+from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, conducting, percentile
 from tests.bench.observations import BATCH, observing
 from tests.bench.stock import ASSETS, EVENTS_EACH, fill, lengthen
 
@@ -88,6 +91,8 @@ class Bench:
             await self.mcp(port)
             await self.lag(port)
             await self.observations(port)
+        console.rule("conducts")
+        await self.only_conducts()
         console.rule(f"a store with a past: {ASSETS * EVENTS_EACH:,} events of {ASSETS:,} assets")
         await self.with_a_past(create)
 
@@ -210,6 +215,32 @@ class Bench:
             appends = next(iter(measured.values()))
             self.figure(f"readings appended, {where}", appends.rate * BATCH, "rows/s")
 
+    async def only_conducts(self) -> None:
+        with (
+            tempfile.TemporaryDirectory(prefix="baton-bench-") as directory,
+            EmbeddedTemporal(directory, headless=True, search_attributes=SEARCH_ATTRIBUTES) as engine,
+            self.serving("cli", "api", TEMPORAL_ADDRESS=engine.address) as port,
+        ):
+            await self.conducts(port, engine.address)
+
+    async def conducts(self, port: int, address: str) -> None:
+        """Durable steps beside empty activities on the same engine; holds, many conducts at once, a killed worker."""
+        few = 10 if self.quick else 1
+        async with conducting(self.url, port, address) as conducts:
+            empty = self.figure("empty activity", await conducts.empty_activity(STEPS // few), "ms")
+            step = self.figure(f"setpoint in a conduct of {STEPS // few:,}", await conducts.durable_step(STEPS // few), "ms")
+            self.budget("durable step / empty activity", step / empty, 1.5, at_least=False)
+            self.budget("durable step (ms)", step, 25, at_least=False)
+            accepted, in_force = await conducts.holds(HOLDS // few)
+            self.figure("hold accepted, p50", percentile(accepted, 0.5), "ms")
+            self.budget("hold accepted, p95 (ms)", percentile(accepted, 0.95), 100, at_least=False)
+            self.figure("hold in force, p50", percentile(in_force, 0.5), "ms")
+            self.figure("hold in force, p95", percentile(in_force, 0.95), "ms")
+            rate = await conducts.many(CONCURRENT // few, EACH)
+            self.figure(f"{CONCURRENT // few} conducts at once", rate, "steps/s")
+            killed = self.figure("worker killed to the conduct's end", await conducts.killed(), "s")
+            self.budget("worker killed, restarted, next step (s)", killed, 10, at_least=False)
+
     async def with_a_past(self, empty: Measured) -> None:
         assets, each = (5_000, 10) if self.quick else (ASSETS, EVENTS_EACH)
         started = time.perf_counter()
@@ -252,13 +283,13 @@ class Bench:
         return ids
 
     @contextmanager
-    def serving(self, module: str, *arguments: str) -> Iterator[int]:
+    def serving(self, module: str, *arguments: str, **environment: str) -> Iterator[int]:
         """A server process of its own on a free port."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         command = [sys.executable, "-m", module, *arguments, *(["--port", str(port)] if arguments else [])]
-        with self.process(command, PORT=str(port)):
+        with self.process(command, PORT=str(port), **environment):
             path = "/health" if arguments else "/echo"
             deadline = time.monotonic() + 60
             while not answers(port, path):
@@ -308,7 +339,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--quick", action="store_true", help="a smaller past and shorter loads")
-    parser.add_argument("--only", choices=["observations"], help="one part of it; the rest is left out")
+    parser.add_argument("--only", choices=["observations", "conducts"], help="one part of it; the rest is left out")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
     arguments = parser.parse_args()
     seconds = min(arguments.seconds, 1.5) if arguments.quick else arguments.seconds
@@ -319,7 +350,8 @@ def main() -> None:
         migrate(server.url)
         bench = Bench(server.url, seconds, arguments.quick)
         bench.figure("fsync of 8 KiB", fsync_time(Path(directory)), "ms")
-        uvloop.run(bench.only_observations() if arguments.only else bench.run())
+        parts = {"observations": bench.only_observations, "conducts": bench.only_conducts, None: bench.run}
+        uvloop.run(parts[arguments.only]())
     table = Table("budget", "measured", "bound", "met")
     for row in bench.budgets:
         bound = f"{'at least' if row['at_least'] else 'at most'} {row['bound']:,}"

@@ -1,0 +1,194 @@
+"""Conducts at speed: a durable step beside an empty activity, holds, many conducts at once, a killed worker."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+from temporalio import activity, workflow
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.worker import Worker
+
+from tests.workflows.stage import until
+
+STEPS = 1_000
+HOLDS = 50
+CONCURRENT, EACH = 100, 20
+QUEUE = "bench"
+
+
+@activity.defn(name="nothing")
+async def nothing() -> None:
+    """The emptiest activity there is."""
+
+
+@workflow.defn(name="empty-activities", sandboxed=False)
+class EmptyActivities:
+    """One empty activity after the other, in executions as long as those of a conduct."""
+
+    @workflow.run
+    async def run(self, left: int) -> None:
+        for _ in range(min(left, 500)):
+            await workflow.execute_activity("nothing", start_to_close_timeout=timedelta(seconds=30))
+        if left > 500:
+            workflow.continue_as_new(left - 500)
+
+
+async def serve_empty_activities(address: str) -> None:
+    """A worker for them, in a process of its own as ours is."""
+    client = await Client.connect(address, data_converter=pydantic_data_converter)
+    async with Worker(client, task_queue=QUEUE, workflows=[EmptyActivities], activities=[nothing]):
+        await asyncio.Event().wait()
+
+
+@dataclass
+class Conducting:
+    """A service, its worker and the engine."""
+
+    client: httpx.AsyncClient
+    address: str
+    environment: dict[str, str]
+    worker: "subprocess.Popen[bytes]"
+
+    async def empty_activity(self, count: int) -> float:
+        """Milliseconds for each of so many empty activities in a row."""
+        client = await Client.connect(self.address, data_converter=pydantic_data_converter)
+        beside = launched([sys.executable, "-m", "tests.bench.conducts", self.address], self.environment)
+        try:
+            await client.execute_workflow("empty-activities", 50, id="warm", task_queue=QUEUE)
+            started = time.perf_counter()
+            await client.execute_workflow("empty-activities", count, id="empty", task_queue=QUEUE)
+            return (time.perf_counter() - started) / count * 1000
+        finally:
+            beside.kill()
+            beside.wait()
+
+    async def durable_step(self, count: int) -> float:
+        """Milliseconds for each of so many setpoints in a row."""
+        recipe = await self._recipe([{"kind": "setpoint", "address": "a", "value": n} for n in range(count)])
+        await self._conducted(await self._procedure([SET] * 50))
+        body = {"name": "Long", "kind": "bench"}
+        made = await self._post(f"/recipes/{recipe}/procedures", body)
+        started = time.perf_counter()
+        await self._conducted((made["procedure_id"], []))
+        return (time.perf_counter() - started) / count * 1000
+
+    async def holds(self, count: int) -> tuple[list[float], list[float]]:
+        """Milliseconds until each of so many holds was accepted, and until it was in force."""
+        accepted, in_force = [], []
+        for _ in range(count):
+            procedure, steps = await self._procedure([SET] * 400)
+            await self._post(f"/procedures/{procedure}/conduct", {"steps": steps, "wait": 0})
+            await until(lambda of=procedure: self._stands(f"{of}/conduct", lambda seen: seen["step_index"] is not None))
+            started = time.perf_counter()
+            await self._post(f"/procedures/{procedure}/hold", {"reason": "bench"})
+            accepted.append((time.perf_counter() - started) * 1000)
+            await until(lambda of=procedure: self._stands(of, lambda seen: seen["status"] == "Held"))
+            in_force.append((time.perf_counter() - started) * 1000)
+        return accepted, in_force
+
+    async def many(self, conducts: int, steps: int) -> float:
+        """Steps a second over so many conducts at once."""
+        waiting = [await self._procedure([SET] * steps) for _ in range(conducts)]
+        started = time.perf_counter()
+        await asyncio.gather(*map(self._conducted, waiting))
+        return conducts * steps / (time.perf_counter() - started)
+
+    async def killed(self) -> float:
+        """Seconds from the kill of the worker to the next step that its successor does."""
+        procedure, steps = await self._procedure([SET, {"kind": "setpoint", "address": "motor", "value": 100}])
+        await self._post(f"/procedures/{procedure}/conduct", {"steps": steps, "wait": 0})
+        await until(lambda: self._stands(f"{procedure}/conduct", lambda seen: seen["step_index"] == 1))
+        self.worker.send_signal(signal.SIGKILL)
+        self.worker.wait()
+        started, killed_at = time.perf_counter(), datetime.now(UTC)
+        self.worker = launched(WORKER, self.environment)
+        await until(
+            lambda: self._stands(
+                f"{procedure}/conduct", lambda seen: datetime.fromisoformat(seen["heartbeat_at"]) > killed_at
+            )
+        )
+        return time.perf_counter() - started
+
+    async def _stands(self, path: str, wanted: Callable[[Any], bool]) -> bool:
+        return wanted((await self.client.get(f"/procedures/{path}")).json())
+
+    async def _recipe(self, steps: list[Any]) -> str:
+        capability = await self._post(
+            "/capabilities",
+            {
+                "code": f"baton.capability.bench_{time.time_ns()}",
+                "name": "Bench",
+                "required_affordances": [],
+                "executor_shapes": ["PROCEDURE"],
+            },
+        )
+        asked = {"name": "bench", "capability_id": capability["capability_id"], "steps": steps}
+        return str((await self._post("/recipes", asked))["recipe_id"])
+
+    async def _procedure(self, steps: list[Any]) -> tuple[str, list[Any]]:
+        made = await self._post("/procedures", {"name": "Bench", "kind": "bench"})
+        return str(made["procedure_id"]), steps
+
+    async def _conducted(self, asked: tuple[str, list[Any]]) -> None:
+        """Wait for a conduct, however long it takes."""
+        procedure, steps = asked
+        key = {"Idempotency-Key": f"bench-{procedure}"}
+        while True:
+            answer = await self.client.post(
+                f"/procedures/{procedure}/conduct", json={"steps": steps, "wait": 60}, headers=key
+            )
+            if answer.status_code == 200:
+                assert answer.json()["succeeded"], answer.text
+                return
+            assert answer.status_code == 202, answer.text
+
+    async def _post(self, path: str, body: Any) -> Any:
+        answer = await self.client.post(path, json=body)
+        assert answer.status_code < 300, answer.text
+        return answer.json() if answer.content else None
+
+
+WORKER = [sys.executable, "-m", "cli.worker"]
+SET = {"kind": "setpoint", "address": "a", "value": 1}
+
+
+def launched(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(command, env=environment)
+
+
+@asynccontextmanager
+async def conducting(url: str, port: int, address: str) -> AsyncIterator[Conducting]:
+    """A worker on a plant in memory, beside an API that serves already."""
+    environment = {
+        **os.environ,
+        "DATABASE_URL": url,
+        "TEMPORAL_ADDRESS": address,
+        "LOG_LEVEL": "ERROR",
+        "SIMULATED_SIGNALS": '{"a": 0}',
+        "SIMULATED_DEVICES": '[{"kind": "motor", "address": "motor", "velocity": 1}]',
+    }
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=90) as client:
+        conducts = Conducting(client, address, environment, launched(WORKER, environment))
+        try:
+            yield conducts
+        finally:
+            conducts.worker.terminate()
+            conducts.worker.wait()
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+if __name__ == "__main__":
+    asyncio.run(serve_empty_activities(sys.argv[1]))
