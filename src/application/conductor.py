@@ -39,7 +39,7 @@ from domain.operation.procedure import (
     ProcedureOutcomeRecorded,
 )
 from domain.operation.progress import WaitingFor
-from domain.operation.results import ConductResult, Failure, Measured, TerminationReason
+from domain.operation.results import Artifact, ConductResult, Failure, Measured, TerminationReason
 from domain.operation.steered import RecordProcedureOutcome, evidence_of, remaining
 from domain.operation.steering import Point, SteeringAdvice, SteeringVerdict
 from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure, RecordConductEnd
@@ -64,7 +64,6 @@ E = TypeVar("E", bound=Event)
 
 POLL = 1.0
 """Seconds between two looks at the record while a conduct waits."""
-HELD = "held"
 
 
 class Conductor:
@@ -479,6 +478,8 @@ class Conductor:
         """The result as the ledger and the outcome have it."""
         loop = score.mode in (ConductMode.CONVERGED, ConductMode.ADVISED)
         tally = await self._ledger.tally(score.procedure_id, score.conduct_id, procedure.iteration_count if loop else 0)
+        outputs = {**(await self._kept(score) if score.resumed else {}), **tally.outputs}
+        closing = {failure.step_index: failure for failure in (*self._cut(score, outcome), *tally.closing_failures)}
         result = self._result(score, outcome)
         return result.model_copy(
             update={
@@ -486,11 +487,18 @@ class Conductor:
                 "actuation_kind": tally.actuation_kind,
                 "measurements": tally.measurements,
                 "artifacts": tally.artifacts,
-                "outputs": dict(tally.outputs),
+                "outputs": outputs,
                 "substrate_writes": dict(tally.substrate_writes),
-                "closing_failures": (*tally.closing_failures, *self._cut(score, outcome)),
+                "closing_failures": tuple(closing[index] for index in sorted(closing, key=lambda index: index or 0)),
             }
         )
+
+    async def _kept(self, score: Score) -> dict[str, Artifact]:
+        """The outputs of earlier conducts that a conduct which goes on has found."""
+        rows = await self._ledger.slots(score.procedure_id, score.conduct_id, 0, score.boundary)
+        return {
+            row.slot: Artifact(**row.content["artifact"]) for row in rows if "artifact" in row.content and not row.closing
+        }
 
     def _cut(self, score: Score, outcome: Outcome) -> Sequence[Failure]:
         """The closing steps that an abort kept from being done."""
@@ -522,7 +530,8 @@ class Conductor:
         """End a pass that is still open, before anything else ends."""
         procedure = await self._procedure(score)
         while (index := procedure.current_iteration_index) is not None and procedure.live_conduct_id == score.conduct_id:
-            reason = HELD if outcome.finish is Finish.HELD else (outcome.failure and reason_of(outcome.failure)) or "ended"
+            failed = outcome.failure is not None and outcome.finish is not Finish.HELD
+            reason = reason_of(outcome.failure) if failed and outcome.failure else outcome.finish.value
             await self._end_pass(score, index, None, reason)
             procedure = await self._procedure(score)
 

@@ -166,27 +166,20 @@ class Doing:
         """Mark the step as begun where it may be; one that somebody else may still be doing is waited for."""
         standing = await self._cross(effect)
         while (lone := lone_marker(standing)) is not None and not standing.marked and self._obstacle(standing) is None:
-            if not self._may_repeat(effect, standing, lone):
-                if not self._is_lost(standing, lone):
-                    await self._pause()
-                    standing = await self._cross(effect)
-                    continue
+            over = self._steps.is_over(lone)
+            silent = standing.silence is None or standing.silence >= SILENT_AFTER
+            if effect.repeatable and (over or (silent and lone.age >= WRITE_TIMEOUT)):
+                standing = await self._cross(effect, attempt=lone.attempt + 1)
+            elif not effect.repeatable and (over or silent):
                 return standing
-            standing = await self._cross(effect, attempt=lone.attempt + 1)
+            else:
+                await self._pause()
+                standing = await self._cross(effect)
         return standing
-
-    def _may_repeat(self, effect: Effect, standing: Standing, lone: Stored) -> bool:
-        """Whether a write may be sent again: whoever sent it is dead, or its time is over."""
-        return effect.repeatable and (self._steps.is_over(lone) or lone.age >= WRITE_TIMEOUT)
-
-    def _is_lost(self, standing: Standing, lone: Stored) -> bool:
-        """Whether nobody does the step any more that this row says was begun."""
-        heard = standing.silence is not None and standing.silence < SILENT_AFTER
-        return not heard or self._steps.is_over(lone)
 
     async def _cross(self, effect: Effect, attempt: int = 1) -> Standing:
         score, main = self._score, not self._place.closing
-        patience = ahead.patience if (ahead := self._steps.ahead(self._step)) else 0.0
+        waits = self._step.timeout or 0.0 if isinstance(self._step, RecipeCheckStep) else 0.0
         marker = self._row(Mark.IN_FLIGHT, attempt, {**effect.says, "result": "in_flight"}) if effect.marked else None
         return await self._ledger.begin(
             Crossing(
@@ -195,7 +188,7 @@ class Doing:
                 run_id=score.run_id,
                 run_blocks=MAIN_BLOCKS if main else score.closing_blocks(CLOSING_BLOCKS),
                 hold_blocks=main,
-                longest_pause=self._steps.limits.restart + patience if main else None,
+                longest_pause=self._steps.limits.restart + waits if main else None,
                 once=score.resumed and main and self.kind in (StepKind.ACTION, StepKind.COMPUTE),
                 again=attempt > 1,
             )

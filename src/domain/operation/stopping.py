@@ -78,9 +78,18 @@ def progress_of(procedure: Procedure, wanted: bool) -> Reads[ConductProgress | N
 
 
 def concluded(procedure: Procedure, progress: ConductProgress | None, result: ConductResult, *ending: Event) -> Outcome:
-    """The end of a live conduct: its result, what it leads to, and everything it held given back."""
+    """The end of a live conduct: its result, what it leads to, and everything it held given back.
+
+    Of a conduct that is over already nothing is said again: its assets may be another one's by now.
+    """
+    if result.conduct_id != procedure.live_conduct_id:
+        return []
     key = str(result.conduct_id)
-    ended = [Put(replace(progress, phase=ConductPhase.ENDED.value, waiting_for=None))] if progress is not None else []
+    ended = (
+        [Put(replace(progress, phase=ConductPhase.ENDED.value, waiting_for=None, waiting_until=None))]
+        if progress is not None
+        else []
+    )
     return [
         ProcedureConducted(conduct_id=result.conduct_id, result=result),
         *ending,
@@ -159,7 +168,7 @@ def refuse_other_end(command: Command, procedure: Procedure, result: ConductResu
         raise request_pending(command, PendingRequest.ABORT)
 
 
-@procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING], reasons=["conduct_live"])
+@procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING], reasons=["conduct_live", "request_pending"])
 class CompleteProcedure(Command):
     """The task is done; a live conduct says so itself."""
 
@@ -199,8 +208,10 @@ class Closing:
     wakes="conduct",
 )
 class AbortProcedure(Command):
-    """Give the procedure up. A live conduct is cancelled and closes nothing; without one, `run_closing` has the closing
-    steps conducted first."""
+    """Give the procedure up; a live conduct is cancelled and closes nothing.
+
+    Without a live conduct, `run_closing` has the closing steps conducted first.
+    """
 
     reason: Annotated[str, Text(500, InvalidProcedureAbortReasonError, "reason", personal=True)]
     run_closing: bool = False
@@ -249,8 +260,10 @@ class AbortProcedure(Command):
     fells="conduct",
 )
 class TruncateProcedure(Command):
-    """Close the books on a procedure that died by itself, with the best guess of when; a conduct that has been silent for
-    a minute is given up with it."""
+    """Close the books on a procedure that died by itself, with the best guess of when.
+
+    A conduct that has been silent for a minute is given up with it.
+    """
 
     reason: Annotated[str, Text(500, InvalidProcedureTruncateReasonError, "reason", personal=True)]
     interrupted_at: Instant | None = None
