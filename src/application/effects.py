@@ -2,10 +2,12 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Mapping
+import re
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from application.actions import Actions, perform
@@ -18,6 +20,8 @@ from domain.recipe.steps import RecipeActionStep, RecipeCaptureStep, RecipeCheck
 
 LARGEST = 1000
 """Numbers of an array that a row holds; of more, only the shape."""
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""Characters that no row can hold."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Effect:
     """Whether it may change something, so that the ledger must know before."""
     repeatable: bool = True
     """Whether it may be done again although it may have had its effect."""
+    left: Callable[[], Mapping[str, Any]] = dict
+    """What its row says of what it has left behind so far, whatever came of it."""
 
 
 class TellingFault(StepFault):
@@ -77,7 +83,7 @@ class Effects:
             try:
                 return Done({"post_reading": shown(await witness.read(step.address))})
             except ControlError as error:
-                return Done({"post_read_error": f"{type(error).__name__}: {error}"})
+                return Done({"post_read_error": plain(f"{type(error).__name__}: {error}")})
 
         says = {"address": step.address, "value": plain(value), "verify": step.verify, **reference_of(step.value)}
         return Effect(says, write, lambda: self._kind(witness), marked=True)
@@ -88,10 +94,13 @@ class Effects:
 
         async def act() -> Done:
             said = await perform(self._actions, step.name, step.params, witness, self._time, self._action_timeout)
-            return Done({"result_data": plain(said), "writes": plain(witness.written)})
+            return Done({"result_data": plain(said)})
+
+        def left() -> Mapping[str, Any]:
+            return {"writes": plain(witness.written)}
 
         says = {"name": step.name, "params": plain(step.params)}
-        return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False)
+        return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, left=left)
 
     def check(self, step: RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect:
         """Read, follow the signal until it satisfies or the deadline comes, and judge the last reading."""
@@ -173,19 +182,21 @@ def shown(reading: Reading) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as a row can hold it: no NaN, no NUL, no more numbers than anybody would read."""
+    """A value as a row can hold it: no NaN, no NUL, no more numbers than anybody would read; what is no JSON, as text."""
     match value:
-        case float() if not math.isfinite(value):
-            return str(value)
+        case None | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
         case str():
-            return value.replace("\0", "\ufffd")
+            return UNSTORABLE.sub("\ufffd", value)
         case list() | tuple():
-            if size(value) > LARGEST:
+            if is_large(value):
                 return {"kind": "Array", "shape": shape(value)}
             return [plain(item) for item in value]
         case Mapping():
             return {plain(str(key)): plain(item) for key, item in value.items()}
-    return value
+    return plain(str(value))
 
 
 def shape(value: Any) -> list[int]:
@@ -197,5 +208,14 @@ def shape(value: Any) -> list[int]:
     return found
 
 
-def size(value: Any) -> int:
-    return math.prod(shape(value))
+def is_large(value: Any) -> bool:
+    return len(list(islice(leaves(value), LARGEST + 1))) > LARGEST
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What is in a list, and in the lists in it."""
+    if not isinstance(value, list | tuple) or not value:
+        yield value
+        return
+    for item in value:
+        yield from leaves(item)

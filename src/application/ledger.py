@@ -9,12 +9,14 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from pydantic import TypeAdapter
+
 from domain.operation.activities import Activity
-from domain.operation.actuation import ActuationKind
+from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.procedure import PendingRequest
 from domain.operation.progress import FilledSlot, WaitingFor
-from domain.operation.results import Artifact, Failure, Measured
-from domain.operation.walking import Place
+from domain.operation.results import Artifact, Failure, Measured, SourceKind, referred
+from domain.operation.walking import Mark, Place
 from domain.run.run import RunStatus
 
 
@@ -85,6 +87,42 @@ class Tally:
     closing_failures: tuple[Failure, ...]
 
 
+Brought = tuple[UUID, SourceKind, bool, int, str, Mapping[str, Any]]
+"""An outcome or a deposit: its row, the kind of its step, whether it closes, its index, its mark, and what it says."""
+MEASURED: TypeAdapter[tuple[Measured, ...]] = TypeAdapter(tuple[Measured, ...])
+
+
+def tallied(brought: Sequence[Brought], written: Sequence[tuple[str, Any, UUID]], kinds: Sequence[str]) -> Tally:
+    """What these rows come to: those of the last pass and of closing, what was written, and what was worked on."""
+    main = [(id, payload) for id, _, closing, _, mark, payload in brought if not closing and mark == Mark.OUTCOME]
+    return Tally(
+        measurements=tuple(
+            item.model_copy(update={"value": referred(item.value, id)})
+            for id, payload in main
+            for item in MEASURED.validate_python(payload.get("measurements", ()))
+        ),
+        artifacts=tuple(Artifact(**item) for _, payload in main for item in payload.get("artifacts", ())),
+        outputs={
+            payload["output_ref_name"]: Artifact(**payload["artifact"])
+            for _, _, closing, _, mark, payload in brought
+            if mark == Mark.DEPOSIT and not closing and "artifact" in payload
+        },
+        substrate_writes={address: referred(value, id) for address, value, id in written},
+        actuation_kind=merged_kind(map(ActuationKind, kinds)),
+        closing_failures=tuple(
+            Failure(
+                step_index=index,
+                source_kind=kind,
+                target=payload["target"],
+                error_class=payload["error_class"],
+                message=payload["message"],
+            )
+            for _, kind, closing, index, _, payload in brought
+            if closing and payload["result"] == "failed"
+        ),
+    )
+
+
 class Ledger(Protocol):
     """Rows are only ever added; of two rows for the same mark at the same place the first one stands."""
 
@@ -111,7 +149,10 @@ class Ledger(Protocol):
         ...
 
     async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
-        """The slots that a step finds filled: by its own pass and, before the boundary, by earlier conducts."""
+        """The slots that a step finds filled: by its own pass and, before the boundary, by earlier conducts.
+
+        Outside every pass (0) a step finds what the last pass of its conduct has left.
+        """
         ...
 
     async def tally(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Tally:

@@ -64,6 +64,8 @@ async def attended(body: Coroutine[Any, Any, T], beat: Callable[[], Awaitable[Or
                     orders = await beat()
             except (StoreUnavailableError, TimeoutError):
                 orders = None
+            if work.done():
+                return work.result()
             if orders is not None and loop.time() - heard <= SILENT_AFTER:
                 heard = loop.time()
                 if stops(orders):

@@ -5,6 +5,7 @@ stands, an absolute setpoint is written again, an action or a submission that ma
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,7 @@ from application.control import ControlError
 from application.effects import Done, Effect, Effects, TellingFault, plain
 from application.ledger import Crossing, Ledger, Orders, Standing, Stored
 from application.ports import Clock, StoreUnavailableError
-from application.pulse import SILENT_AFTER, Attempt, Countermanded, UnheardError, attended
+from application.pulse import GIVES_UP_AFTER, SILENT_AFTER, Attempt, Countermanded, UnheardError, attended
 from application.scores import Score
 from application.telemetry import traced
 from domain.operation.activities import Activity, StepKind
@@ -29,7 +30,18 @@ from domain.operation.judging import Memory, StepFault, deposited, reference_of
 from domain.operation.procedure import PendingRequest
 from domain.operation.results import Artifact, Measured
 from domain.operation.steering import Point
-from domain.operation.walking import WRITE_TIMEOUT, Ahead, Mark, Place, Report, Verdict, ahead_of, failure_of, target_of
+from domain.operation.walking import (
+    REASON,
+    WRITE_TIMEOUT,
+    Ahead,
+    Mark,
+    Place,
+    Report,
+    Verdict,
+    ahead_of,
+    failure_of,
+    target_of,
+)
 from domain.recipe.references import declared_capture, declared_output, operands
 from domain.recipe.sentinels import CaptureRef, OutputRef
 from domain.recipe.steps import (
@@ -96,13 +108,19 @@ class Steps:
         self.clock = clock
         self.limits = limits
         self.worker = worker
-        self.at_work: set[UUID] = set()
-        """The `in_flight` rows whose effects are being had here."""
+        self.at_work: Counter[UUID] = Counter()
+        """The `in_flight` rows whose effects are being had here, or will be as soon as the row is known to be written."""
 
     def is_over(self, marker: Stored) -> bool:
         """Whether nobody can be at work any more on what this row says was begun."""
         by = marker.payload["worker"]
         return marker.event_id not in self.at_work if by == self.worker.name else self.worker.is_dead(by)
+
+    def leave(self, marker: UUID) -> None:
+        """Be at work no more on what this row says was begun; another try may be."""
+        self.at_work[marker] -= 1
+        if not self.at_work[marker]:
+            del self.at_work[marker]
 
     def ahead(self, step: RecipeStep | None) -> Ahead | None:
         """What there is to know of a step before it begins."""
@@ -181,18 +199,27 @@ class Doing:
         score, main = self._score, not self._place.closing
         waits = self._step.timeout or 0.0 if isinstance(self._step, RecipeCheckStep) else 0.0
         marker = self._row(Mark.IN_FLIGHT, attempt, {**effect.says, "result": "in_flight"}) if effect.marked else None
-        return await self._ledger.begin(
-            Crossing(
-                place=self._place,
-                marker=marker,
-                run_id=score.run_id,
-                run_blocks=MAIN_BLOCKS if main else score.closing_blocks(CLOSING_BLOCKS),
-                hold_blocks=main,
-                longest_pause=self._steps.limits.restart + waits if main else None,
-                once=score.resumed and main and self.kind in (StepKind.ACTION, StepKind.COMPUTE),
-                again=attempt > 1,
-            )
+        crossing = Crossing(
+            place=self._place,
+            marker=marker,
+            run_id=score.run_id,
+            run_blocks=MAIN_BLOCKS if main else score.closing_blocks(CLOSING_BLOCKS),
+            hold_blocks=main,
+            longest_pause=self._steps.limits.restart + waits if main else None,
+            once=score.resumed and main and self.kind in (StepKind.ACTION, StepKind.COMPUTE),
+            again=attempt > 1,
         )
+        if marker is None:
+            return await self._ledger.begin(crossing)
+        self._steps.at_work[marker.event_id] += 1
+        marked = False
+        try:
+            standing = await self._ledger.begin(crossing)
+            marked = standing.marked
+        finally:
+            if not marked:
+                self._steps.leave(marker.event_id)
+        return standing
 
     def _obstacle(self, standing: Standing) -> Report | None:
         """What stands in the way of the step, in the order in which it counts."""
@@ -229,17 +256,18 @@ class Doing:
         try:
             done = await self._attended(effect.body(), marker)
         except Countermanded as stopped:
-            await self._settle(effect.says, cut_off(), attempt, effect.kind())
+            await self._settle({**effect.says, **effect.left()}, cut_off(), attempt, effect.kind())
             return Report(verdict=countermand(stopped.orders))
         except asyncio.CancelledError:
             if self._attempt.called_off:
-                await asyncio.shield(self._settle(effect.says, cut_off(), attempt, effect.kind()))
+                says = {**effect.says, **effect.left()}
+                await asyncio.shield(self._settle(says, cut_off(), attempt, effect.kind()))
             raise
         except (StoreUnavailableError, UnheardError):
             raise
         except Exception as error:
-            return await self._settled(effect.says, error, attempt, effect.kind())
-        return await self._settled(effect.says, done, attempt, effect.kind())
+            return await self._settled({**effect.says, **effect.left()}, error, attempt, effect.kind())
+        return await self._settled({**effect.says, **effect.left()}, done, attempt, effect.kind())
 
     async def submit(self) -> Report:
         """Have a program begun, once, and answer its job."""
@@ -261,13 +289,24 @@ class Doing:
         try:
             job_id = await self._attended(self._steps.compute.submit(job), self._place.row_id(Mark.IN_FLIGHT, attempt))
         except Countermanded as stopped:
+            await self._withdraw(job)
             await self._settle(says, cut_off(), attempt, kind)
             return Report(verdict=countermand(stopped.orders))
-        except (StoreUnavailableError, UnheardError, asyncio.CancelledError):
+        except asyncio.CancelledError:
+            if self._attempt.called_off:
+                await asyncio.shield(self._withdraw(job))
+                await asyncio.shield(self._settle(says, cut_off(), attempt, kind))
+            raise
+        except (StoreUnavailableError, UnheardError):
             raise
         except Exception as error:
             return await self._settled(says, error, attempt, kind)
         return Report(verdict=Verdict.DONE, job_id=job_id)
+
+    async def _withdraw(self, job: JobSpec) -> None:
+        """Have a program stopped whose submission was cut off, if it was begun."""
+        if (job_id := await self._steps.compute.find(job.submission_key)) is not None:
+            await self._steps.compute.cancel(job_id)
 
     async def collect(self, job_id: str) -> Report:
         """Wait for a job and deposit what it brings; neither is done twice."""
@@ -299,10 +338,10 @@ class Doing:
                 return await self._settled(says, error, attempt, compute.actuation_kind)
             brought = {
                 "status": result.status.value,
-                "measurements": MEASUREMENTS.dump_python(result.measurements, mode="json"),
-                "artifacts": ARTIFACTS.dump_python(result.artifacts, mode="json"),
+                "measurements": [plain(item.model_dump()) for item in result.measurements],
+                "artifacts": [plain(item.model_dump()) for item in result.artifacts],
             }
-            row = await self._settle(says, Done(plain(brought)), attempt, result.actuation_kind)
+            row = await self._settle(says, Done(brought), attempt, result.actuation_kind)
         return self._told(row) if row["result"] == "failed" else await self._deposit(step, row)
 
     async def _deposit(self, step: RecipeComputeStep, row: Mapping[str, Any]) -> Report:
@@ -367,12 +406,11 @@ class Doing:
             self._attempt.alive()
             return await self._ledger.beat(self._place, marker, self._score.run_id)
 
-        at_work = {marker} if marker is not None else set()
-        self._steps.at_work |= at_work
         try:
             return await attended(body, beat)
         finally:
-            self._steps.at_work -= at_work
+            if marker is not None:
+                self._steps.leave(marker)
 
     async def _pause(self) -> None:
         self._attempt.alive()
@@ -392,7 +430,20 @@ class Doing:
             row = self._row(Mark.OUTCOME, attempt, {**says, **came.says, **on, "result": "ok"}, came.slot)
         else:
             row = self._row(Mark.OUTCOME, attempt, {**self._failed(says, came), **on})
-        return await self._ledger.settle(row)
+        return await self._stored(row)
+
+    async def _stored(self, row: Activity) -> Mapping[str, Any]:
+        """Store what came of the step. Nobody else knows it, so a store that is away is waited for as long as a restart."""
+        loop = asyncio.get_running_loop()
+        given_up = loop.time() + self._steps.limits.restart
+        while True:
+            try:
+                async with asyncio.timeout(GIVES_UP_AFTER):
+                    return await self._ledger.settle(row)
+            except (StoreUnavailableError, TimeoutError):
+                if loop.time() >= given_up:
+                    raise
+            await self._pause()
 
     def _failed(self, says: Mapping[str, Any], error: Exception) -> dict[str, Any]:
         """What a row says of a failure; what nobody foresaw is told in the log, and in general words here."""
@@ -402,7 +453,7 @@ class Doing:
         if not isinstance(error, FORESEEN):
             log.error("step_failed_unexpectedly", conduct_id=str(self._place.conduct_id), **traced(error))
             message = UNEXPECTED
-        told = {"error_class": label, "message": plain(message), "target": target_of(self._step)}
+        told = {"error_class": label, "message": plain(message)[:REASON], "target": target_of(self._step)}
         return {**says, **more, **told, "result": "failed"}
 
     def _told(self, row: Mapping[str, Any]) -> Report:

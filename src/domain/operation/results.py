@@ -50,7 +50,8 @@ def referred(value: Any, entry_id: UUID) -> Any:
     if shape:
         return {"kind": "Array", "shape": shape, "entry_id": str(entry_id)}
     if isinstance(value, Mapping):
-        return {"kind": "Tabular", "shape": [len(value)], "entry_id": str(entry_id)}
+        shortened = value.keys() == {"kind", "shape"}  # the row itself holds no more of it
+        return {**(value if shortened else {"kind": "Tabular", "shape": [len(value)]}), "entry_id": str(entry_id)}
     return value
 
 

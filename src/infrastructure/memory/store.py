@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
@@ -19,6 +19,8 @@ import uuid_utils.compat
 from application.ports import Batch, Bookmark, Caller, EventRow, Executed, KeyClaim, Session
 from application.unit import decoded
 from domain.kernel import REGISTRY, State, StoredEvent
+from domain.operation.activities import Activity
+from domain.operation.progress import FilledSlot
 from domain.run.observations import Channel, Observation, channels_of
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.logbooks import Entry
@@ -27,6 +29,7 @@ from domain.shared.writes import Record
 from domain.trust.authorization import AuthzResult
 from domain.trust.conduit import Conduit, Verdict
 
+T = TypeVar("T")
 StreamKey = tuple[str, UUID]
 
 
@@ -154,10 +157,19 @@ class MemoryStore:
         aggregate = REGISTRY.aggregates[stream[0]]
         return aggregate.fold(decoded(aggregate, row) for row in self.streams.get(stream, ()))
 
+    def put(self, record: Record) -> None:
+        """Write a row past every batch, as those do that overwrite where work stands."""
+        self.rows[_row_key(record)] = record
+
     def kept(self, record: type[Record]) -> Iterable[Record]:
-        """The rows of a relation that is not listed; channels are summed up on the spot."""
-        readings: Any = self.entries[Observation.relation]
-        return channels_of(readings) if record is Channel else self.rows.values()
+        """The rows of a relation that is not listed; what is a view of a logbook is made on the spot."""
+        if record is Channel:
+            readings: Any = self.entries[Observation.relation]
+            return channels_of(readings)
+        if record is FilledSlot:
+            activities: Any = self.entries[Activity.relation]
+            return slots_of(activities)
+        return self.rows.values()
 
     def listed(self, summary: type[Summary]) -> Iterator[Summary]:
         """The rows of a relation that can be listed; a projection's are folded on the spot."""
@@ -314,10 +326,34 @@ class MemoryVerdictLog:
         self._store.entries[Verdict.relation].append(verdict)
 
 
+def slots_of(activities: Iterable[Activity]) -> Iterator[FilledSlot]:
+    """The captures and outputs that the rows of a ledger fill, in the order they were stored."""
+    for row in activities:
+        if row.slot is None:
+            continue
+        said: Any = row.payload
+        yield FilledSlot(
+            entry_id=row.event_id,
+            procedure_id=row.procedure_id,
+            conduct_id=_known(row.conduct_id),
+            iteration_index=_known(row.iteration_index),
+            closing=_known(row.closing),
+            step_index=_known(row.step_index),
+            slot=row.slot,
+            content={"artifact": said["artifact"]} if "artifact" in said else {"value": said.get("captured_value")},
+            recorded_at=_known(row.recorded_at),
+        )
+
+
 def still_in_flight() -> IdempotencyClaimLostError:
     return IdempotencyClaimLostError(
         "A request with this idempotency key is still being worked on; repeat it in a second.", reason="in_flight"
     )
+
+
+def _known(value: T | None) -> T:
+    assert value is not None, "a row that fills a slot has its place"
+    return value
 
 
 def _key(append: Any) -> StreamKey:

@@ -5,15 +5,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import TypeAdapter
-
-from application.ledger import Crossing, Orders, Standing, Stored, Tally
+from application.ledger import Crossing, Orders, Standing, Stored, Tally, tallied
 from domain.kernel import Event
 from domain.operation.activities import Activity
-from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.procedure import PendingRequest
 from domain.operation.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, FilledSlot, WaitingFor
-from domain.operation.results import Artifact, Failure, Measured, referred
 from domain.operation.walking import Mark, Place
 from domain.run import run as runs
 from domain.run.run import RunStatus
@@ -48,6 +44,7 @@ BEGIN = f"""
 WITH live AS (SELECT active_at, effect_id, effect_beat_at FROM conduct_progress WHERE {LIVE} FOR NO KEY UPDATE),
 found AS (
     SELECT {ASKED} AS asked, {RUN} AS run,
+        (SELECT active_at FROM live) IS DISTINCT FROM (SELECT active_at FROM conduct_progress WHERE {LIVE}) AS overtaken,
         coalesce((SELECT extract(epoch FROM clock_timestamp() - active_at) > %(pause)s::float8 FROM live), false) AS late,
         %(once)s AND EXISTS (
             SELECT FROM {ENTRIES} WHERE procedure_id = %(procedure)s AND step_index = %(index)s AND NOT closing
@@ -61,7 +58,7 @@ marked AS (
     SELECT {COLUMNS} FROM json_populate_record(NULL::{ENTRIES}, %(marker)s::json)
     WHERE %(marker)s::json IS NOT NULL AND EXISTS (SELECT FROM live) AND EXISTS (
         SELECT FROM found WHERE asked IS NULL AND coalesce(run <> ALL(%(blocks)s::text[]), true) AND NOT late AND NOT begun
-        AND (rows IS NULL OR %(again)s)
+        AND (rows IS NULL OR %(again)s) AND NOT overtaken
     ) AND NOT EXISTS (SELECT {HERE} AND mark = 'outcome')
     ON CONFLICT DO NOTHING RETURNING event_id
 ),
@@ -75,9 +72,12 @@ moved AS (
     WHERE {LIVE}
 )
 SELECT EXISTS (SELECT FROM live), asked, run, late, begun, rows, EXISTS (SELECT FROM marked),
-    (SELECT effect_id FROM live), (SELECT extract(epoch FROM clock_timestamp() - effect_beat_at)::float8 FROM live)
+    (SELECT effect_id FROM live), (SELECT extract(epoch FROM clock_timestamp() - effect_beat_at)::float8 FROM live),
+    overtaken
 FROM found
 """
+"""Whoever waited here for another one sees the row as that one left it and everything else as it was before: then it is
+overtaken, has marked nothing and looks again."""
 SETTLE = f"""
 WITH entered AS (
     INSERT INTO {ENTRIES} ({COLUMNS}) SELECT {COLUMNS} FROM json_populate_record(NULL::{ENTRIES}, %(row)s::json)
@@ -95,7 +95,8 @@ UPDATE conduct_progress SET heartbeat_at = clock_timestamp(),
 WHERE {LIVE} RETURNING {ASKED}, {RUN}
 """
 CLOSE = f"""
-UPDATE conduct_progress SET phase = 'Closing', waiting_for = NULL, heartbeat_at = clock_timestamp()
+UPDATE conduct_progress SET phase = 'Closing', waiting_for = NULL, heartbeat_at = clock_timestamp(),
+    step_index = CASE WHEN phase = 'Closing' THEN step_index END
 WHERE {LIVE} AND (phase = 'Closing' OR ({ASKED} IS NULL AND {RUN} IS DISTINCT FROM 'RunAborted'))
 """
 LOOK = f"SELECT {ASKED}, {RUN}, EXISTS (SELECT FROM conduct_progress WHERE {LIVE})"
@@ -104,13 +105,19 @@ UPDATE conduct_progress SET phase = %(phase)s, waiting_for = %(for)s, waiting_un
     heartbeat_at = clock_timestamp(), active_at = clock_timestamp()
 WHERE {LIVE}
 """
-SLOTS = """
-SELECT DISTINCT ON (slot, content ? 'artifact') * FROM conduct_slots
-WHERE procedure_id = %(procedure)s AND (
-    (conduct_id = %(conduct)s AND iteration_index = %(iteration)s)
-    OR (conduct_id <> %(conduct)s AND NOT closing AND iteration_index = 0 AND step_index < %(boundary)s)
+SLOTS = f"""
+WITH last AS (
+    SELECT CASE WHEN %(iteration)s = 0 THEN
+        (SELECT max(iteration_index) FROM {ENTRIES} WHERE conduct_id = %(conduct)s) ELSE %(iteration)s END AS pass
+),
+filled AS (
+    SELECT * FROM conduct_slots WHERE procedure_id = %(procedure)s AND conduct_id = %(conduct)s
+        AND iteration_index IN (%(iteration)s, (SELECT pass FROM last))
+    UNION ALL
+    SELECT * FROM conduct_slots WHERE %(boundary)s > 0 AND procedure_id = %(procedure)s AND conduct_id <> %(conduct)s
+        AND NOT closing AND step_index < %(boundary)s
 )
-ORDER BY slot, content ? 'artifact', recorded_at DESC
+SELECT DISTINCT ON (slot, content ? 'artifact') * FROM filled ORDER BY slot, content ? 'artifact', recorded_at DESC
 """
 BROUGHT = f"""
 SELECT event_id, step_kind, closing, step_index, mark, payload FROM {ENTRIES}
@@ -132,7 +139,6 @@ KINDS = f"""
 SELECT DISTINCT payload ->> 'actuation_kind' FROM {ENTRIES}
 WHERE conduct_id = %(conduct)s AND NOT closing AND payload ? 'actuation_kind'
 """
-MEASURED: TypeAdapter[tuple[Measured, ...]] = TypeAdapter(tuple[Measured, ...])
 
 
 class PostgresLedger:
@@ -155,8 +161,11 @@ class PostgresLedger:
             "again": crossing.again,
             "marker": marker,
         }
-        (row,) = await self._rows(BEGIN, asked)
-        live, request, run, late, begun, rows, marked, effect_id, silence = row
+        while True:
+            (row,) = await self._rows(BEGIN, asked)
+            live, request, run, late, begun, rows, marked, effect_id, silence, overtaken = row
+            if not (live and overtaken):
+                break
         stored = tuple(Stored(UUID(id), mark, attempt, payload, age) for id, mark, attempt, payload, age in rows or ())
         last = next((one.event_id for one in reversed(stored) if one.mark == Mark.IN_FLIGHT), None)
         return Standing(
@@ -223,33 +232,7 @@ class PostgresLedger:
         brought = await self._rows(BROUGHT, of)
         written = await self._rows(WRITTEN, of)
         kinds = await self._rows(KINDS, of)
-        main = [(id, payload) for id, _, closing, _, mark, payload in brought if not closing and mark == Mark.OUTCOME]
-        return Tally(
-            measurements=tuple(
-                item.model_copy(update={"value": referred(item.value, id)})
-                for id, payload in main
-                for item in MEASURED.validate_python(payload.get("measurements", ()))
-            ),
-            artifacts=tuple(Artifact(**item) for _, payload in main for item in payload.get("artifacts", ())),
-            outputs={
-                payload["output_ref_name"]: Artifact(**payload["artifact"])
-                for _, _, closing, _, mark, payload in brought
-                if mark == Mark.DEPOSIT and not closing and "artifact" in payload
-            },
-            substrate_writes={address: referred(value, id) for address, value, id in written},
-            actuation_kind=merged_kind(ActuationKind(kind) for (kind,) in kinds),
-            closing_failures=tuple(
-                Failure(
-                    step_index=index,
-                    source_kind=kind,
-                    target=payload["target"],
-                    error_class=payload["error_class"],
-                    message=payload["message"],
-                )
-                for _, kind, closing, index, _, payload in brought
-                if closing and payload["result"] == "failed"
-            ),
-        )
+        return tallied(brought, written, [kind for (kind,) in kinds])
 
     async def _rows(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         async with self._store.connection(writing=True) as connection:

@@ -1,0 +1,277 @@
+"""The ledger over the store in memory, with the same promises as the one on PostgreSQL, for tests and rehearsals."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from application.ledger import Crossing, Orders, Standing, Stored, Tally, tallied
+from application.ports import Clock
+from domain.operation.activities import Activity, StepKind
+from domain.operation.procedure import PendingRequest
+from domain.operation.progress import (
+    ABORT_ASKED,
+    HOLD_ASKED,
+    ConductPhase,
+    ConductProgress,
+    FilledSlot,
+    WaitingFor,
+)
+from domain.operation.walking import Mark, Place
+from domain.run.run import Run, RunStatus
+from domain.shared.writes import Record
+from infrastructure.memory.store import MemoryStore, slots_of
+
+ONCE = (StepKind.ACTION.value, StepKind.COMPUTE.value)
+UNSTORABLE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""What no database column of JSON takes."""
+
+
+@dataclass(frozen=True)
+class Sign(Record):
+    """The effect that a conduct has begun last, and when whoever has it was last heard of."""
+
+    relation: ClassVar[str] = "conduct_signs"
+    key: ClassVar[tuple[str, ...]] = ("procedure_id",)
+    procedure_id: UUID
+    effect_id: UUID
+    beat_at: datetime
+
+
+class MemoryLedger:
+    """Rows among the store's entries; nothing is awaited between a look and a mark, so the two are one."""
+
+    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def begin(self, crossing: Crossing) -> Standing:
+        place, marker, now = crossing.place, crossing.marker, self._clock()
+        progress = self._live(place.procedure_id, place.conduct_id)
+        if progress is None:
+            return Standing(live=False)
+        rows = self._here(place)
+        standing = Standing(
+            live=True,
+            asked=self._asked(place.procedure_id, place.conduct_id, may_hold=crossing.hold_blocks),
+            run=self._run(crossing.run_id),
+            late=_too_long(progress.active_at, now, crossing.longest_pause),
+            begun_before=crossing.once and self._begun_before(place),
+            rows=tuple(self._stored(row, now) for row in rows),
+            silence=self._silence(place.procedure_id, rows, now),
+        )
+        marked = marker is not None and is_free(crossing, standing)
+        if marker is not None and marked:
+            self._enter(marker, now)
+            self._store.put(Sign(place.procedure_id, marker.event_id, now))
+        self._store.put(
+            replace(
+                progress,
+                phase=(ConductPhase.CLOSING if place.closing else ConductPhase.WALKING).value,
+                waiting_for=None,
+                waiting_until=None,
+                step_index=place.step_index,
+                iteration_index=place.iteration_index or None,
+                heartbeat_at=now,
+                active_at=now if marked else progress.active_at,
+            )
+        )
+        return replace(standing, marked=marked)
+
+    async def settle(self, row: Activity) -> Mapping[str, Any]:
+        assert row.conduct_id is not None, "a ledger row belongs to a conduct"
+        now = self._clock()
+        standing = [known for known in self._rows(row.conduct_id) if _spot(known) == _spot(row)]
+        stored = standing[0] if standing else self._enter(row, now)
+        if (progress := self._live(row.procedure_id, row.conduct_id)) is not None:
+            self._store.put(replace(progress, active_at=now, heartbeat_at=now))
+        return stored.payload
+
+    async def beat(self, place: Place, effect_id: UUID | None, run_id: UUID | None) -> Orders:
+        now = self._clock()
+        progress = self._live(place.procedure_id, place.conduct_id)
+        if progress is None:
+            return Orders(False)
+        self._store.put(replace(progress, heartbeat_at=now))
+        sign = self._sign(place.procedure_id)
+        if sign is not None and sign.effect_id == effect_id:
+            self._store.put(replace(sign, beat_at=now))
+        return self._orders(place.procedure_id, place.conduct_id, run_id)
+
+    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, run_id: UUID | None, *, may_hold: bool) -> Orders:
+        progress = self._live(procedure_id, conduct_id)
+        if progress is None:
+            return Orders(False)
+        orders = self._orders(procedure_id, conduct_id, run_id, may_hold=may_hold)
+        begun = progress.phase == ConductPhase.CLOSING.value
+        if not begun and (orders.asked is not None or orders.run is RunStatus.ABORTED):
+            return orders
+        self._store.put(
+            replace(
+                progress,
+                phase=ConductPhase.CLOSING.value,
+                waiting_for=None,
+                step_index=progress.step_index if begun else None,
+                heartbeat_at=self._clock(),
+            )
+        )
+        return Orders(True)
+
+    async def wait(
+        self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor | None, until: datetime | None = None
+    ) -> None:
+        phase, now = ConductPhase.WALKING if waiting_for is None else ConductPhase.WAITING, self._clock()
+        if (progress := self._live(procedure_id, conduct_id)) is not None:
+            self._store.put(
+                replace(
+                    progress,
+                    phase=phase.value,
+                    waiting_for=waiting_for and waiting_for.value,
+                    waiting_until=until,
+                    heartbeat_at=now,
+                    active_at=now,
+                )
+            )
+
+    async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
+        passes = {iteration_index}
+        if iteration_index == 0:
+            passes.add(max((row.iteration_index or 0 for row in self._rows(conduct_id)), default=0))
+        found: dict[tuple[str, bool], FilledSlot] = {}
+        for slot in slots_of(row for row in self._activities() if row.procedure_id == procedure_id):
+            own = slot.conduct_id == conduct_id and slot.iteration_index in passes
+            earlier = slot.conduct_id != conduct_id and not slot.closing and slot.step_index < boundary
+            if own or earlier:
+                found[slot.slot, "artifact" in slot.content] = slot
+        return [found[key] for key in sorted(found)]
+
+    async def tally(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Tally:
+        rows = self._rows(conduct_id)
+        outcomes = [row for row in rows if row.mark == Mark.OUTCOME]
+        written: dict[str, tuple[Any, UUID]] = {}
+        for row in outcomes:
+            for address, value in _writes(row).items():
+                written[address] = (value, row.event_id)
+        brought = [
+            row
+            for row in rows
+            if row.mark in (Mark.OUTCOME, Mark.DEPOSIT) and (row.closing or row.iteration_index == iteration_index)
+        ]
+        brought.sort(key=lambda row: (row.closing, row.step_index, row.mark == Mark.DEPOSIT))
+        found: Any = [(row.event_id, row.step_kind, row.closing, row.step_index, row.mark, row.payload) for row in brought]
+        return tallied(
+            found,
+            [(address, value, id) for address, (value, id) in written.items()],
+            [row.payload["actuation_kind"] for row in rows if not row.closing and "actuation_kind" in row.payload],
+        )
+
+    def _live(self, procedure_id: UUID, conduct_id: UUID) -> ConductProgress | None:
+        progress: Any = self._store.rows.get((ConductProgress.relation, procedure_id))
+        if progress is None or progress.conduct_id != conduct_id or progress.phase == ConductPhase.ENDED.value:
+            return None
+        found: ConductProgress = progress
+        return found
+
+    def _asked(self, procedure_id: UUID, conduct_id: UUID, *, may_hold: bool = True) -> PendingRequest | None:
+        """What was asked of a conduct; an abort counts before a hold."""
+        kinds = {ABORT_ASKED: PendingRequest.ABORT} | ({HOLD_ASKED: PendingRequest.HOLD} if may_hold else {})
+        asked = (asked for kind, asked in kinds.items() if (kind, str(conduct_id), procedure_id) in self._store.look_ups)
+        return next(asked, None)
+
+    def _run(self, run_id: UUID | None) -> RunStatus | None:
+        run: Any = None if run_id is None else self._store.state((Run.__name__, run_id))
+        return None if run is None else run.status
+
+    def _orders(self, procedure_id: UUID, conduct_id: UUID, run_id: UUID | None, *, may_hold: bool = True) -> Orders:
+        return Orders(True, self._asked(procedure_id, conduct_id, may_hold=may_hold), self._run(run_id))
+
+    def _activities(self) -> Sequence[Activity]:
+        rows: Any = self._store.entries[Activity.relation]
+        found: Sequence[Activity] = rows
+        return found
+
+    def _rows(self, conduct_id: UUID) -> list[Activity]:
+        return [row for row in self._activities() if row.conduct_id == conduct_id]
+
+    def _here(self, place: Place) -> list[Activity]:
+        """The rows of one place by attempt."""
+        rows = [row for row in self._rows(place.conduct_id) if _place(row) == place]
+        return sorted(rows, key=lambda row: row.attempt or 0)
+
+    def _begun_before(self, place: Place) -> bool:
+        """Whether an earlier conduct has begun what must not be begun twice."""
+        return any(
+            row.procedure_id == place.procedure_id
+            and row.conduct_id != place.conduct_id
+            and row.step_index == place.step_index
+            and row.mark is not None
+            and not row.closing
+            and row.step_kind in ONCE
+            for row in self._activities()
+        )
+
+    def _stored(self, row: Activity, now: datetime) -> Stored:
+        assert row.mark is not None, "a ledger row has a mark"
+        assert row.recorded_at is not None, "what is stored was recorded"
+        age = (now - row.recorded_at).total_seconds()
+        return Stored(row.event_id, row.mark, row.attempt or 0, row.payload, age)
+
+    def _sign(self, procedure_id: UUID) -> Sign | None:
+        sign: Any = self._store.rows.get((Sign.relation, procedure_id))
+        found: Sign | None = sign
+        return found
+
+    def _silence(self, procedure_id: UUID, rows: Sequence[Activity], now: datetime) -> float | None:
+        """Seconds since whoever has the last effect that was begun here was heard of."""
+        last = next((row.event_id for row in reversed(rows) if row.mark == Mark.IN_FLIGHT), None)
+        sign = self._sign(procedure_id)
+        return (now - sign.beat_at).total_seconds() if sign is not None and sign.effect_id == last else None
+
+    def _enter(self, row: Activity, now: datetime) -> Activity:
+        """Store a row as a database would: what JSON cannot hold is refused, and nothing is shared with the caller."""
+        document = row.model_dump_json()
+        if UNSTORABLE.search(document):
+            raise ValueError("a row holds a NUL character, which no database takes")
+        stored = Activity.model_validate_json(document).model_copy(update={"recorded_at": now})
+        self._store.entries[Activity.relation].append(stored)
+        return stored
+
+
+def is_free(crossing: Crossing, standing: Standing) -> bool:
+    """Whether nothing stands in the way of a step."""
+    if standing.asked is not None or standing.run in crossing.run_blocks or standing.late or standing.begun_before:
+        return False
+    if any(row.mark == Mark.OUTCOME for row in standing.rows):
+        return False
+    known = {row.event_id for row in standing.rows}
+    return not known or (crossing.again and crossing.marker is not None and crossing.marker.event_id not in known)
+
+
+def _too_long(since: datetime, now: datetime, longest: float | None) -> bool:
+    return longest is not None and (now - since).total_seconds() > longest
+
+
+def _place(row: Activity) -> Place:
+    assert row.conduct_id is not None, "a ledger row belongs to a conduct"
+    return Place(
+        procedure_id=row.procedure_id,
+        conduct_id=row.conduct_id,
+        iteration_index=row.iteration_index or 0,
+        closing=bool(row.closing),
+        step_index=row.step_index or 0,
+    )
+
+
+def _spot(row: Activity) -> tuple[Place, str | None]:
+    """What only one outcome and one deposit can be stored for."""
+    return _place(row), row.mark
+
+
+def _writes(row: Activity) -> Mapping[str, Any]:
+    """What a step has written, as its outcome tells it."""
+    if row.step_kind == StepKind.SETPOINT and row.payload["result"] == "ok":
+        return {row.payload["address"]: row.payload["value"]}
+    written: Mapping[str, Any] = row.payload.get("writes", {}) if row.step_kind == StepKind.ACTION else {}
+    return written

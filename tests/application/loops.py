@@ -1,0 +1,74 @@
+"""Loops and searches that are rehearsed pass by pass, and what is asked of them meanwhile."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from application.conductor import Conductor
+from domain.operation.conducting import ConductUntilConverged
+from domain.operation.steered import ConductUntilAdvised
+from domain.operation.stopping import AbortProcedure, HoldProcedure
+from domain.operation.walking import Verdict
+from domain.run.run import RunAborted, RunHeld, RunStopped
+from tests.application.rehearsal import ENDING, Live, Rehearsal
+from tests.workflows.steps import capture, captured, criterion, setpoint, steered
+
+HELD_RUN = RunHeld(reason=None, decided_by_decision_id=None)
+CENTRING = [capture("bl7:b", "offset"), setpoint("bl7:a", captured("offset"))]
+CENTRED = {"convergence_capture_name": "offset", "criterion": criterion(0, 0.5)}
+SEARCHING = [setpoint("bl7:a", steered("focus")), capture("bl7:b", "sharpness")]
+SEARCH: dict[str, Any] = {
+    "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
+    "space": {"axes": [{"name": "focus", "lower": -2.0, "upper": 2.0}]},
+    "objective_capture_name": "sharpness",
+}
+GRID = {"substrate": "grid_walk", "points_per_axis": 3}
+CALLER = {"substrate": "caller", "advice_timeout": 600}
+FIRST = {"focus": -2.0}
+
+
+async def converging(rehearsal: Rehearsal, run_id: Any = None, cap: int | None = None, **more: Any) -> Live:
+    """A loop that has just been opened."""
+    conduct = {**CENTRED, "max_consecutive_unconverged_iterations": cap}
+    return await rehearsal.opened(CENTRING, how=ConductUntilConverged, run_id=run_id, conduct=conduct, **more)
+
+
+async def searching(rehearsal: Rehearsal, decide: Any = None, budget: Any = None, steps: Any = None, **more: Any) -> Live:
+    """A search that has just been opened."""
+    conduct = {**SEARCH, "decide": decide or GRID, "budget": budget}
+    return await rehearsal.opened(steps or SEARCHING, how=ConductUntilAdvised, conduct=conduct, **more)
+
+
+async def passed(rehearsal: Rehearsal, conduct: Live, reading: float, passes: int = 0, point: Any = None) -> int:
+    """Begin a pass and walk it to its end; answers its index."""
+    turn = await rehearsal.conductor.start_pass(*conduct.ids, passes, point)
+    assert turn.verdict is Verdict.DONE
+    await rehearsal.plant.write("bl7:b", reading)
+    for index in range(len(conduct.score.steps)):
+        assert (await rehearsal.step(conduct, index, turn.iteration_index, point=point)).verdict is Verdict.DONE
+    return turn.iteration_index
+
+
+async def twice(rehearsal: Rehearsal, conduct: Live, asking: Callable[[Conductor], Awaitable[Any]]) -> Any:
+    """What is answered, the same to another conductor that asks again; and nothing more is on the record then."""
+    answer = await asking(rehearsal.conductor)
+    told = rehearsal.happened(conduct)
+    assert await asking(rehearsal.conducting()) == answer
+    assert rehearsal.happened(conduct) == told
+    return answer
+
+
+async def asked(rehearsal: Rehearsal, conduct: Live, *commands: Any) -> None:
+    for command in commands:
+        await rehearsal.do(command(reason="shift change"), conduct.procedure_id)
+
+
+ASKED = [
+    ((HoldProcedure,), Verdict.HOLD),
+    ((AbortProcedure,), Verdict.ABORT),
+    ((HoldProcedure, AbortProcedure), Verdict.ABORT),
+]
+RUN_LIVES = [
+    (HELD_RUN, Verdict.RUN_HELD),
+    (RunStopped(reason="enough", **ENDING), Verdict.RUN_STOPPED),
+    (RunAborted(reason="smoke", **ENDING), Verdict.RUN_ABORTED),
+]

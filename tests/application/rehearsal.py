@@ -1,0 +1,351 @@
+"""A rehearsal of conducts: conductor, steps and ledger in memory, on a simulated plant; the test plays the engine."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from application.actions import ActionBody
+from application.authorization import PermissiveAuthorizer
+from application.commands import Commands
+from application.conductor import Conductor
+from application.control import Control
+from application.deciders import Deciders
+from application.effects import Effects
+from application.ledger import Ledger
+from application.plant import ControlRoute, Substrate
+from application.ports import Authorizer, Batch, Caller, Executed, StreamAppend
+from application.scores import Score, Scores
+from application.steps import Limits, Steps, Worker
+from application.timekeeping import Timekeeper
+from application.unit import decoded
+from domain.kernel import Call, Command, Event
+from domain.operation.activities import Activity
+from domain.operation.conducting import ConductProcedure
+from domain.operation.deciding import SELECTABLE
+from domain.operation.procedure import Procedure
+from domain.operation.progress import ConductProgress
+from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
+from domain.operation.results import Measured
+from domain.operation.walking import Finish, Outcome, Place, Report, lifecycle
+from domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
+from domain.recipe.method import MethodDefined
+from domain.recipe.plan import PlanDefined
+from domain.recipe.practice import PracticeDefined
+from domain.recipe.recipe import DefineRecipe
+from domain.trust.authorization import AuthzResult, denied
+from domain.trust.surface import SYSTEM_HTTP
+from infrastructure.actions.registry import ActionRegistry
+from infrastructure.compute.in_memory import SimulatedCompute
+from infrastructure.control.devices import Motor
+from infrastructure.control.routes import RoutedControl
+from infrastructure.control.simulator import Simulator
+from infrastructure.decide.configured import ConfiguredDeciders
+from infrastructure.memory.ledger import MemoryLedger
+from infrastructure.memory.store import MemoryStore
+from tests.domain.world import OPERATOR, new_id
+from tests.infrastructure.ledgers import PORTS, started
+from tests.timekeeping import LoopTime
+
+HERE, ELSEWHERE = "here/1/1", "elsewhere/2/2"
+LIMITS = Limits(action=3600.0, compute=3600.0, restart=300.0)
+ROUTES = (
+    ControlRoute(prefix="bl7:", substrate=Substrate.IN_MEMORY),
+    ControlRoute(prefix="sim:", substrate=Substrate.IN_MEMORY, simulated=True),
+    ControlRoute(prefix="ro:", substrate=Substrate.IN_MEMORY, read_only=True),
+)
+SIGNALS = {"bl7:a": 0, "bl7:b": 1.5, "bl7:c": 0, "bl7:shutter": 1, "sim:a": 0, "ro:a": 0}
+ENDING: dict[str, Any] = {"decided_by_decision_id": None, "actuation_kind": None}
+"""What nobody says of how a run ends."""
+STOOD_DOWN = Outcome(
+    finish=Finish.STOOD_DOWN, failure=lifecycle("hold", "SteeringDriverStoodDown", "Nobody is there to go on.")
+)
+
+
+class Try:
+    """One try at a piece of work, as the engine makes it."""
+
+    def __init__(self, called_off: bool = False) -> None:
+        self.called_off = called_off
+        self.signs = 0
+
+    def alive(self) -> None:
+        self.signs += 1
+
+
+@dataclass
+class Permits:
+    """An authorization seam that lets the service do everything, and others what was not withdrawn from them."""
+
+    withdrawn: set[str] = field(default_factory=set)
+    reason: str = "command_not_permitted"
+
+    async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
+        if caller.surface_id == SYSTEM_HTTP and command_name in self.withdrawn:
+            return denied(self.reason)
+        return await PermissiveAuthorizer().authorize(caller, command_name, surface_id)
+
+    async def permitted(self, caller: Caller) -> frozenset[str]:
+        return await PermissiveAuthorizer().permitted(caller)
+
+
+@dataclass(frozen=True)
+class Live:
+    """A conduct that was opened."""
+
+    score: Score
+
+    @property
+    def procedure_id(self) -> UUID:
+        return self.score.procedure_id
+
+    @property
+    def conduct_id(self) -> UUID:
+        return self.score.conduct_id
+
+    @property
+    def ids(self) -> tuple[UUID, UUID]:
+        return self.procedure_id, self.conduct_id
+
+    def at(self, step_index: int, iteration_index: int = 0, closing: bool = False) -> Place:
+        return Place(
+            procedure_id=self.procedure_id,
+            conduct_id=self.conduct_id,
+            iteration_index=iteration_index,
+            closing=closing,
+            step_index=step_index,
+        )
+
+
+@dataclass
+class Rehearsal:
+    """Commands as an operator, steps as one worker or several, and everything there is to see of what comes of them."""
+
+    time: LoopTime
+    plant: Simulator
+    control: Control
+    routes: tuple[ControlRoute, ...] = ()
+    actions: dict[str, ActionBody] = field(default_factory=dict)
+    compute: SimulatedCompute = field(default_factory=SimulatedCompute)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    permits: Authorizer = field(default_factory=Permits)
+    deciders: Deciders = field(default_factory=lambda: ConfiguredDeciders(SELECTABLE))
+    dead: set[str] = field(default_factory=set)
+    """The names of workers that are known to have ended."""
+    caller: Caller = field(default_factory=lambda: Caller(OPERATOR, SYSTEM_HTTP, new_id()))
+    make_ledger: Callable[[MemoryStore, LoopTime], Ledger] = MemoryLedger
+
+    def __post_init__(self) -> None:
+        self.commands = Commands(self.store, self.permits, self.time, new_id, PORTS)
+        self.ledger = self.make_ledger(self.store, self.time)
+        self.scores = Scores(self.store)
+        self.steps = self.worker(HERE)
+        self.conductor = self.conducting()
+
+    def worker(self, name: str = ELSEWHERE) -> Steps:
+        """Somebody who does steps."""
+        actions = ActionRegistry(self.actions)
+        effects = Effects(self.control, actions, self.time, self.routes, LIMITS.action)
+        return Steps(self.ledger, effects, self.compute, self.time, LIMITS, Worker(name, self.dead.__contains__))
+
+    def conducting(self) -> Conductor:
+        """A conductor that has just come to work: it knows nothing but the record."""
+        return Conductor(
+            self.store,
+            self.commands,
+            self.permits,
+            self.time,
+            self.ledger,
+            Scores(self.store),
+            self.steps,
+            self.deciders,
+            "facility",
+        )
+
+    async def do(self, command: Command, on: UUID | None = None) -> Executed:
+        return await self.commands.execute(command, self.caller, target_id=on)
+
+    async def made(self, command: Command) -> UUID:
+        return UUID(next(iter(((await self.do(command)).body or {}).values())))
+
+    async def registered(self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), **fields: Any) -> UUID:
+        """A procedure from a recipe of these steps."""
+        capability_id = await self.made(
+            DefineCapability(
+                code=f"{CODE_PREFIX}{new_id()}",
+                name="Task",
+                required_affordances=frozenset(),
+                executor_shapes=frozenset({ExecutorShape.PROCEDURE}),
+            )
+        )
+        recipe_id = await self.made(
+            DefineRecipe(name="steps", capability_id=capability_id, steps=tuple(steps), closing_steps=tuple(closing_steps))
+        )
+        task = {"name": "Alignment", "kind": "alignment", "recipe_id": recipe_id}
+        return await self.made(RegisterProcedureFromRecipe(**{**task, **fields}))
+
+    async def opened(
+        self,
+        steps: Sequence[Any],
+        closing_steps: Sequence[Any] = (),
+        how: type[Any] = ConductProcedure,
+        run_id: UUID | None = None,
+        conduct: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> Live:
+        """A conduct of these steps that has just been opened."""
+        if run_id is not None:
+            fields["parent_run_id"] = run_id
+        literal = not closing_steps and all(step["kind"] != "compute" for step in steps) and "steps" in how.model_fields
+        if literal:
+            procedure_id = await self.made(RegisterProcedure(**{"name": "Alignment", "kind": "alignment", **fields}))
+            command = how(steps=tuple(steps), **(conduct or {}))
+        else:
+            procedure_id = await self.registered(steps, closing_steps, **fields)
+            command = how(**(conduct or {}))
+        return await self.live(command, procedure_id)
+
+    async def live(self, command: Command, procedure_id: UUID) -> Live:
+        """The conduct that a command opens."""
+        conduct_id = UUID(((await self.do(command, procedure_id)).body or {})["conduct_id"])
+        score = await self.scores.score(procedure_id, conduct_id)
+        assert score is not None
+        return Live(score)
+
+    async def step(
+        self,
+        conduct: Live,
+        step_index: int = 0,
+        iteration_index: int = 0,
+        *,
+        closing: bool = False,
+        point: Mapping[str, Any] | None = None,
+        deadline: datetime | None = None,
+        by: Steps | None = None,
+        attempt: Try | None = None,
+    ) -> Report:
+        """Do one step to its end, as the engine would have it done."""
+        steps, place, attempt = by or self.steps, conduct.at(step_index, iteration_index, closing), attempt or Try()
+        where = dict(point or {})
+        report = await steps.do(conduct.score, place, where, deadline, attempt)
+        if report.job_id is None:
+            return report
+        return await steps.collect(conduct.score, place, where, report.job_id, attempt)
+
+    async def value(self, address: str) -> Any:
+        """What a signal reads."""
+        return (await self.plant.read(address)).value
+
+    def rows(self, conduct: Live | None = None) -> list[dict[str, Any]]:
+        """What the rows of the ledger say, in the order they were written."""
+        return [row.payload for row in self.activities(conduct)]
+
+    def marks(self, conduct: Live | None = None) -> list[tuple[str, str, str]]:
+        """Of every row the kind of its step, its mark and its result."""
+        return [(row.step_kind, row.mark or "", row.payload["result"]) for row in self.activities(conduct)]
+
+    def activities(self, conduct: Live | None = None) -> list[Activity]:
+        rows: Any = self.store.entries[Activity.relation]
+        return [row for row in rows if conduct is None or row.conduct_id == conduct.conduct_id]
+
+    def procedure(self, conduct: Live) -> Procedure:
+        state = self.store.state((Procedure.__name__, conduct.procedure_id))
+        assert isinstance(state, Procedure)
+        return state
+
+    def progress(self, conduct: Live) -> ConductProgress:
+        row = self.store.rows[ConductProgress.relation, conduct.procedure_id]
+        assert isinstance(row, ConductProgress)
+        return row
+
+    def events(self, conduct: Live) -> list[Any]:
+        """Everything on the procedure's stream."""
+        rows = self.store.streams[Procedure.__name__, conduct.procedure_id]
+        return [decoded(Procedure.aggregate, row) for row in rows]
+
+    def happened(self, conduct: Live) -> list[str]:
+        return [type(event).__name__ for event in self.events(conduct)]
+
+    async def run(self) -> UUID:
+        """A run of a plan without any needs."""
+        begun = started()
+        method_id, practice_id = new_id(), new_id()
+        await self.happens(method_id, method())
+        await self.happens(
+            practice_id, PracticeDefined(name="any", method_id=method_id, site_id=None, family_ids=frozenset())
+        )
+        await self.happens(begun.plan_id, plan(practice_id, method_id))
+        run_id = new_id()
+        await self.happens(run_id, begun)
+        return run_id
+
+    async def happens(self, stream_id: UUID, *events: Event) -> None:
+        """Put events on a stream, whatever commands would say to that."""
+        name, now = events[0].aggregate.name, self.time()
+        stamped = [(new_id(), event.stamped(stream_id, now)) for event in events]
+        after = len(self.store.streams.get((name, stream_id), ()))
+        call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
+        async with self.store.session() as session:
+            await session.append(Batch(call, "Rehearse", [StreamAppend(name, stream_id, after, stamped)]))
+
+
+def rehearsed(time: LoopTime, **parts: Any) -> Rehearsal:
+    """A rehearsal with a plant that has something of everything."""
+    plant = Simulator(SIGNALS, [Motor("bl7:x", velocity=1.0)], time=time)
+    return Rehearsal(time, plant, RoutedControl(ROUTES, {Substrate.IN_MEMORY: plant}), ROUTES, **parts)
+
+
+async def nothing_to_do(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of an action that is done at once."""
+    return {}
+
+
+def raising(error: Exception) -> ActionBody:
+    """The body of an action that fails so."""
+
+    async def body(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+        raise error
+
+    return body
+
+
+def endless(time: LoopTime, stopped: list[float]) -> ActionBody:
+    """The body of an action that never ends by itself, and tells when it was stopped."""
+
+    async def body(control: Control, _: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append(time.passed)
+        return {}
+
+    return body
+
+
+def measured(name: str, value: Any, **more: Any) -> Measured:
+    return Measured(**{"name": name, "value": value, "kind": "Scalar", "quality": "Good", **more})
+
+
+def method() -> MethodDefined:
+    return MethodDefined(
+        name="any",
+        capability_id=new_id(),
+        needed_family_ids=frozenset(),
+        needed_supplies=frozenset(),
+        parameters_schema=None,
+    )
+
+
+def plan(practice_id: UUID, method_id: UUID) -> PlanDefined:
+    return PlanDefined(
+        name="any",
+        practice_id=practice_id,
+        method_id=method_id,
+        asset_ids=frozenset(),
+        window_starts_at=None,
+        window_ends_at=None,
+        method_needed_family_ids_snapshot=frozenset(),
+        asset_families_snapshot={},
+    )

@@ -1,0 +1,316 @@
+"""Advice on where to measure next: asked for once, whoever gives it, and put on the record with the pass."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from application.deciders import Decider, DecideTimeoutError
+from domain.operation.deciding import AskedDecide, DecideNotAvailableError
+from domain.operation.procedure import (
+    ProcedureIterationEnded,
+    ProcedureIterationStarted,
+    ProcedureOutcomeRecorded,
+)
+from domain.operation.progress import WaitingFor
+from domain.operation.steered import AdviseProcedure, ConductUntilAdvisedFrom
+from domain.operation.steering import SteeringAdvice, SteeringEvidence
+from domain.operation.stopping import AbortProcedure, HoldProcedure
+from domain.operation.walking import Finish, Outcome, Turn, Verdict
+from domain.run.run import RunStopped
+from tests.application.loops import ASKED, CALLER, FIRST, GRID, HELD_RUN, SEARCH, asked, passed, searching, twice
+from tests.application.rehearsal import ENDING, STOOD_DOWN, Live, Permits, Rehearsal, Try, rehearsed
+from tests.timekeeping import LoopTime
+
+
+class Asked:
+    """A decider that does as a test says; there is no other."""
+
+    def __init__(self, saying: Callable[[SteeringEvidence], Awaitable[SteeringAdvice]]) -> None:
+        self._saying = saying
+        self.evidence: list[SteeringEvidence] = []
+        self.closed = 0
+
+    async def decider(self, decide: AskedDecide) -> Decider:
+        return self
+
+    async def advise_next(self, evidence: SteeringEvidence) -> SteeringAdvice:
+        self.evidence.append(evidence)
+        return await self._saying(evidence)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+def measure(focus: float, **more: Any) -> SteeringAdvice:
+    return SteeringAdvice.model_validate({"verdict": "Measure", "next_point": {"focus": focus}, **more})
+
+
+STOP = SteeringAdvice.model_validate({"verdict": "Stop"})
+
+
+async def measured_once(rehearsal: Rehearsal, conduct: Live, reading: float = 7.5, point: Any = None) -> int:
+    """Walk a pass and put on the record what it measured."""
+    index = await passed(rehearsal, conduct, reading, point=point or FIRST)
+    await rehearsal.conductor.record_outcome(*conduct.ids, index, point or FIRST)
+    return index
+
+
+class TestAdvice:
+    async def test_a_pass_ends_with_what_was_advised(self, rehearsal: Rehearsal, time: LoopTime) -> None:
+        async def say(evidence: SteeringEvidence) -> SteeringAdvice:
+            await time.sleep(30)
+            return measure(1.0, rationale="uphill", confidence=0.7, alternatives=("0.5",), model_ref="m1")
+
+        deciders = Asked(say)
+        asking = rehearsed(time, deciders=deciders)
+        conduct = await searching(asking)
+        index = await measured_once(asking, conduct)
+        attempt = Try()
+        turn = await twice(asking, conduct, lambda conductor: conductor.advise(*conduct.ids, index, 1, attempt))
+        assert turn == Turn(verdict=Verdict.DONE, stop=False, point={"focus": 1.0})
+        ended = asking.events(conduct)[-1]
+        assert isinstance(ended, ProcedureIterationEnded)
+        assert (ended.converged, ended.advised_stop, ended.advised_next_point) == (None, False, {"focus": 1.0})
+        assert (ended.reasoning, ended.confidence, ended.alternatives, ended.model_ref) == ("uphill", 0.7, ("0.5",), "m1")
+        assert (ended.advised_by, ended.advice_latency) == (None, 30)
+        assert (len(deciders.evidence), deciders.closed) == (1, 1), "it was asked once, and let go"
+        assert attempt.signs == pytest.approx(30, abs=1)
+
+    async def test_it_is_asked_with_everything_that_was_measured(self, time: LoopTime) -> None:
+        async def say(evidence: SteeringEvidence) -> SteeringAdvice:
+            return measure(len(evidence.observations) / 2)
+
+        deciders = Asked(say)
+        asking = rehearsed(time, deciders=deciders)
+        conduct = await searching(asking, budget={"iterations_remaining": 5, "wall_clock_remaining": 100.0})
+        point: Any = FIRST
+        for passes in range(1, 4):
+            index = await passed(asking, conduct, passes, passes - 1, point)
+            await asking.conductor.record_outcome(*conduct.ids, index, point)
+            await time.sleep(10)
+            point = (await asking.conductor.advise(*conduct.ids, index, passes, Try())).point
+        last = deciders.evidence[-1]
+        assert [(seen.point["focus"], seen.measurements[0].value) for seen in last.observations] == [
+            (-2, 1),
+            (0.5, 2),
+            (1.0, 3),
+        ]
+        assert (last.iteration_index, last.procedure_id) == (3, conduct.procedure_id)
+        assert (last.budget.iterations_remaining, last.budget.wall_clock_remaining) == (2, 70)
+
+    async def test_stop_is_an_answer(self, rehearsal: Rehearsal) -> None:
+        conduct = await searching(rehearsal, decide={"substrate": "in_memory", "advice": []})
+        index = await measured_once(rehearsal, conduct)
+        turn = await twice(rehearsal, conduct, lambda conductor: conductor.advise(*conduct.ids, index, 1, Try()))
+        assert turn == Turn(verdict=Verdict.DONE, stop=True)
+        assert rehearsal.events(conduct)[-1].advised_stop is True
+
+    @pytest.mark.parametrize(
+        ("said", "error_class"),
+        [
+            (DecideTimeoutError("It took too long."), "DecideTimeoutError"),
+            (DecideNotAvailableError("It is not there."), "DecideNotAvailableError"),
+            (measure(9.0), "DecideAdviceMalformedError"),
+            (SteeringAdvice.model_validate({"verdict": "Measure"}), "DecideAdviceMalformedError"),
+            (SteeringAdvice.model_validate({"verdict": "Stop", "next_point": FIRST}), "DecideAdviceMalformedError"),
+            (None, "DecideTimeoutError"),
+        ],
+    )
+    async def test_a_decider_that_fails_fails_the_conduct(self, time: LoopTime, said: Any, error_class: str) -> None:
+        async def say(evidence: SteeringEvidence) -> SteeringAdvice:
+            if said is None:
+                await asyncio.Event().wait()
+            if isinstance(said, Exception):
+                raise said
+            answer: SteeringAdvice = said
+            return answer
+
+        deciders = Asked(say)
+        asking = rehearsed(time, deciders=deciders)
+        conduct = await searching(asking)
+        index = await measured_once(asking, conduct)
+        turn = await twice(asking, conduct, lambda conductor: conductor.advise(*conduct.ids, index, 1, Try()))
+        assert turn.failure is not None
+        assert (turn.verdict, turn.failure.error_class) == (Verdict.FAILED, error_class)
+        assert (turn.failure.source_kind, turn.failure.target) == ("decide", "sharpness")
+        assert (deciders.closed, isinstance(asking.events(conduct)[-1], ProcedureOutcomeRecorded)) == (2, True)
+        if said is None:
+            assert time.passed == 240, "two minutes each time"
+
+    async def test_an_abort_does_not_wait_for_the_answer(self, time: LoopTime) -> None:
+        async def say(evidence: SteeringEvidence) -> SteeringAdvice:
+            await asyncio.Event().wait()
+            return STOP
+
+        deciders = Asked(say)
+        asking = rehearsed(time, deciders=deciders)
+        conduct = await searching(asking)
+        index = await measured_once(asking, conduct)
+        advising = asyncio.create_task(asking.conductor.advise(*conduct.ids, index, 1, Try()))
+        await time.sleep(10.5)
+        await asked(asking, conduct, HoldProcedure)
+        await time.sleep(10)
+        assert not advising.done(), "a hold waits for the end of the turn"
+        await asked(asking, conduct, AbortProcedure)
+        assert await advising == Turn(verdict=Verdict.ABORT)
+        assert (time.passed, deciders.closed) == (21, 1)
+
+    async def test_a_pass_that_the_submitter_may_not_end_fails(self, rehearsal: Rehearsal) -> None:
+        conduct = await searching(rehearsal)
+        index = await measured_once(rehearsal, conduct)
+        assert isinstance(rehearsal.permits, Permits)
+        rehearsal.permits.withdrawn.add("EndProcedureIteration")
+        turn = await twice(rehearsal, conduct, lambda conductor: conductor.advise(*conduct.ids, index, 1, Try()))
+        assert (turn.verdict, turn.denied) == (Verdict.FAILED, True)
+
+    async def test_what_has_ended_asks_nobody(self, rehearsal: Rehearsal) -> None:
+        conduct = await searching(rehearsal)
+        await rehearsal.conducting().end(*conduct.ids, STOOD_DOWN, closed=False)
+        assert await rehearsal.conductor.advise(*conduct.ids, 1, 1, Try()) == Turn(verdict=Verdict.GONE)
+
+
+class TestAnOutsideDecider:
+    async def waiting(self, rehearsal: Rehearsal, **more: Any) -> tuple[Live, int, Any]:
+        """A search that waits to be told where to measure."""
+        conduct = await searching(rehearsal, decide=CALLER, **more)
+        index = await measured_once(rehearsal, conduct)
+        advising = asyncio.create_task(rehearsal.conductor.advise(*conduct.ids, index, 1, Try()))
+        await rehearsal.time.sleep(10)
+        assert not advising.done()
+        return conduct, index, advising
+
+    async def test_what_it_says_ends_the_pass(self, rehearsal: Rehearsal) -> None:
+        conduct, index, advising = await self.waiting(rehearsal)
+        progress = rehearsal.progress(conduct)
+        assert (progress.phase, progress.waiting_for) == ("Waiting", "advice")
+        assert progress.waiting_until is not None
+        assert (progress.waiting_until - progress.started_at).total_seconds() == 600
+        await rehearsal.do(AdviseProcedure(iteration_index=index, advice=measure(1.0)), conduct.procedure_id)
+        assert await advising == Turn(verdict=Verdict.DONE, point={"focus": 1.0})
+        ended = rehearsal.events(conduct)[-1]
+        assert (ended.advised_by, ended.advised_next_point) == (rehearsal.caller.principal_id, {"focus": 1.0})
+        assert ended.advice_latency == pytest.approx(10, abs=1)
+        assert (rehearsal.progress(conduct).waiting_for, rehearsal.progress(conduct).phase) == (None, "Walking")
+
+    async def test_advice_that_was_given_while_nobody_worked_counts(self, rehearsal: Rehearsal) -> None:
+        conduct, index, advising = await self.waiting(rehearsal)
+        advising.cancel()
+        await asyncio.gather(advising, return_exceptions=True)
+        await rehearsal.ledger.wait(*conduct.ids, WaitingFor.ADVICE, rehearsal.time.now())
+        await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
+        turn = await twice(rehearsal, conduct, lambda conductor: conductor.advise(*conduct.ids, index, 1, Try()))
+        assert turn == Turn(verdict=Verdict.DONE, stop=True)
+
+    async def test_nobody_is_waited_for_longer_than_agreed(self, rehearsal: Rehearsal) -> None:
+        conduct, index, advising = await self.waiting(rehearsal)
+        turn = await advising
+        assert turn.failure is not None
+        assert (turn.verdict, turn.stood_down, turn.failure.error_class) == (
+            Verdict.HOLD,
+            True,
+            "SteeringDriverStoodDown",
+        )
+        assert rehearsal.time.passed == pytest.approx(600, abs=1)
+        again = await rehearsal.conducting().advise(*conduct.ids, index, 1, Try())
+        assert (again, rehearsal.time.passed) == (turn, pytest.approx(600, abs=1)), "a repetition grants no more"
+
+    @pytest.mark.parametrize(("requests", "verdict"), ASKED)
+    async def test_a_request_is_served_meanwhile(self, rehearsal: Rehearsal, requests: Any, verdict: Verdict) -> None:
+        conduct, _, advising = await self.waiting(rehearsal)
+        await asked(rehearsal, conduct, *requests)
+        assert await advising == Turn(verdict=verdict)
+        assert rehearsal.time.passed == pytest.approx(10, abs=1.1)
+
+    async def test_a_held_run_does_not_end_the_wait_and_a_stopped_one_does(self, rehearsal: Rehearsal) -> None:
+        run_id = await rehearsal.run()
+        _, _, advising = await self.waiting(rehearsal, run_id=run_id)
+        await rehearsal.happens(run_id, HELD_RUN.model_copy())
+        await rehearsal.time.sleep(100)
+        assert not advising.done()
+        await rehearsal.happens(run_id, RunStopped(reason="enough", **ENDING))
+        assert await advising == Turn(verdict=Verdict.RUN_STOPPED)
+
+    async def test_waiting_does_not_use_up_the_restart_limit(self, rehearsal: Rehearsal) -> None:
+        conduct, index, advising = await self.waiting(rehearsal)
+        await rehearsal.time.sleep(500)
+        await rehearsal.do(AdviseProcedure(iteration_index=index, advice=measure(1.0)), conduct.procedure_id)
+        await advising
+        await passed(rehearsal, conduct, 7.5, 1, {"focus": 1.0})
+
+
+class TestTakingUp:
+    async def taken_up(self, rehearsal: Rehearsal, decide: Any, measured: bool = True) -> Live:
+        """A search that was held, after its first pass if it had measured, and goes on."""
+        first = await searching(rehearsal, decide=decide)
+        if measured:
+            await measured_once(rehearsal, first)
+        await asked(rehearsal, first, HoldProcedure)
+        await rehearsal.conductor.end(*first.ids, Outcome(finish=Finish.HELD), closed=False)
+        return await rehearsal.live(ConductUntilAdvisedFrom(**SEARCH, decide=decide), first.procedure_id)
+
+    async def test_it_is_known_before_the_first_pass_that_something_was_measured(self, rehearsal: Rehearsal) -> None:
+        briefing = await rehearsal.conductor.brief(*(await self.taken_up(rehearsal, GRID)).ids)
+        assert briefing is not None
+        assert briefing.asks_first
+        other = await rehearsal.conductor.brief(*(await self.taken_up(rehearsal, GRID, measured=False)).ids)
+        assert other is not None
+        assert not other.asks_first
+
+    async def test_the_pass_begins_where_the_decider_says(self, rehearsal: Rehearsal) -> None:
+        conduct = await self.taken_up(rehearsal, GRID)
+        turn = await twice(rehearsal, conduct, lambda conductor: conductor.take_up(*conduct.ids, Try()))
+        assert turn == Turn(verdict=Verdict.DONE, iteration_index=2, point={"focus": 0.0})
+        begun = rehearsal.events(conduct)[-1]
+        assert isinstance(begun, ProcedureIterationStarted)
+        assert (begun.point, begun.advice.next_point) == ({"focus": 0.0}, {"focus": 0.0})
+
+    async def test_it_may_say_stop(self, rehearsal: Rehearsal) -> None:
+        conduct = await self.taken_up(rehearsal, {"substrate": "in_memory", "advice": []})
+        turn = await twice(rehearsal, conduct, lambda conductor: conductor.take_up(*conduct.ids, Try()))
+        assert turn == Turn(verdict=Verdict.DONE, stop=True)
+
+    async def test_a_decider_that_fails_fails_the_conduct(self, rehearsal: Rehearsal) -> None:
+        wrong = {"substrate": "in_memory", "advice": [{"verdict": "Measure", "next_point": {"focus": 9.0}}] * 2}
+        conduct = await self.taken_up(rehearsal, wrong)
+        turn = await twice(rehearsal, conduct, lambda conductor: conductor.take_up(*conduct.ids, Try()))
+        assert turn.failure is not None
+        assert turn.failure.error_class == "DecideAdviceMalformedError"
+
+    async def test_a_hold_is_served_before_the_pass_begins(self, rehearsal: Rehearsal) -> None:
+        conduct = await self.taken_up(rehearsal, GRID)
+        await asked(rehearsal, conduct, HoldProcedure)
+        turn = await twice(rehearsal, conduct, lambda conductor: conductor.take_up(*conduct.ids, Try()))
+        assert turn == Turn(verdict=Verdict.HOLD)
+
+    async def test_an_outside_decider_is_asked_for_the_coming_pass(self, rehearsal: Rehearsal) -> None:
+        conduct = await self.taken_up(rehearsal, CALLER)
+        taking_up = asyncio.create_task(rehearsal.conductor.take_up(*conduct.ids, Try()))
+        await rehearsal.time.sleep(10)
+        await rehearsal.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
+        turn = await taking_up
+        assert turn == Turn(verdict=Verdict.DONE, iteration_index=2, point={"focus": 1.0})
+        assert await rehearsal.conducting().take_up(*conduct.ids, Try()) == turn
+        assert rehearsal.events(conduct)[-1].advice == measure(1.0)
+
+    async def test_and_then_again_for_the_next_one(self, rehearsal: Rehearsal) -> None:
+        """What was said before a pass began is not taken for what follows it."""
+        conduct = await self.taken_up(rehearsal, CALLER)
+        taking_up = asyncio.create_task(rehearsal.conductor.take_up(*conduct.ids, Try()))
+        await rehearsal.time.sleep(10)
+        await rehearsal.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
+        index = (await taking_up).iteration_index
+        for step in range(2):
+            await rehearsal.step(conduct, step, index, point={"focus": 1.0})
+        await rehearsal.conductor.record_outcome(*conduct.ids, index, {"focus": 1.0})
+        advising = asyncio.create_task(rehearsal.conductor.advise(*conduct.ids, index, 1, Try()))
+        await rehearsal.time.sleep(10)
+        assert not advising.done()
+        await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
+        assert await advising == Turn(verdict=Verdict.DONE, stop=True)
+
+    async def test_what_has_ended_is_not_taken_up(self, rehearsal: Rehearsal) -> None:
+        conduct = await self.taken_up(rehearsal, GRID)
+        await rehearsal.conducting().end(*conduct.ids, STOOD_DOWN, closed=False)
+        assert await rehearsal.conductor.take_up(*conduct.ids, Try()) == Turn(verdict=Verdict.GONE)

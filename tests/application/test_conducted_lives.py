@@ -1,0 +1,26 @@
+"""Two procedures that are conducted on one asset, whatever happens to them: the store holds what the domain decided."""
+
+from contextlib import closing
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.application.twins import Twins
+from tests.domain.operation.conducts import STOPS, from_recipe, latest
+from tests.domain.run.beamline import beamline
+
+STEPS = st.tuples(st.sampled_from(sorted(STOPS)), st.booleans(), st.sampled_from([0, 0, 0, 70]))
+
+
+@settings(max_examples=15)
+@given(st.lists(STEPS, min_size=5, max_size=20))
+def test_conducts_come_and_go_the_same_way_in_the_store(life: list[tuple[str, bool, int]]) -> None:
+    line = beamline()
+    line.world.ports["deployment"].enclosure_observation_ttl = timedelta(days=1)
+    pair = [from_recipe(line.world, target_asset_ids=[line.hutch.camera]) for _ in range(2)]
+    with closing(Twins(line.world)) as twins:
+        for name, second, silence in life:
+            line.world.now += timedelta(seconds=silence)
+            twins.do(STOPS[name](latest(line.world, pair[second])), on=pair[second])
+        twins.agree()

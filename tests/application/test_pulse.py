@@ -1,0 +1,160 @@
+"""Work that gives signs of life: who hears of it, what stops it, and what becomes of it then."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import product
+from typing import Any
+
+import pytest
+
+from application.ledger import Orders
+from application.ports import StoreUnavailableError
+from application.pulse import Countermanded, UnheardError, attended, stops
+from domain.operation.procedure import PendingRequest
+from domain.run.run import RunStatus
+from tests.timekeeping import LoopTime
+
+GO_ON = Orders(True)
+Beat = Callable[[], Awaitable[Orders]]
+
+
+class Pulse:
+    """What is heard of the work, and what it hears."""
+
+    def __init__(self, time: LoopTime, *answers: Any) -> None:
+        self._time = time
+        self._answers = list(answers)
+        self.beats: list[float] = []
+
+    async def __call__(self) -> Orders:
+        """Answer in turn as told, the last answer again and again."""
+        self.beats.append(self._time.passed)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        if not isinstance(answer, Orders):
+            await answer()
+            return GO_ON
+        return answer
+
+
+class Work:
+    """Something that takes long, and some time to stop."""
+
+    def __init__(self, time: LoopTime, seconds: float = 1000, stopping: float = 0) -> None:
+        self._time = time
+        self._seconds = seconds
+        self._stopping = stopping
+        self.stopped: float | None = None
+
+    async def do(self) -> str:
+        try:
+            await self._time.sleep(self._seconds)
+        except asyncio.CancelledError:
+            await self._time.sleep(self._stopping)
+            self.stopped = self._time.passed
+            raise
+        return "done"
+
+
+def unavailable() -> Exception:
+    return StoreUnavailableError("The database cannot be reached.")
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_short_work_is_done_without_a_sign(time: LoopTime) -> None:
+    pulse = Pulse(time, GO_ON)
+    assert await attended(Work(time, 0.75).do(), pulse) == "done"
+    assert (time.passed, pulse.beats) == (0.75, [])
+
+
+async def test_long_work_gives_a_sign_each_second(time: LoopTime) -> None:
+    pulse = Pulse(time, GO_ON)
+    assert await attended(Work(time, 5.5).do(), pulse) == "done"
+    assert pulse.beats == [1, 2, 3, 4, 5]
+
+
+async def test_what_it_fails_with_passes(time: LoopTime) -> None:
+    async def broken() -> None:
+        await time.sleep(1.5)
+        raise LookupError("no")
+
+    with pytest.raises(LookupError):
+        await attended(broken(), Pulse(time, GO_ON))
+
+
+@pytest.mark.parametrize(
+    ("live", "asked", "run"), product([True, False], [None, *PendingRequest], [None, *RunStatus]), ids=str
+)
+def test_an_abort_or_the_end_of_the_conduct_stops_work_and_nothing_else(
+    live: bool, asked: PendingRequest | None, run: RunStatus | None
+) -> None:
+    grave = not live or asked is PendingRequest.ABORT or run is RunStatus.ABORTED
+    assert stops(Orders(live, asked, run)) is grave
+
+
+async def test_work_that_is_countermanded_has_stopped_before_anybody_is_told(time: LoopTime) -> None:
+    work, orders = Work(time, stopping=20), Orders(True, PendingRequest.ABORT)
+    with pytest.raises(Countermanded) as stopped:
+        await attended(work.do(), Pulse(time, GO_ON, orders))
+    assert stopped.value.orders == orders
+    assert (work.stopped, time.passed) == (22, 22)
+
+
+async def test_a_hold_lets_work_end(time: LoopTime) -> None:
+    assert await attended(Work(time, 10).do(), Pulse(time, Orders(True, PendingRequest.HOLD))) == "done"
+
+
+async def test_what_is_done_when_the_order_comes_is_done(time: LoopTime) -> None:
+    async def slow() -> Orders:
+        await time.sleep(0.5)
+        return Orders(True, PendingRequest.ABORT)
+
+    assert await attended(Work(time, 1.25).do(), slow) == "done"
+
+
+@pytest.mark.parametrize("answer", [unavailable(), never], ids=["unreachable", "no answer"])
+async def test_work_that_is_not_heard_of_for_three_seconds_stops_itself(time: LoopTime, answer: Any) -> None:
+    work = Work(time)
+    with pytest.raises(UnheardError):
+        await attended(work.do(), Pulse(time, GO_ON, GO_ON, answer))
+    assert work.stopped == 5, "it was last heard of at two"
+
+
+async def test_one_sign_in_time_is_enough(time: LoopTime) -> None:
+    silent = [unavailable(), unavailable()]
+    pulse = Pulse(time, *silent, GO_ON, *silent, GO_ON, *silent, GO_ON)
+    assert await attended(Work(time, 12).do(), pulse) == "done"
+
+
+@pytest.mark.parametrize(("seconds", "goes_on"), [(4, True), (10, False)])
+async def test_whoever_was_taken_for_lost_meanwhile_stops(time: LoopTime, seconds: float, goes_on: bool) -> None:
+    """A process that stood still: another one may be at the same work since the sixth second."""
+    suspended: list[float] = []
+
+    async def standing_still() -> None:
+        if not suspended:
+            suspended.append(seconds)
+            time.suspend(seconds)
+
+    work = Work(time, 60)
+    attending = attended(work.do(), Pulse(time, GO_ON, standing_still))
+    if goes_on:
+        assert await attending == "done"
+        return
+    with pytest.raises(UnheardError):
+        await attending
+    assert work.stopped == 2 + seconds
+
+
+async def test_cancelling_it_waits_until_the_work_has_stopped(time: LoopTime) -> None:
+    work = Work(time, stopping=3)
+    attending = asyncio.create_task(attended(work.do(), Pulse(time, GO_ON)))
+    await time.sleep(1.5)
+    attending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attending
+    assert work.stopped == 4.5

@@ -1,0 +1,275 @@
+"""A step that is stopped while it is done: by the engine, by the record, or by a database that cannot be reached."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from application.compute import JobSpec, JobStatus
+from application.ledger import Orders, Standing
+from application.ports import StoreUnavailableError
+from application.pulse import UnheardError
+from domain.operation.stopping import AbortProcedure, HoldProcedure
+from domain.operation.walking import Verdict
+from domain.run.run import RunAborted, RunHeld, RunStopped
+from infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from infrastructure.memory.ledger import MemoryLedger
+from tests.application.rehearsal import (
+    ENDING,
+    STOOD_DOWN,
+    Live,
+    Rehearsal,
+    Try,
+    endless,
+    raising,
+    rehearsed,
+)
+from tests.timekeeping import LoopTime
+from tests.workflows.steps import action, compute, setpoint
+
+
+class TestCallingOff:
+    """A step that is stopped from outside while its body runs."""
+
+    async def running(self, rehearsal: Rehearsal, attempt: Try) -> tuple[Live, Any, list[float]]:
+        stopped: list[float] = []
+        rehearsal.actions["collect"] = endless(rehearsal.time, stopped)
+        conduct = await rehearsal.opened([action("collect"), setpoint("bl7:a", 1)])
+        running = asyncio.create_task(rehearsal.step(conduct, attempt=attempt))
+        await rehearsal.time.sleep(2.5)
+        return conduct, running, stopped
+
+    async def test_a_try_that_is_followed_by_another_leaves_its_row_alone(self, rehearsal: Rehearsal) -> None:
+        _, running, stopped = await self.running(rehearsal, Try())
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert (stopped, [mark for _, mark, _ in rehearsal.marks()]) == ([2.5], ["in_flight"])
+
+    async def test_work_that_is_not_wanted_any_more_is_settled(self, rehearsal: Rehearsal) -> None:
+        conduct, running, stopped = await self.running(rehearsal, Try(called_off=True))
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert stopped == [2.5]
+        row = rehearsal.rows()[-1]
+        assert (row["result"], row["error_class"], row["attempt"]) == ("failed", "CancelledError", 1)
+        report = await rehearsal.step(conduct)
+        assert report.failure is not None
+        assert report.failure.error_class == "CancelledError"
+
+    async def test_a_job_that_is_not_wanted_any_more_is_cancelled(self, rehearsal: Rehearsal) -> None:
+        rehearsal.compute.seed(("fit",), Simulated(until=asyncio.Event()))
+        conduct = await rehearsal.opened([compute("fit")])
+        running = asyncio.create_task(rehearsal.step(conduct, attempt=Try(called_off=True)))
+        await rehearsal.time.sleep(2.5)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        job_id = str(rehearsal.compute.submissions[0].submission_key)
+        assert await rehearsal.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
+        assert rehearsal.rows()[-1]["error_class"] == "CancelledError"
+
+    async def test_an_abort_stops_a_body_within_a_second(self, rehearsal: Rehearsal) -> None:
+        conduct, running, stopped = await self.running(rehearsal, Try())
+        await rehearsal.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
+        assert (await running).verdict is Verdict.ABORT
+        assert stopped == [3.0], "at its next sign of life"
+        row = rehearsal.rows()[-1]
+        assert (row["result"], row["error_class"], row["name"]) == ("failed", "CancelledError", "collect")
+
+    async def test_a_hold_lets_it_end(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:x", 10), setpoint("bl7:a", 1)])
+        running = asyncio.create_task(rehearsal.step(conduct))
+        await rehearsal.time.sleep(2.5)
+        await rehearsal.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
+        assert (await running).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct, 1)).verdict is Verdict.HOLD
+
+    @pytest.mark.parametrize(
+        ("event", "verdict"),
+        [
+            (RunAborted(reason="smoke", **ENDING), Verdict.RUN_ABORTED),
+            (RunStopped(reason="enough", **ENDING), Verdict.DONE),
+            (RunHeld(reason=None, decided_by_decision_id=None), Verdict.DONE),
+        ],
+    )
+    async def test_only_an_abort_of_the_run_stops_a_body(self, rehearsal: Rehearsal, event: Any, verdict: Verdict) -> None:
+        run_id = await rehearsal.run()
+        conduct = await rehearsal.opened([setpoint("bl7:x", 10)], run_id=run_id)
+        running = asyncio.create_task(rehearsal.step(conduct))
+        await rehearsal.time.sleep(2.5)
+        await rehearsal.happens(run_id, event.model_copy())
+        assert (await running).verdict is verdict
+
+    async def test_the_end_of_the_conduct_stops_a_body(self, rehearsal: Rehearsal) -> None:
+        conduct, running, stopped = await self.running(rehearsal, Try())
+        await rehearsal.conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
+        assert (await running).verdict is Verdict.GONE
+        assert stopped == [3.0]
+
+    @pytest.mark.parametrize("called_off", [True, False])
+    async def test_a_job_whose_submission_is_cut_off_does_not_run_on(self, time: LoopTime, called_off: bool) -> None:
+        class Slow(SimulatedCompute):
+            async def submit(self, job: JobSpec) -> str:
+                job_id = await super().submit(job)
+                await asyncio.sleep(20)
+                return job_id
+
+        slow = rehearsed(time, compute=Slow())
+        slow.compute.seed(("fit",), Simulated(until=asyncio.Event()))
+        conduct = await slow.opened([compute("fit")])
+        running = asyncio.create_task(slow.step(conduct, attempt=Try(called_off)))
+        await time.sleep(2.5)
+        if called_off:
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        else:
+            await slow.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
+            assert (await running).verdict is Verdict.ABORT
+        job_id = str(slow.compute.submissions[0].submission_key)
+        assert await slow.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
+        assert slow.rows()[-1]["error_class"] == "CancelledError"
+
+    async def test_an_abort_cancels_the_job_that_is_waited_for(self, rehearsal: Rehearsal) -> None:
+        rehearsal.compute.seed(("fit",), Simulated(until=asyncio.Event()))
+        conduct = await rehearsal.opened([compute("fit")])
+        running = asyncio.create_task(rehearsal.step(conduct))
+        await rehearsal.time.sleep(2.5)
+        await rehearsal.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
+        assert (await running).verdict is Verdict.ABORT
+        job_id = str(rehearsal.compute.submissions[0].submission_key)
+        assert await rehearsal.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
+        assert (rehearsal.rows()[-1]["error_class"], rehearsal.rows()[-1]["job_id"]) == ("CancelledError", job_id)
+
+    async def test_a_write_that_was_confirmed_just_then_counts_as_written(
+        self, rehearsal: Rehearsal, time: LoopTime
+    ) -> None:
+        class Slow(MemoryLedger):
+            async def beat(self, *given: Any) -> Orders:
+                orders = await super().beat(*given)
+                await asyncio.sleep(0.5)
+                return orders
+
+        slow = rehearsed(time, make_ledger=Slow)
+        conduct = await slow.opened([setpoint("bl7:x", 1.2)])
+        running = asyncio.create_task(slow.step(conduct))
+        await time.sleep(0.5)
+        await slow.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
+        assert (await running).verdict is Verdict.DONE
+        assert slow.rows()[-1]["result"] == "ok"
+        assert (await slow.ledger.tally(*conduct.ids, 0)).substrate_writes == {"bl7:x": 1.2}
+
+
+class Unreachable(MemoryLedger):
+    """A ledger whose database comes and goes."""
+
+    down = False
+
+    async def beat(self, *given: Any) -> Orders:
+        self._refuse()
+        return await super().beat(*given)
+
+    async def settle(self, row: Any) -> Mapping[str, Any]:
+        self._refuse()
+        return await super().settle(row)
+
+    async def begin(self, crossing: Any) -> Standing:
+        self._refuse()
+        return await super().begin(crossing)
+
+    def _refuse(self) -> None:
+        if self.down:
+            raise StoreUnavailableError("The database cannot be reached.")
+
+
+class TestAnUnreachableDatabase:
+    @pytest.fixture
+    def outage(self, rehearsal: Rehearsal, time: LoopTime) -> Rehearsal:
+        return rehearsed(time, make_ledger=Unreachable)
+
+    def cut(self, rehearsal: Rehearsal, down: bool = True) -> None:
+        assert isinstance(rehearsal.ledger, Unreachable)
+        rehearsal.ledger.down = down
+
+    async def test_a_body_that_is_not_heard_of_for_three_seconds_stops_itself(self, outage: Rehearsal) -> None:
+        stopped: list[float] = []
+        outage.actions["collect"] = endless(outage.time, stopped)
+        conduct = await outage.opened([action("collect")])
+        running = asyncio.create_task(outage.step(conduct))
+        await outage.time.sleep(10.5)
+        self.cut(outage)
+        with pytest.raises(UnheardError):
+            await running
+        assert stopped == [13.0], "ten seconds were heard of"
+        assert [mark for _, mark, _ in outage.marks()] == ["in_flight"]
+
+    async def test_an_outage_of_two_seconds_is_nothing(self, outage: Rehearsal) -> None:
+        conduct = await outage.opened([setpoint("bl7:x", 10)])
+        running = asyncio.create_task(outage.step(conduct))
+        await outage.time.sleep(4.5)
+        self.cut(outage)
+        await outage.time.sleep(2)
+        self.cut(outage, down=False)
+        assert (await running).verdict is Verdict.DONE
+        assert outage.time.passed == pytest.approx(10, abs=0.1)
+
+    async def test_a_write_that_stopped_itself_is_sent_again(self, outage: Rehearsal) -> None:
+        conduct = await outage.opened([setpoint("bl7:x", 10)])
+        running = asyncio.create_task(outage.step(conduct))
+        await outage.time.sleep(0.5)
+        self.cut(outage)
+        with pytest.raises(UnheardError):
+            await running
+        with pytest.raises(StoreUnavailableError):
+            await outage.step(conduct)
+        self.cut(outage, down=False)
+        assert (await outage.step(conduct)).verdict is Verdict.DONE
+        assert [row["attempt"] for row in outage.rows()] == [1, 2, 2]
+
+    async def test_an_action_that_stopped_itself_is_not_done_again(self, outage: Rehearsal) -> None:
+        outage.actions["collect"] = endless(outage.time, [])
+        conduct = await outage.opened([action("collect")])
+        running = asyncio.create_task(outage.step(conduct))
+        await outage.time.sleep(0.5)
+        self.cut(outage)
+        with pytest.raises(UnheardError):
+            await running
+        self.cut(outage, down=False)
+        report = await outage.step(conduct)
+        assert report.failure is not None
+        assert report.failure.error_class == "ActionOutcomeUnknown"
+
+    async def test_an_outcome_that_cannot_be_stored_is_no_outcome(self, outage: Rehearsal) -> None:
+        conduct = await outage.opened([setpoint("bl7:x", 0.5)])
+        running = asyncio.create_task(outage.step(conduct))
+        await outage.time.sleep(0.1)
+        self.cut(outage)
+        with pytest.raises(StoreUnavailableError):
+            await running
+        self.cut(outage, down=False)
+        assert (await outage.step(conduct)).verdict is Verdict.DONE
+        assert [row["attempt"] for row in outage.rows()] == [1, 2, 2]
+
+    async def test_a_wait_for_a_job_stops_itself_and_leaves_the_job_alone(self, outage: Rehearsal) -> None:
+        ready = asyncio.Event()
+        outage.compute.seed(("fit",), Simulated(until=ready))
+        conduct = await outage.opened([compute("fit")])
+        running = asyncio.create_task(outage.step(conduct))
+        await outage.time.sleep(5.5)
+        self.cut(outage)
+        with pytest.raises(UnheardError):
+            await running
+        self.cut(outage, down=False)
+        ready.set()
+        assert (await outage.step(conduct)).verdict is Verdict.DONE
+        assert len(outage.compute.submissions) == 1
+
+    async def test_a_body_that_loses_the_database_itself_is_tried_again(self, outage: Rehearsal) -> None:
+        outage.actions["collect"] = raising(StoreUnavailableError("The database cannot be reached."))
+        conduct = await outage.opened([action("collect")])
+        with pytest.raises(StoreUnavailableError):
+            await outage.step(conduct)
+        assert [mark for _, mark, _ in outage.marks()] == ["in_flight"]

@@ -1,0 +1,265 @@
+"""A step that was begun before: what the ledger and the other workers say decides whether it is done again."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from application.compute import JobSpec
+from application.control import Control
+from application.ledger import Standing
+from application.timekeeping import Timekeeper
+from domain.operation.stopping import HoldProcedure
+from domain.operation.walking import Verdict
+from infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from infrastructure.control.simulator import Fault
+from infrastructure.memory.ledger import MemoryLedger
+from tests.application.rehearsal import (
+    ELSEWHERE,
+    HERE,
+    Live,
+    Rehearsal,
+    Try,
+    endless,
+    measured,
+    raising,
+    rehearsed,
+)
+from tests.timekeeping import LoopTime
+from tests.workflows.steps import action, capture, check, compute, setpoint
+
+
+class TestWorkerLoss:
+    """A row that says a step was begun, and nothing that says what came of it."""
+
+    async def lost(
+        self, rehearsal: Rehearsal, conduct: Live, after: float = 0.5, step_index: int = 0, name: str = ELSEWHERE
+    ) -> None:
+        """Have another worker begin a step, and cut it off after so many seconds."""
+        cut = asyncio.create_task(rehearsal.step(conduct, step_index, by=rehearsal.worker(name)))
+        await rehearsal.time.sleep(after)
+        cut.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cut
+        assert rehearsal.marks()[-1][1] == "in_flight"
+
+    async def test_a_write_of_a_dead_worker_is_sent_again_at_once(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
+        await self.lost(rehearsal, conduct)
+        rehearsal.dead.add(ELSEWHERE)
+        report = await rehearsal.step(conduct)
+        assert report.verdict is Verdict.DONE
+        assert rehearsal.time.passed == pytest.approx(10.1, abs=0.6)
+        told = [(row["attempt"], row["result"], row.get("worker")) for row in rehearsal.rows()]
+        assert told == [(1, "in_flight", ELSEWHERE), (2, "in_flight", HERE), (2, "ok", None)]
+        assert rehearsal.plant.effects().writes["bl7:x"] == 2
+
+    async def test_a_write_of_this_worker_that_was_cut_off_is_sent_again_at_once(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
+        cut = asyncio.create_task(rehearsal.step(conduct))
+        await rehearsal.time.sleep(0.5)
+        cut.cancel()
+        await asyncio.gather(cut, return_exceptions=True)
+        await rehearsal.step(conduct)
+        assert [row["attempt"] for row in rehearsal.rows()] == [1, 2, 2]
+        assert rehearsal.time.passed < 12
+
+    async def test_a_write_of_somebody_who_fell_silent_is_sent_again_when_its_time_is_over(
+        self, rehearsal: Rehearsal
+    ) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
+        await self.lost(rehearsal, conduct)
+        attempt = Try()
+        await rehearsal.step(conduct, attempt=attempt)
+        _, again, done = rehearsal.activities()
+        assert (again.occurred_at - rehearsal.activities()[0].occurred_at).total_seconds() == pytest.approx(30, abs=0.3)
+        assert (again.attempt, done.attempt, done.payload["result"]) == (2, 2, "ok")
+        assert attempt.signs > 100, "whoever waits is alive"
+
+    async def test_a_write_of_somebody_who_is_heard_of_is_waited_for(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:x", 20)])
+        first = asyncio.create_task(rehearsal.step(conduct, by=rehearsal.worker()))
+        await rehearsal.time.sleep(5)
+        second = await rehearsal.step(conduct)
+        assert second == await first
+        assert rehearsal.time.passed == pytest.approx(20, abs=0.5)
+        assert rehearsal.plant.effects().writes["bl7:x"] == 1
+
+    async def test_a_hold_is_served_instead_of_sending_a_write_again(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
+        await self.lost(rehearsal, conduct)
+        waiting = asyncio.create_task(rehearsal.step(conduct))
+        await rehearsal.time.sleep(5)
+        await rehearsal.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
+        assert (await waiting).verdict is Verdict.HOLD
+        assert rehearsal.plant.effects().writes["bl7:x"] == 1
+
+    @pytest.mark.parametrize("known_dead", [True, False])
+    async def test_an_action_is_not_done_again(self, rehearsal: Rehearsal, known_dead: bool) -> None:
+        begun: list[str] = []
+
+        async def collect(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+            begun.append("once")
+            await time.sleep(100)
+            return {}
+
+        rehearsal.actions["collect"] = collect
+        conduct = await rehearsal.opened([action("collect")])
+        await self.lost(rehearsal, conduct, after=2.5)
+        if known_dead:
+            rehearsal.dead.add(ELSEWHERE)
+        report = await rehearsal.step(conduct)
+        assert report.failure is not None
+        assert (report.verdict, report.failure.error_class) == (Verdict.FAILED, "ActionOutcomeUnknown")
+        assert begun == ["once"]
+        assert rehearsal.time.passed == pytest.approx(2.5 if known_dead else 8, abs=0.3), "silent for six seconds"
+        assert rehearsal.marks() == [("action", "in_flight", "in_flight"), ("action", "outcome", "failed")]
+        assert await rehearsal.step(conduct) == report
+
+    async def test_an_action_of_somebody_who_is_heard_of_is_waited_for(self, rehearsal: Rehearsal) -> None:
+        begun: list[str] = []
+
+        async def collect(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+            begun.append("once")
+            await time.sleep(100)
+            return {"frames": 3}
+
+        rehearsal.actions["collect"] = collect
+        conduct = await rehearsal.opened([action("collect")])
+        first = asyncio.create_task(rehearsal.step(conduct, by=rehearsal.worker()))
+        await rehearsal.time.sleep(5)
+        second = await rehearsal.step(conduct)
+        assert (second, begun) == (await first, ["once"])
+        assert rehearsal.rows()[-1]["result_data"] == {"frames": 3}
+
+    async def test_an_unknown_outcome_is_told_although_a_hold_is_asked_for(self, rehearsal: Rehearsal) -> None:
+        rehearsal.actions["collect"] = endless(rehearsal.time, [])
+        conduct = await rehearsal.opened([action("collect")])
+        await self.lost(rehearsal, conduct)
+        rehearsal.dead.add(ELSEWHERE)
+        await rehearsal.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
+        report = await rehearsal.step(conduct)
+        assert report.failure is not None
+        assert report.failure.error_class == "ActionOutcomeUnknown"
+
+    async def test_two_tries_at_once_in_one_worker_do_it_once(self, rehearsal: Rehearsal, time: LoopTime) -> None:
+        begun: list[str] = []
+
+        async def collect(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+            begun.append("once")
+            await time.sleep(10)
+            return {}
+
+        distant = rehearsed(time, actions={"collect": collect}, make_ledger=DistantLedger)
+        conduct = await distant.opened([action("collect")])
+        reports = await asyncio.gather(*(distant.step(conduct) for _ in range(3)))
+        assert [report.verdict for report in reports] == [Verdict.DONE] * 3
+        assert begun == ["once"]
+
+    async def test_a_job_that_was_submitted_is_found_again(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([compute("fit")])
+        place = conduct.at(0)
+        first = await rehearsal.worker().do(conduct.score, place, {}, None, Try())
+        rehearsal.dead.add(ELSEWHERE)
+        again = await rehearsal.steps.do(conduct.score, place, {}, None, Try())
+        assert (again.verdict, again.job_id) == (Verdict.DONE, first.job_id)
+        assert len(rehearsal.compute.submissions) == 1
+        assert rehearsal.marks() == [("compute", "in_flight", "in_flight")]
+
+    @pytest.mark.parametrize("known_dead", [True, False])
+    async def test_a_submission_that_nobody_knows_of_is_not_repeated(
+        self, rehearsal: Rehearsal, time: LoopTime, known_dead: bool
+    ) -> None:
+        class Hanging(SimulatedCompute):
+            async def submit(self, job: JobSpec) -> str:
+                await asyncio.Event().wait()
+                raise AssertionError("it never comes back")
+
+        hanging = rehearsed(time, compute=Hanging())
+        conduct = await hanging.opened([compute("fit")])
+        await self.lost(hanging, conduct, after=2.5)
+        if known_dead:
+            hanging.dead.add(ELSEWHERE)
+        report = await hanging.step(conduct)
+        assert report.failure is not None
+        assert report.failure.error_class == "ComputeOutcomeUnknown"
+        assert time.passed == pytest.approx(2.5 if known_dead else 8, abs=0.3)
+
+    async def test_a_wait_for_a_job_goes_on_in_another_worker(self, rehearsal: Rehearsal) -> None:
+        ready = asyncio.Event()
+        found = Simulated(measurements=(measured("offset", 3.2),), until=ready)
+        rehearsal.compute.seed(("find",), found)
+        conduct = await rehearsal.opened([compute("find", capture_name="offset")])
+        submitted = await rehearsal.worker().do(conduct.score, conduct.at(0), {}, None, Try())
+        assert submitted.job_id is not None
+        cut = asyncio.create_task(rehearsal.worker().collect(conduct.score, conduct.at(0), {}, submitted.job_id, Try()))
+        await rehearsal.time.sleep(20)
+        cut.cancel()
+        await asyncio.gather(cut, return_exceptions=True)
+        going_on = asyncio.create_task(rehearsal.steps.collect(conduct.score, conduct.at(0), {}, submitted.job_id, Try()))
+        await rehearsal.time.sleep(20)
+        ready.set()
+        report = await going_on
+        again = await rehearsal.worker().collect(conduct.score, conduct.at(0), {}, submitted.job_id, Try())
+        assert (report.verdict, again) == (Verdict.DONE, report)
+        assert [mark for _, mark, _ in rehearsal.marks()] == ["in_flight", "outcome", "deposit"]
+
+    async def test_an_outcome_without_its_deposit_is_deposited(self, rehearsal: Rehearsal) -> None:
+        rehearsal.compute.seed(("find",), Simulated(measurements=(measured("offset", 3.2),)))
+        conduct = await rehearsal.opened([compute("find", capture_name="offset")])
+        await rehearsal.step(conduct)
+        rows: Any = rehearsal.store.entries["entries_procedure_activities"]
+        assert rows.pop().mark == "deposit"
+        submitted = str(rehearsal.compute.submissions[0].submission_key)
+        report = await rehearsal.steps.collect(conduct.score, conduct.at(0), {}, submitted, Try())
+        assert report.verdict is Verdict.DONE
+        assert rehearsal.activities()[-1].slot == "offset"
+
+    async def test_a_job_that_nobody_knows_of_any_more_has_an_unknown_outcome(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([compute("find")])
+        await rehearsal.steps.do(conduct.score, conduct.at(0), {}, None, Try())
+        report = await rehearsal.steps.collect(conduct.score, conduct.at(0), {}, "of another process", Try())
+        assert report.failure is not None
+        assert report.failure.error_class == "ComputeOutcomeUnknown"
+
+    @pytest.mark.parametrize("step", [check("bl7:b", 1.5), capture("bl7:b", "n")])
+    async def test_what_only_reads_is_done_again(self, rehearsal: Rehearsal, step: Any) -> None:
+        rehearsal.plant.simulate_fault("bl7:b", Fault.SILENT)
+        conduct = await rehearsal.opened([step])
+        cut = asyncio.create_task(rehearsal.step(conduct, by=rehearsal.worker()))
+        await rehearsal.time.sleep(2)
+        cut.cancel()
+        await asyncio.gather(cut, return_exceptions=True)
+        rehearsal.plant.simulate_fault("bl7:b", None)
+        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert len(rehearsal.rows()) == 1
+
+    async def test_a_closing_step_is_repeated_as_its_kind_is(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:x", 10)])
+        cut = asyncio.create_task(rehearsal.step(conduct, closing=True, by=rehearsal.worker()))
+        await rehearsal.time.sleep(0.5)
+        cut.cancel()
+        await asyncio.gather(cut, return_exceptions=True)
+        rehearsal.dead.add(ELSEWHERE)
+        assert (await rehearsal.step(conduct, closing=True)).verdict is Verdict.DONE
+        assert [row["attempt"] for row in rehearsal.rows()] == [1, 2, 2]
+
+
+class DistantLedger(MemoryLedger):
+    """A ledger whose answer to whoever has marked a step comes after the answers to all others."""
+
+    async def begin(self, crossing: Any) -> Standing:
+        standing = await super().begin(crossing)
+        await asyncio.sleep(0.05 if standing.marked else 0.01)
+        return standing
+
+
+async def test_whoever_is_done_is_at_work_on_nothing(rehearsal: Rehearsal) -> None:
+    rehearsal.actions["collect"] = raising(RuntimeError("broken"))
+    conduct = await rehearsal.opened([setpoint("bl7:a", 1), action("collect"), compute("fit"), setpoint("bl7:a", 2)])
+    for index in (0, 1, 2, 0):
+        await rehearsal.step(conduct, index)
+    await rehearsal.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
+    await rehearsal.step(conduct, 3)
+    assert not rehearsal.steps.at_work

@@ -1,0 +1,159 @@
+"""A ledger to test, with conducts on it that nobody works on but the test."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from application.ledger import Crossing, Ledger
+from application.ports import Batch, Caller, Port, StreamAppend
+from domain.kernel import Call, Event
+from domain.operation.activities import Activity
+from domain.operation.conducting import ConductFromProcedure, ConductProcedure
+from domain.operation.deciding import SELECTABLE
+from domain.operation.progress import ConductProgress
+from domain.operation.registering import RegisterProcedure
+from domain.operation.results import ConductResult
+from domain.operation.stopping import HoldProcedure
+from domain.operation.walking import Mark, Place
+from domain.run.run import RunStarted
+from domain.trust.surface import SYSTEM_HTTP
+from tests.application.calling import OPERATOR, Calling
+from tests.domain.world import START, new_id
+
+STEPS = tuple({"kind": "setpoint", "address": f"bl7:m{number}", "value": number} for number in range(10))
+LOGBOOK = new_id()
+
+
+async def deployment(caller: Caller) -> Any:
+    return SimpleNamespace(
+        self_facility_code="facility", enclosure_observation_ttl=timedelta(seconds=120), deciders=SELECTABLE
+    )
+
+
+PORTS: dict[str, Port] = {"deployment": deployment}
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """A conduct of a procedure, and the places of its steps."""
+
+    procedure_id: UUID
+    conduct_id: UUID
+
+    def at(self, step_index: int, iteration_index: int = 0, closing: bool = False) -> Place:
+        return Place(
+            procedure_id=self.procedure_id,
+            conduct_id=self.conduct_id,
+            iteration_index=iteration_index,
+            closing=closing,
+            step_index=step_index,
+        )
+
+    @property
+    def result(self) -> ConductResult:
+        return ConductResult(
+            procedure_id=self.procedure_id, conduct_id=self.conduct_id, command_name="ConductProcedure", succeeded=True
+        )
+
+
+@dataclass
+class Books:
+    """A ledger, the command path on the same store, and how time passes for both."""
+
+    calling: Calling
+    ledger: Ledger
+    let_pass: Callable[[float], Awaitable[None]]
+
+    async def opened(self) -> Conduct:
+        """A conduct that has just been opened."""
+        procedure_id = await self.calling.create(RegisterProcedure(name="Alignment", kind="alignment"))
+        executed = await self.calling.do(ConductProcedure(steps=STEPS), on=procedure_id)
+        return Conduct(procedure_id, UUID((executed.body or {})["conduct_id"]))
+
+    async def taken_up(self, earlier: Conduct, boundary: int = 0) -> Conduct:
+        """The conduct that goes on after an earlier one was held."""
+        await self.calling.do(HoldProcedure(reason="shift change", conducted=earlier.result), on=earlier.procedure_id)
+        again = ConductFromProcedure(re_establishment_boundary=boundary)
+        executed = await self.calling.do(again, on=earlier.procedure_id)
+        return Conduct(earlier.procedure_id, UUID((executed.body or {})["conduct_id"]))
+
+    async def run(self, *events: Event) -> UUID:
+        """A run to which these things happened after its start."""
+        run_id, now = new_id(), self.calling.clock.now
+        stamped = [(new_id(), event.stamped(run_id, now)) for event in (started(), *events)]
+        call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
+        async with self.calling.store.session() as session:
+            await session.append(Batch(call, "StartRun", [StreamAppend("Run", run_id, 0, stamped)]))
+        return run_id
+
+    async def progress(self, conduct: Conduct) -> ConductProgress:
+        async with self.calling.store.session() as session:
+            (progress,) = await session.records(ConductProgress, {"procedure_id": conduct.procedure_id})
+        assert isinstance(progress, ConductProgress)
+        return progress
+
+    async def begun(self, place: Place, **how: Any) -> None:
+        """Mark a step that nothing stands in the way of."""
+        assert (await self.ledger.begin(crossing(place, **how))).marked
+
+    async def filled(self, place: Place, slot: str, value: float) -> None:
+        """Have a step capture a number."""
+        await self.ledger.settle(row(place, Mark.OUTCOME, kind="capture", slot=slot, captured_value=value))
+
+    async def published(self, place: Place, slot: str, uri: str) -> None:
+        """Have a program publish what it wrote."""
+        artifact = {"uri": uri, "checksum_algorithm": "sha256", "checksum_value": "0" * 64, "byte_size": 1}
+        said = {"output_ref_name": slot, "artifact": artifact}
+        await self.ledger.settle(row(place, Mark.DEPOSIT, kind="compute", slot=slot, **said))
+
+
+def row(
+    place: Place, mark: Mark, attempt: int = 1, kind: str = "setpoint", slot: str | None = None, **says: Any
+) -> Activity:
+    """A row that says this of a step."""
+    return Activity(
+        event_id=place.row_id(mark, attempt),
+        logbook_id=LOGBOOK,
+        actor_id=OPERATOR,
+        command_name="ConductProcedure",
+        correlation_id=LOGBOOK,
+        causation_id=place.conduct_id,
+        occurred_at=START,
+        procedure_id=place.procedure_id,
+        step_kind=kind,
+        payload={"result": "in_flight" if mark is Mark.IN_FLIGHT else "ok", "worker": "here", **says},
+        sampled_at=START,
+        conduct_id=place.conduct_id,
+        iteration_index=place.iteration_index,
+        closing=place.closing,
+        step_index=place.step_index,
+        mark=mark.value,
+        attempt=attempt,
+        slot=slot,
+    )
+
+
+def crossing(place: Place, attempt: int = 1, kind: str = "setpoint", **how: Any) -> Crossing:
+    """A step that is to begin."""
+    return Crossing(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), **how})
+
+
+def started() -> RunStarted:
+    return RunStarted(
+        name="Load step 1",
+        plan_id=new_id(),
+        subject_id=None,
+        raid=None,
+        override_parameters={},
+        effective_parameters={},
+        parameters_schema_revision=1,
+        pinned_calibration_ids=frozenset(),
+        trigger_source=None,
+        external_refs={},
+        acknowledged_cautions=(),
+        campaign_id=None,
+        decided_by_decision_id=None,
+    )

@@ -1,0 +1,223 @@
+"""What only the ledger on PostgreSQL can get wrong: whoever waits for another must not go by what was before."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from domain.operation.progress import WaitingFor
+from domain.operation.stopping import HoldProcedure, TruncateProcedure
+from domain.operation.walking import Mark
+from infrastructure.postgres import ledger as statements
+from infrastructure.postgres.ledger import PostgresLedger
+from infrastructure.postgres.pool import Connection, Pool
+from infrastructure.postgres.store import PostgresStore
+from tests.application.calling import Calling, HandSetClock
+from tests.domain.world import new_id
+from tests.infrastructure.ledgers import PORTS, Books, Conduct, crossing, row
+from tests.infrastructure.postgres.observing import rows, until_waiting
+
+LOCK = "SELECT FROM conduct_progress WHERE procedure_id = %s FOR UPDATE"
+
+
+async def no_time(seconds: float) -> None:
+    raise AssertionError("nothing here takes time")
+
+
+@pytest.fixture
+def books(store: PostgresStore) -> Books:
+    calling = Calling(store, ports=PORTS, clock=HandSetClock(datetime.now(UTC)))
+    return Books(calling, PostgresLedger(store), no_time)
+
+
+@pytest.fixture
+async def conduct(books: Books) -> Conduct:
+    return await books.opened()
+
+
+class TestTheFence:
+    """Everything that waits here has looked at the database before somebody else was done with it."""
+
+    async def test_a_truncation_that_commits_meanwhile_lets_nothing_begin(
+        self, books: Books, conduct: Conduct, beside: Connection, owner: Connection
+    ) -> None:
+        await beside.execute(LOCK, (conduct.procedure_id,))
+        books.calling.clock.now += timedelta(seconds=61)
+        truncating = asyncio.create_task(books.calling.do(TruncateProcedure(reason="power cut"), on=conduct.procedure_id))
+        await until_waiting(owner, 1)
+        beginning = asyncio.create_task(books.ledger.begin(crossing(conduct.at(0))))
+        await until_waiting(owner, 2)
+        await beside.rollback()
+        await truncating
+        standing = await beginning
+        assert (standing.live, standing.marked) == (False, False)
+        assert await rows(owner, "SELECT mark FROM entries_procedure_activities") == []
+        assert (await books.progress(conduct)).phase == "Ended"
+
+    async def test_a_truncation_that_comes_second_finds_what_was_begun(
+        self, books: Books, conduct: Conduct, beside: Connection, owner: Connection
+    ) -> None:
+        await beside.execute(LOCK, (conduct.procedure_id,))
+        beginning = asyncio.create_task(books.ledger.begin(crossing(conduct.at(0))))
+        await until_waiting(owner, 1)
+        books.calling.clock.now += timedelta(seconds=61)
+        truncating = asyncio.create_task(books.calling.do(TruncateProcedure(reason="power cut"), on=conduct.procedure_id))
+        await until_waiting(owner, 2)
+        await beside.rollback()
+        assert (await beginning).marked
+        await truncating
+        assert await rows(owner, "SELECT mark FROM entries_procedure_activities") == [("in_flight",)]
+
+    async def test_of_two_that_waited_for_the_same_step_one_marks_and_the_other_sees_it(
+        self, books: Books, conduct: Conduct, beside: Connection, owner: Connection
+    ) -> None:
+        place = conduct.at(0)
+        await beside.execute(LOCK, (conduct.procedure_id,))
+        rivals = [asyncio.create_task(books.ledger.begin(crossing(place))) for _ in range(2)]
+        await until_waiting(owner, 2)
+        await beside.rollback()
+        standings = await asyncio.gather(*rivals)
+        assert sorted(standing.marked for standing in standings) == [False, True]
+        (late,) = [standing for standing in standings if not standing.marked]
+        assert [found.event_id for found in late.rows] == [place.row_id(Mark.IN_FLIGHT, 1)]
+        assert late.silence is not None
+
+    async def test_what_was_settled_meanwhile_is_not_repeated(
+        self, books: Books, conduct: Conduct, beside: Connection, owner: Connection
+    ) -> None:
+        place = conduct.at(0)
+        await books.begun(place)
+        await beside.execute(LOCK, (conduct.procedure_id,))
+        settling = asyncio.create_task(books.ledger.settle(row(place, Mark.OUTCOME, value=3)))
+        await until_waiting(owner, 1)
+        repeating = asyncio.create_task(books.ledger.begin(crossing(place, attempt=2, again=True)))
+        await until_waiting(owner, 2)
+        await beside.rollback()
+        await settling
+        standing = await repeating
+        assert not standing.marked
+        assert {found.mark for found in standing.rows} == {"in_flight", "outcome"}
+
+
+class Counted:
+    """A connection that counts what is asked of it."""
+
+    def __init__(self, connection: Connection, asked: list[str]) -> None:
+        self._connection = connection
+        self._asked = asked
+
+    async def execute(self, query: str, *given: Any, **options: Any) -> Any:
+        self._asked.append(query)
+        return await self._connection.execute(query, *given, **options)
+
+
+class CountingStore(PostgresStore):
+    """A store that keeps what is asked of its database."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self.asked: list[str] = []
+
+    @asynccontextmanager
+    async def connection(self, *, writing: bool = False) -> AsyncIterator[Any]:
+        async with super().connection(writing=writing) as connection:
+            yield Counted(connection, self.asked)
+
+
+class TestRoundTrips:
+    async def test_each_thing_costs_one(self, books: Books, conduct: Conduct, pool: Pool) -> None:
+        store = CountingStore(pool)
+        ledger, place = PostgresLedger(store), conduct.at(0)
+        effect = place.row_id(Mark.IN_FLIGHT, 1)
+        ids = conduct.procedure_id, conduct.conduct_id
+        for asking in (
+            ledger.begin(crossing(place)),
+            ledger.beat(place, effect, None),
+            ledger.settle(row(place, Mark.OUTCOME)),
+            ledger.slots(*ids, 0, 0),
+            ledger.wait(*ids, WaitingFor.RUN),
+            ledger.begin_closing(*ids, None, may_hold=True),
+        ):
+            store.asked.clear()
+            await asking
+            assert len(store.asked) == 1, store.asked
+
+    async def test_only_what_stood_already_costs_another(self, books: Books, conduct: Conduct, pool: Pool) -> None:
+        store = CountingStore(pool)
+        ledger, place = PostgresLedger(store), conduct.at(0)
+        await ledger.settle(row(place, Mark.OUTCOME))
+        store.asked.clear()
+        await ledger.settle(row(place, Mark.OUTCOME, attempt=2))
+        assert len(store.asked) == 2
+        await books.calling.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
+        store.asked.clear()
+        await ledger.begin_closing(conduct.procedure_id, conduct.conduct_id, None, may_hold=True)
+        assert len(store.asked) == 2
+
+
+MANY = """
+INSERT INTO entries_procedure_activities (event_id, procedure_id, logbook_id, actor_id, command_name, step_kind, payload,
+    sampled_at, conduct_id, correlation_id, occurred_at, iteration_index, closing, step_index, mark, attempt, slot)
+SELECT gen_random_uuid(), p.id, p.id, p.id, 'ConductProcedure', (ARRAY['setpoint', 'action', 'compute', 'check'])[1 + s % 4],
+    '{"result": "ok", "address": "bl7:x", "value": 1, "writes": {"bl7:y": 2}, "actuation_kind": "Physical"}', now(), p.id,
+    p.id, now(), i, false, s, m, 1, CASE WHEN m = 'outcome' AND s % 10 = 0 THEN 'slot' || s END
+FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 100)) p, generate_series(0, 19) s, generate_series(1, 10) i,
+    unnest(ARRAY['in_flight', 'outcome']) m;
+INSERT INTO conduct_progress (procedure_id, conduct_id, command_name, phase, started_at, active_at)
+SELECT gen_random_uuid(), gen_random_uuid(), 'ConductProcedure', 'Ended', now(), now() FROM generate_series(1, 20000);
+INSERT INTO lookups SELECT (ARRAY['conduct-hold', 'conduct-abort', 'phase'])[1 + n % 3], gen_random_uuid()::text,
+    gen_random_uuid() FROM generate_series(1, 20000) n;
+INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id, command_name,
+    correlation_id, occurred_at)
+SELECT gen_random_uuid(), 'Run', r.id, v, 'RunHeld', '{}', r.id, 'HoldRun', r.id, now()
+FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 400)) r, generate_series(1, 50) v;
+ANALYZE;
+"""
+STATEMENTS = ["BEGIN", "SETTLE", "STANDING", "BEAT", "CLOSE", "LOOK", "WAIT", "SLOTS", "BROUGHT", "WRITTEN", "KINDS"]
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every node of a plan."""
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from nodes(part)
+
+
+async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> None:
+    """Planned as the owner, whom nothing keeps from reading whole tables."""
+    await owner.execute(MANY)
+    ((procedure_id, conduct_id),) = await rows(
+        owner, "SELECT procedure_id, conduct_id FROM entries_procedure_activities LIMIT 1"
+    )
+    ((run_id,),) = await rows(owner, "SELECT stream_id FROM events WHERE stream_type = 'Run' LIMIT 1")
+    conduct = Conduct(procedure_id, conduct_id)
+    place = conduct.at(5, iteration_index=3)
+    given: dict[str, Any] = {
+        **statements.where(place),
+        **statements.watched(run_id),
+        "blocks": ["RunHeld"],
+        "pause": 300.0,
+        "once": True,
+        "again": False,
+        "marker": statements.document(row(place, Mark.IN_FLIGHT)),
+        "row": statements.document(row(place, Mark.OUTCOME)),
+        "mark": "outcome",
+        "effect": new_id(),
+        "phase": "Waiting",
+        "for": "run",
+        "until": None,
+        "boundary": 7,
+    }
+    client = psycopg.AsyncClientCursor(owner)
+    for name in STATEMENTS:
+        for iteration in (0, 3):
+            statement = f"EXPLAIN (FORMAT JSON) {getattr(statements, name)}"
+            await client.execute(statement, {**given, "iteration": iteration})
+            (((plan,),),) = await client.fetchall()
+            reads = [(node["Node Type"], node["Relation Name"]) for node in nodes(plan["Plan"]) if "Relation Name" in node]
+            assert [read for read in reads if read[0] == "Seq Scan"] == [], f"{name}: {reads}"
+            assert reads, f"{name} reads nothing"

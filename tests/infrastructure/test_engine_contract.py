@@ -1,0 +1,171 @@
+"""What every workflow engine promises, asked of the one in memory and of Temporal alike."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio import activity, workflow
+from temporalio.client import Client
+from temporalio.common import RetryPolicy
+from temporalio.worker import Worker
+
+from application.ports import Engine, EngineUnavailableError, EngineView, Job
+from application.settings import Settings
+from cli.embedded.temporal import EmbeddedTemporal
+from infrastructure.memory.engine import MemoryEngine
+from infrastructure.temporal.engine import STALLED_ATTEMPTS, TASK_QUEUE, TemporalEngine, connect
+from tests.conftest import until
+from tests.domain.world import new_id
+from tests.infrastructure.control.epics_servers import free_ports
+
+QUICKLY = RetryPolicy(initial_interval=timedelta(milliseconds=1), maximum_interval=timedelta(milliseconds=5))
+
+
+@activity.defn(name="contract_failing")
+async def failing() -> None:
+    raise RuntimeError("again and again")
+
+
+@workflow.defn(name="contract", sandboxed=False)
+class Played:
+    """A workflow that does what it is told."""
+
+    def __init__(self) -> None:
+        self._told: str | None = None
+
+    @workflow.run
+    async def run(self, argument: Any) -> None:
+        await workflow.wait_condition(lambda: self._told is not None)
+        if self._told == "stall":
+            await workflow.execute_activity(
+                "contract_failing", start_to_close_timeout=timedelta(seconds=10), retry_policy=QUICKLY
+            )
+
+    @workflow.signal
+    def tell(self, what: str) -> None:
+        self._told = what
+
+
+@dataclass
+class Machine:
+    """An engine under test, and whoever plays the workflows in it."""
+
+    engine: Engine
+    unreachable: Engine
+    end: Callable[[str], Awaitable[None]]
+    stall: Callable[[str], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+async def temporal_machine(temporal: EmbeddedTemporal) -> AsyncIterator[Machine]:
+    settings = Settings(temporal_address=temporal.address, app_env="test")
+    client = await connect(settings)
+    (nowhere,) = free_ports(1)
+    away = TemporalEngine(Settings(temporal_address=f"127.0.0.1:{nowhere}", app_env="test"))
+
+    async def end(id: str) -> None:
+        await client.get_workflow_handle(id).signal("tell", "end")
+        await client.get_workflow_handle(id).result()
+
+    async def stall(id: str) -> None:
+        await client.get_workflow_handle(id).signal("tell", "stall")
+        await until(lambda: failed_often(client, id), within=60)
+
+    async with Worker(client, task_queue=TASK_QUEUE, workflows=[Played], activities=[failing]):
+        yield Machine(TemporalEngine(settings), away, end, stall)
+
+
+async def failed_often(client: Client, id: str) -> bool:
+    known = await client.get_workflow_handle(id).describe()
+    return any(one.attempt >= STALLED_ATTEMPTS for one in known.raw_description.pending_activities)
+
+
+def in_memory() -> Machine:
+    engine, away = MemoryEngine(), MemoryEngine()
+    away.reachable = False
+
+    async def end(id: str) -> None:
+        engine.end(id)
+
+    async def stall(id: str) -> None:
+        engine.stall(id)
+
+    return Machine(engine, away, end, stall)
+
+
+@pytest.fixture(params=["memory", "temporal"])
+def machine(request: pytest.FixtureRequest, temporal_machine: Machine) -> Machine:
+    return in_memory() if request.param == "memory" else temporal_machine
+
+
+@pytest.fixture
+async def job(machine: Machine) -> AsyncIterator[Job]:
+    """A job with an id of its own; nothing of it is left behind."""
+    id = f"contract:{new_id()}"
+    yield Job("contract", id, {"of": "a test"}, attributes={"BatonFacility": "facility"}, summary="a test of the engine")
+    await machine.engine.terminate(id, "the test is over")
+
+
+class TestStarting:
+    async def test_what_was_started_is_open(self, machine: Machine, job: Job) -> None:
+        assert await machine.engine.look(job.id) is EngineView.ABSENT
+        assert await machine.engine.start(job)
+        assert await machine.engine.look(job.id) is EngineView.OPEN
+
+    async def test_what_is_open_is_left_alone(self, machine: Machine, job: Job) -> None:
+        await machine.engine.start(job)
+        assert not await machine.engine.start(job)
+        assert await machine.engine.look(job.id) is EngineView.OPEN
+
+    async def test_of_many_that_start_it_at_once_one_does(self, machine: Machine, job: Job) -> None:
+        started = await asyncio.gather(*(machine.engine.start(job) for _ in range(5)))
+        assert sorted(started) == [False] * 4 + [True]
+
+    async def test_after_its_end_the_id_is_free_again(self, machine: Machine, job: Job) -> None:
+        await machine.engine.start(job)
+        await machine.end(job.id)
+        assert await machine.engine.look(job.id) is EngineView.ABSENT
+        assert await machine.engine.start(job)
+
+    async def test_others_have_ids_of_their_own(self, machine: Machine, job: Job) -> None:
+        await machine.engine.start(job)
+        assert await machine.engine.look(f"{job.id}:other") is EngineView.ABSENT
+
+
+class TestStalling:
+    async def test_what_fails_again_and_again_is_stalled_until_it_is_terminated(self, machine: Machine, job: Job) -> None:
+        await machine.engine.start(job)
+        await machine.stall(job.id)
+        assert await machine.engine.look(job.id) is EngineView.STALLED
+        assert not await machine.engine.start(job), "it is open nevertheless"
+        await machine.engine.terminate(job.id, "given up")
+        assert await machine.engine.look(job.id) is EngineView.ABSENT
+
+
+class TestTerminating:
+    async def test_what_was_terminated_is_gone(self, machine: Machine, job: Job) -> None:
+        await machine.engine.start(job)
+        await machine.engine.terminate(job.id, "given up")
+        assert await machine.engine.look(job.id) is EngineView.ABSENT
+        assert await machine.engine.start(job)
+
+    async def test_what_is_not_there_may_be_terminated(self, machine: Machine, job: Job) -> None:
+        await machine.engine.terminate(job.id, "given up")
+        await machine.engine.start(job)
+        for _ in range(2):
+            await machine.engine.terminate(job.id, "given up")
+
+
+@pytest.mark.parametrize("asking", ["start", "look", "terminate"])
+async def test_an_engine_that_cannot_be_reached_says_so(machine: Machine, asking: str) -> None:
+    engine = machine.unreachable
+    calls: dict[str, Callable[[], Awaitable[Any]]] = {
+        "start": lambda: engine.start(Job("contract", "contract:none", None)),
+        "look": lambda: engine.look("contract:none"),
+        "terminate": lambda: engine.terminate("contract:none", "given up"),
+    }
+    with pytest.raises(EngineUnavailableError):
+        await calls[asking]()

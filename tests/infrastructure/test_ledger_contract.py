@@ -1,0 +1,771 @@
+"""What every ledger promises, asked of the one in memory and the one on PostgreSQL alike."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from application.ledger import Orders
+from cli.embedded.postgres import EmbeddedPostgres
+from domain.kernel import Event
+from domain.operation.actuation import ActuationKind
+from domain.operation.procedure import PendingRequest
+from domain.operation.progress import FilledSlot, WaitingFor
+from domain.operation.results import Failure, Measured
+from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure
+from domain.operation.walking import Mark
+from domain.run.run import (
+    RunAborted,
+    RunAdjusted,
+    RunCompleted,
+    RunHeld,
+    RunResumed,
+    RunStatus,
+    RunStopped,
+    RunTruncated,
+)
+from infrastructure.memory.ledger import MemoryLedger
+from infrastructure.memory.store import MemoryStore
+from infrastructure.postgres.ledger import PostgresLedger
+from infrastructure.postgres.pool import runtime_pool
+from infrastructure.postgres.store import PostgresStore
+from tests.application.calling import OPERATOR, Calling, HandSetClock
+from tests.conftest import with_database
+from tests.domain.world import new_id
+from tests.infrastructure.ledgers import PORTS, Books, Conduct, crossing, row
+
+NOT_RUNNING = frozenset(RunStatus) - {RunStatus.RUNNING}
+
+
+@pytest.fixture(scope="module")
+def shared_database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
+    """One database for all tests here: each has procedures of its own, and sees no others."""
+    name = f"ledger_{os.getpid()}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        yield with_database(postgres.url, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+async def shared_store(shared_database: str) -> AsyncIterator[PostgresStore]:
+    async with runtime_pool(shared_database, 8) as pool:
+        yield PostgresStore(pool)
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def books(request: pytest.FixtureRequest, shared_database: str, shared_store: PostgresStore) -> Books:
+    clock = HandSetClock(datetime.now(UTC))
+    if request.param == "postgres":
+        calling = Calling(shared_store, ports=PORTS, clock=clock)
+        return Books(calling, PostgresLedger(shared_store), lambda seconds: set_back(shared_database, seconds))
+
+    async def let_pass(seconds: float) -> None:
+        clock.now += timedelta(seconds=seconds)
+
+    store = MemoryStore()
+    return Books(Calling(store, ports=PORTS, clock=clock), MemoryLedger(store, clock), let_pass)
+
+
+async def set_back(url: str, seconds: float) -> None:
+    """Have everything that a ledger knows of have happened so much earlier."""
+    times = {
+        "conduct_progress": ("started_at", "heartbeat_at", "active_at", "effect_beat_at"),
+        "entries_procedure_activities": ("recorded_at",),
+    }
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        for table, columns in times.items():
+            earlier = ", ".join(f"{column} = {column} - make_interval(secs => {seconds})" for column in columns)
+            await connection.execute(f"UPDATE {table} SET {earlier}")
+
+
+@pytest.fixture
+async def conduct(books: Books) -> Conduct:
+    return await books.opened()
+
+
+async def asked(books: Books, conduct: Conduct, *requests: PendingRequest) -> None:
+    """Ask these things of a live conduct."""
+    for request in requests:
+        command = HoldProcedure if request is PendingRequest.HOLD else AbortProcedure
+        await books.calling.do(command(reason="shift change"), on=conduct.procedure_id)
+
+
+HOLD, ABORT = PendingRequest
+ENDING: dict[str, Any] = {"decided_by_decision_id": None, "actuation_kind": None}
+HELD = RunHeld(reason=None, decided_by_decision_id=None)
+RESUMED = RunResumed(decided_by_decision_id=None)
+ADJUSTED = RunAdjusted(
+    parameters_patch={},
+    effective_parameters={},
+    parameters_schema_revision=1,
+    reason="lower flux",
+    adjusted_by=OPERATOR,
+    decided_by_decision_id=None,
+)
+LIVES_OF_RUNS: dict[str, tuple[tuple[Event, ...], RunStatus]] = {
+    "running": ((), RunStatus.RUNNING),
+    "adjusted": ((ADJUSTED,), RunStatus.RUNNING),
+    "held": ((HELD,), RunStatus.HELD),
+    "held, adjusted": ((HELD, ADJUSTED), RunStatus.HELD),
+    "resumed": ((HELD, RESUMED), RunStatus.RUNNING),
+    "completed": ((RunCompleted(actuation_kind=None),), RunStatus.COMPLETED),
+    "stopped": ((RunStopped(reason="enough", **ENDING),), RunStatus.STOPPED),
+    "aborted": ((RunAborted(reason="smoke", **ENDING),), RunStatus.ABORTED),
+    "truncated": ((RunTruncated(reason="power cut", interrupted_at=None, **ENDING),), RunStatus.TRUNCATED),
+}
+
+
+def lived(name: str) -> tuple[Event, ...]:
+    """Fresh events of a run's life: an event is stamped once."""
+    return tuple(event.model_copy() for event in LIVES_OF_RUNS[name][0])
+
+
+class TestBeginning:
+    async def test_a_step_that_nothing_stands_in_the_way_of_is_marked(self, books: Books, conduct: Conduct) -> None:
+        standing = await books.ledger.begin(crossing(conduct.at(3, iteration_index=2)))
+        assert (standing.live, standing.marked, standing.rows) == (True, True, ())
+        assert (standing.asked, standing.run, standing.late, standing.begun_before) == (None, None, False, False)
+        progress = await books.progress(conduct)
+        assert (progress.phase, progress.step_index, progress.iteration_index) == ("Walking", 3, 2)
+
+    async def test_it_is_marked_once(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        await books.begun(place)
+        again = await books.ledger.begin(crossing(place))
+        assert not again.marked
+        (found,) = again.rows
+        assert (found.event_id, found.mark, found.attempt) == (place.row_id(Mark.IN_FLIGHT, 1), "in_flight", 1)
+        assert found.payload == {"result": "in_flight", "worker": "here"}
+
+    async def test_a_step_without_an_effect_leaves_no_row(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(4)
+        for _ in range(2):
+            standing = await books.ledger.begin(crossing(place, marker=None))
+            assert (standing.live, standing.marked, standing.rows) == (True, False, ())
+        assert (await books.progress(conduct)).step_index == 4
+
+    async def test_passes_closing_and_conducts_have_places_of_their_own(self, books: Books, conduct: Conduct) -> None:
+        other = await books.opened()
+        for place in (conduct.at(0), conduct.at(0, 1), conduct.at(0, 2), conduct.at(0, closing=True), other.at(0)):
+            await books.begun(place)
+        assert (await books.progress(conduct)).phase == "Closing"
+
+    async def test_of_rivals_at_the_same_place_one_marks_and_the_others_see_it(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        standings = await asyncio.gather(*(books.ledger.begin(crossing(place)) for _ in range(6)))
+        assert [standing.marked for standing in standings].count(True) == 1
+        seen = [[found.event_id for found in standing.rows] for standing in standings if not standing.marked]
+        assert seen == [[place.row_id(Mark.IN_FLIGHT, 1)]] * 5
+
+    async def test_of_rivals_at_the_same_repetition_one_marks(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        await books.begun(place)
+        again = crossing(place, attempt=2, again=True)
+        standings = await asyncio.gather(*(books.ledger.begin(again) for _ in range(6)))
+        assert [standing.marked for standing in standings].count(True) == 1
+        seen = [[found.attempt for found in standing.rows] for standing in standings if not standing.marked]
+        assert seen == [[1, 2]] * 5
+
+
+class TestRequests:
+    @pytest.mark.parametrize(("requests", "served"), [((HOLD,), HOLD), ((ABORT,), ABORT), ((HOLD, ABORT), ABORT)])
+    async def test_nothing_is_begun_while_a_request_is_unserved(
+        self, books: Books, conduct: Conduct, requests: tuple[PendingRequest, ...], served: PendingRequest
+    ) -> None:
+        await asked(books, conduct, *requests)
+        standing = await books.ledger.begin(crossing(conduct.at(0)))
+        assert (standing.marked, standing.asked, standing.live) == (False, served, True)
+        assert (await books.ledger.begin(crossing(conduct.at(0), marker=None))).rows == ()
+
+    async def test_a_hold_does_not_keep_closing_steps_from_being_done(self, books: Books, conduct: Conduct) -> None:
+        await asked(books, conduct, HOLD)
+        standing = await books.ledger.begin(crossing(conduct.at(0, closing=True), hold_blocks=False))
+        assert (standing.marked, standing.asked) == (True, None)
+
+    async def test_an_abort_does(self, books: Books, conduct: Conduct) -> None:
+        await asked(books, conduct, ABORT)
+        standing = await books.ledger.begin(crossing(conduct.at(0, closing=True), hold_blocks=False))
+        assert (standing.marked, standing.asked) == (False, ABORT)
+
+    async def test_what_is_asked_of_another_conduct_is_no_hindrance(self, books: Books, conduct: Conduct) -> None:
+        await asked(books, await books.opened(), ABORT)
+        await books.begun(conduct.at(0))
+
+
+class TestTheParentRun:
+    @pytest.mark.parametrize("life", LIVES_OF_RUNS)
+    async def test_the_main_list_goes_on_only_while_it_is_running(self, books: Books, conduct: Conduct, life: str) -> None:
+        status = LIVES_OF_RUNS[life][1]
+        run_id = await books.run(*lived(life))
+        standing = await books.ledger.begin(crossing(conduct.at(0), run_id=run_id, run_blocks=NOT_RUNNING))
+        assert (standing.run, standing.marked) == (status, status is RunStatus.RUNNING)
+
+    @pytest.mark.parametrize("life", LIVES_OF_RUNS)
+    async def test_closing_stops_only_where_it_was_aborted(self, books: Books, conduct: Conduct, life: str) -> None:
+        status = LIVES_OF_RUNS[life][1]
+        run_id, aborted = await books.run(*lived(life)), frozenset({RunStatus.ABORTED})
+        standing = await books.ledger.begin(
+            crossing(conduct.at(0, closing=True), run_id=run_id, run_blocks=aborted, hold_blocks=False)
+        )
+        assert (standing.run, standing.marked) == (status, status is not RunStatus.ABORTED)
+
+
+class TestWhoIsLive:
+    async def test_a_conduct_that_was_never_opened_begins_nothing(self, books: Books, conduct: Conduct) -> None:
+        stranger = Conduct(conduct.procedure_id, new_id())
+        standing = await books.ledger.begin(crossing(stranger.at(0)))
+        assert (standing.live, standing.marked) == (False, False)
+
+    async def test_nor_does_one_that_has_ended(self, books: Books, conduct: Conduct) -> None:
+        await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        standing = await books.ledger.begin(crossing(conduct.at(0)))
+        assert (standing.live, standing.marked) == (False, False)
+
+    async def test_nor_does_one_that_another_has_followed(self, books: Books, conduct: Conduct) -> None:
+        later = await books.taken_up(conduct)
+        assert not (await books.ledger.begin(crossing(conduct.at(0)))).live
+        await books.begun(later.at(0))
+
+
+class TestTheRestartLimit:
+    async def test_whoever_stood_still_for_too_long_does_not_go_on(self, books: Books, conduct: Conduct) -> None:
+        await books.let_pass(400)
+        standing = await books.ledger.begin(crossing(conduct.at(0), longest_pause=300))
+        assert (standing.late, standing.marked, standing.live) == (True, False, True)
+
+    async def test_without_a_limit_it_does(self, books: Books, conduct: Conduct) -> None:
+        await books.let_pass(100_000)
+        await books.begun(conduct.at(0))
+
+    async def test_every_row_counts_as_doing_something(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        await books.let_pass(200)
+        await books.begun(place, longest_pause=300)
+        await books.let_pass(200)
+        await books.ledger.settle(row(place, Mark.OUTCOME))
+        await books.let_pass(200)
+        await books.begun(conduct.at(1), longest_pause=300)
+
+    async def test_a_wait_does_not_count(self, books: Books, conduct: Conduct) -> None:
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN)
+        await books.let_pass(10_000)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, None)
+        await books.begun(conduct.at(0), longest_pause=300)
+
+    async def test_a_sign_of_life_is_not_enough(self, books: Books, conduct: Conduct) -> None:
+        await books.let_pass(400)
+        await books.ledger.beat(conduct.at(0), None, None)
+        assert (await books.ledger.begin(crossing(conduct.at(0), longest_pause=300))).late
+
+
+class TestOnce:
+    """A step that must not be done again where an earlier conduct began it."""
+
+    @pytest.mark.parametrize("kind", ["action", "compute"])
+    @pytest.mark.parametrize("mark", [Mark.IN_FLIGHT, Mark.OUTCOME])
+    async def test_what_an_earlier_conduct_began_is_not_begun(self, books: Books, kind: str, mark: Mark) -> None:
+        earlier = await books.opened()
+        if mark is Mark.IN_FLIGHT:
+            await books.begun(earlier.at(5), kind=kind)
+        else:
+            await books.ledger.settle(row(earlier.at(5), mark, kind=kind))
+        conduct = await books.taken_up(earlier)
+        standing = await books.ledger.begin(crossing(conduct.at(5), kind=kind, once=True))
+        assert (standing.begun_before, standing.marked, standing.rows) == (True, False, ())
+
+    async def test_everything_else_is(self, books: Books) -> None:
+        earlier = await books.opened()
+        await books.begun(earlier.at(5), kind="setpoint")
+        await books.begun(earlier.at(6), kind="action")
+        await books.begun(earlier.at(7, closing=True), kind="action")
+        conduct = await books.taken_up(earlier)
+        for place in (conduct.at(5), conduct.at(7), conduct.at(8)):
+            await books.begun(place, kind="action", once=True)
+        await books.begun(conduct.at(6), kind="action")
+
+    async def test_what_the_conduct_itself_began_is_in_its_rows(self, books: Books, conduct: Conduct) -> None:
+        await books.begun(conduct.at(5), kind="action", once=True)
+        again = await books.ledger.begin(crossing(conduct.at(5), kind="action", once=True))
+        assert (again.begun_before, len(again.rows)) == (False, 1)
+
+
+class TestRepeating:
+    async def test_attempts_are_numbered(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        await books.begun(place)
+        second = await books.ledger.begin(crossing(place, attempt=2, again=True))
+        assert (second.marked, [found.attempt for found in second.rows]) == (True, [1])
+        third = await books.ledger.begin(crossing(place, attempt=3, again=True))
+        assert (third.marked, [found.attempt for found in third.rows]) == (True, [1, 2])
+
+    async def test_an_outcome_stands_whatever_the_attempt(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        await books.begun(place)
+        await books.ledger.settle(row(place, Mark.OUTCOME, value=3))
+        again = await books.ledger.begin(crossing(place, attempt=2, again=True))
+        assert not again.marked
+        assert {found.mark: found.payload["result"] for found in again.rows} == {"in_flight": "in_flight", "outcome": "ok"}
+
+    async def test_a_deposit_is_found_beside_its_outcome(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        await books.begun(place, kind="compute")
+        await books.ledger.settle(row(place, Mark.OUTCOME, kind="compute"))
+        await books.published(place, "image", "file:///a.h5")
+        standing = await books.ledger.begin(crossing(place, marker=None))
+        assert {found.mark for found in standing.rows} == {"in_flight", "outcome", "deposit"}
+
+    async def test_a_repetition_is_kept_back_by_what_keeps_back_the_first_time(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        await books.begun(place)
+        await asked(books, conduct, HOLD)
+        again = await books.ledger.begin(crossing(place, attempt=2, again=True))
+        assert (again.marked, again.asked) == (False, HOLD)
+
+
+class TestSignsOfLife:
+    async def test_a_row_tells_its_age_and_how_long_its_worker_was_silent(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        await books.begun(place)
+        await books.let_pass(1000)
+        standing = await books.ledger.begin(crossing(place))
+        assert standing.rows[0].age == pytest.approx(1000, abs=300)
+        assert standing.silence == pytest.approx(1000, abs=300)
+
+    async def test_a_beat_is_a_sign_of_life(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        await books.begun(place)
+        await books.let_pass(1000)
+        await books.ledger.beat(place, place.row_id(Mark.IN_FLIGHT, 1), None)
+        standing = await books.ledger.begin(crossing(place))
+        assert standing.rows[0].age == pytest.approx(1000, abs=300)
+        assert standing.silence == pytest.approx(0, abs=300)
+
+    @pytest.mark.parametrize("effect_id", [None, new_id()])
+    async def test_that_of_somebody_else_is_none(self, books: Books, conduct: Conduct, effect_id: Any) -> None:
+        place = conduct.at(0)
+        await books.begun(place)
+        await books.let_pass(1000)
+        await books.ledger.beat(place, effect_id, None)
+        assert (await books.ledger.begin(crossing(place))).silence == pytest.approx(1000, abs=300)
+
+    async def test_of_an_attempt_that_another_has_followed_nobody_is_heard(self, books: Books, conduct: Conduct) -> None:
+        first, second = conduct.at(0), conduct.at(1)
+        await books.begun(first)
+        await books.begun(second)
+        assert (await books.ledger.begin(crossing(first))).silence is None
+        assert (await books.ledger.begin(crossing(second))).silence is not None
+
+    async def test_what_nobody_began_nobody_does(self, books: Books, conduct: Conduct) -> None:
+        assert (await books.ledger.begin(crossing(conduct.at(0), marker=None))).silence is None
+
+    @pytest.mark.parametrize(
+        ("requests", "served"), [((), None), ((HOLD,), HOLD), ((ABORT,), ABORT), ((HOLD, ABORT), ABORT)]
+    )
+    @pytest.mark.parametrize("life", [None, "running", "held", "aborted"])
+    async def test_work_in_progress_hears_what_the_record_says(
+        self,
+        books: Books,
+        conduct: Conduct,
+        requests: tuple[PendingRequest, ...],
+        served: PendingRequest | None,
+        life: str | None,
+    ) -> None:
+        run_id = None if life is None else await books.run(*lived(life))
+        await asked(books, conduct, *requests)
+        orders = await books.ledger.beat(conduct.at(0), None, run_id)
+        assert orders == Orders(True, served, None if life is None else LIVES_OF_RUNS[life][1])
+
+    async def test_and_that_it_is_not_live_any_more(self, books: Books, conduct: Conduct) -> None:
+        await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        assert await books.ledger.beat(conduct.at(0), None, None) == Orders(False)
+
+    async def test_a_beat_is_seen_on_the_conduct(self, books: Books, conduct: Conduct) -> None:
+        assert (await books.progress(conduct)).heartbeat_at is None
+        await books.ledger.beat(conduct.at(0), None, None)
+        assert (await books.progress(conduct)).heartbeat_at is not None
+
+
+class TestSettling:
+    async def test_what_came_of_a_step_is_answered(self, books: Books, conduct: Conduct) -> None:
+        outcome = row(conduct.at(0), Mark.OUTCOME, address="bl7:x", value=[1, 2.5, None, {"a": True}])
+        assert await books.ledger.settle(outcome) == outcome.payload
+
+    async def test_the_first_outcome_stands_and_is_what_everybody_is_answered(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        first = await books.ledger.settle(row(place, Mark.OUTCOME, attempt=2, value=1))
+        again = await books.ledger.settle(row(place, Mark.OUTCOME, attempt=2, value=2))
+        older = await books.ledger.settle(row(place, Mark.OUTCOME, attempt=1, result="failed"))
+        assert first == again == older
+        assert first["value"] == 1
+
+    async def test_of_rivals_that_settle_at_once_one_stands(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        rows = [row(place, Mark.OUTCOME, attempt=number, value=number) for number in range(1, 7)]
+        answers = await asyncio.gather(*map(books.ledger.settle, rows))
+        assert answers == [answers[0]] * 6
+
+    async def test_a_deposit_stands_beside_its_outcome(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(0)
+        outcome = await books.ledger.settle(row(place, Mark.OUTCOME, kind="compute", job_id="7"))
+        deposit = await books.ledger.settle(row(place, Mark.DEPOSIT, kind="compute", captured_value=3))
+        assert (outcome["job_id"], deposit["captured_value"]) == ("7", 3)
+        assert await books.ledger.settle(row(place, Mark.DEPOSIT, kind="compute", captured_value=4)) == deposit
+
+    async def test_what_was_done_is_kept_although_the_conduct_is_not_live_any_more(
+        self, books: Books, conduct: Conduct
+    ) -> None:
+        await books.begun(conduct.at(0))
+        await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, address="bl7:x", value=3))
+        tally = await books.ledger.tally(conduct.procedure_id, conduct.conduct_id, 0)
+        assert tally.substrate_writes == {"bl7:x": 3}
+
+    @pytest.mark.parametrize("value", ["a\0b", {"deep": ["\0"]}])
+    async def test_what_no_database_takes_is_refused(self, books: Books, conduct: Conduct, value: Any) -> None:
+        with pytest.raises((ValueError, psycopg.DataError)):
+            await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, value=value))
+        assert (await books.ledger.begin(crossing(conduct.at(0), marker=None))).rows == ()
+
+
+class TestClosing:
+    async def close(self, books: Books, conduct: Conduct, run_id: Any = None, may_hold: bool = True) -> Orders:
+        return await books.ledger.begin_closing(conduct.procedure_id, conduct.conduct_id, run_id, may_hold=may_hold)
+
+    async def test_it_begins_once_nothing_is_asked_for(self, books: Books, conduct: Conduct) -> None:
+        await books.begun(conduct.at(7))
+        assert await self.close(books, conduct) == Orders(True)
+        progress = await books.progress(conduct)
+        assert (progress.phase, progress.step_index) == ("Closing", None)
+
+    @pytest.mark.parametrize(("requests", "served"), [((HOLD,), HOLD), ((ABORT,), ABORT), ((HOLD, ABORT), ABORT)])
+    async def test_what_was_asked_for_before_is_served_instead(
+        self, books: Books, conduct: Conduct, requests: tuple[PendingRequest, ...], served: PendingRequest
+    ) -> None:
+        await asked(books, conduct, *requests)
+        assert await self.close(books, conduct) == Orders(True, served)
+        assert (await books.progress(conduct)).phase == "Opened"
+
+    async def test_a_hold_does_not_count_where_the_conduct_cannot_be_held(self, books: Books, conduct: Conduct) -> None:
+        await asked(books, conduct, HOLD)
+        assert await self.close(books, conduct, may_hold=False) == Orders(True)
+        assert (await books.progress(conduct)).phase == "Closing"
+
+    async def test_an_abort_counts_there_too(self, books: Books, conduct: Conduct) -> None:
+        await asked(books, conduct, HOLD, ABORT)
+        assert await self.close(books, conduct, may_hold=False) == Orders(True, ABORT)
+
+    @pytest.mark.parametrize("life", LIVES_OF_RUNS)
+    async def test_only_an_aborted_run_keeps_it_from_beginning(self, books: Books, conduct: Conduct, life: str) -> None:
+        status = LIVES_OF_RUNS[life][1]
+        orders = await self.close(books, conduct, await books.run(*lived(life)))
+        aborted = status is RunStatus.ABORTED
+        assert orders == (Orders(True, None, status) if aborted else Orders(True))
+        assert ((await books.progress(conduct)).phase == "Closing") is not aborted
+
+    @pytest.mark.parametrize("request_", [HOLD, ABORT])
+    async def test_repeated_it_has_begun_whatever_is_asked_for_since(
+        self, books: Books, conduct: Conduct, request_: PendingRequest
+    ) -> None:
+        await self.close(books, conduct)
+        await books.begun(conduct.at(2, closing=True))
+        await asked(books, conduct, request_)
+        assert await self.close(books, conduct) == Orders(True)
+        assert (await books.progress(conduct)).step_index == 2, "the step that it is at stays"
+
+    async def test_a_conduct_that_has_ended_does_not_close(self, books: Books, conduct: Conduct) -> None:
+        await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        assert (await self.close(books, conduct)).live is False
+        assert (await books.progress(conduct)).phase == "Ended"
+
+
+class TestWaiting:
+    async def test_what_is_waited_for_is_said_until_it_goes_on(self, books: Books, conduct: Conduct) -> None:
+        until = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.ADVICE, until)
+        progress = await books.progress(conduct)
+        assert (progress.phase, progress.waiting_for, progress.waiting_until) == ("Waiting", "advice", until)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, None)
+        progress = await books.progress(conduct)
+        assert (progress.phase, progress.waiting_for, progress.waiting_until) == ("Walking", None, None)
+
+    async def test_a_step_that_begins_waits_for_nothing(self, books: Books, conduct: Conduct) -> None:
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN)
+        await books.begun(conduct.at(0))
+        progress = await books.progress(conduct)
+        assert (progress.phase, progress.waiting_for) == ("Walking", None)
+
+    async def test_a_conduct_that_has_ended_waits_for_nothing(self, books: Books, conduct: Conduct) -> None:
+        await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN)
+        progress = await books.progress(conduct)
+        assert (progress.phase, progress.waiting_for) == ("Ended", None)
+
+
+class TestSlots:
+    async def slots(self, books: Books, conduct: Conduct, iteration_index: int = 0, boundary: int = 0) -> list[Any]:
+        """What is found, by name: a number, or where an output is."""
+        found = await books.ledger.slots(conduct.procedure_id, conduct.conduct_id, iteration_index, boundary)
+        return [
+            (slot.slot, slot.content["artifact"]["uri"] if "artifact" in slot.content else slot.content["value"])
+            for slot in found
+        ]
+
+    async def test_a_step_finds_what_its_own_pass_has_left(self, books: Books, conduct: Conduct) -> None:
+        await books.filled(conduct.at(0, 1), "offset", 3.2)
+        await books.filled(conduct.at(0, 2), "offset", 0.9)
+        await books.filled(conduct.at(1, 2), "angle", 1)
+        assert await self.slots(books, conduct, 1) == [("offset", 3.2)]
+        assert await self.slots(books, conduct, 2) == [("angle", 1), ("offset", 0.9)]
+        assert await self.slots(books, conduct, 3) == []
+
+    async def test_a_slot_says_who_filled_it_when(self, books: Books, conduct: Conduct) -> None:
+        place = conduct.at(4)
+        await books.filled(place, "offset", 3.2)
+        (slot,) = await books.ledger.slots(conduct.procedure_id, conduct.conduct_id, 0, 0)
+        assert (slot.entry_id, slot.step_index, slot.closing) == (place.row_id(Mark.OUTCOME, 1), 4, False)
+        assert (slot.procedure_id, slot.conduct_id, slot.recorded_at.tzinfo is None) == (*_ids(conduct), False)
+
+    async def test_what_fills_no_slot_is_not_found(self, books: Books, conduct: Conduct) -> None:
+        await books.begun(conduct.at(0))
+        await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, captured_value=3))
+        assert await self.slots(books, conduct) == []
+
+    async def test_closing_finds_what_the_main_list_and_closing_left(self, books: Books, conduct: Conduct) -> None:
+        await books.filled(conduct.at(0), "offset", 3.2)
+        await books.filled(conduct.at(0, closing=True), "residual", 0.1)
+        found = await books.ledger.slots(*_ids(conduct), 0, 0)
+        assert [(slot.slot, slot.closing) for slot in found] == [("offset", False), ("residual", True)]
+
+    async def test_closing_a_loop_finds_what_the_last_pass_left(self, books: Books, conduct: Conduct) -> None:
+        await books.filled(conduct.at(0, 1), "offset", 3.2)
+        await books.filled(conduct.at(1, 1), "angle", 7)
+        await books.filled(conduct.at(0, 2), "offset", 0.3)
+        await books.filled(conduct.at(0, closing=True), "residual", 0.1)
+        assert await self.slots(books, conduct) == [("offset", 0.3), ("residual", 0.1)]
+        await books.begun(conduct.at(0, 3))
+        assert await self.slots(books, conduct) == [("residual", 0.1)], "the last pass has left nothing"
+
+    async def test_earlier_conducts_have_left_what_stands_before_the_boundary(self, books: Books) -> None:
+        first = await books.opened()
+        await books.filled(first.at(2), "offset", 3.2)
+        await books.filled(first.at(5), "angle", 7)
+        conduct = await books.taken_up(first, 5)
+        assert await self.slots(books, conduct, boundary=5) == [("offset", 3.2)]
+        assert await self.slots(books, conduct, boundary=6) == [("angle", 7), ("offset", 3.2)]
+        assert await self.slots(books, conduct, boundary=0) == []
+
+    async def test_later_fillings_win(self, books: Books) -> None:
+        first = await books.opened()
+        await books.filled(first.at(2), "offset", 3.2)
+        second = await books.taken_up(first, 0)
+        await books.filled(second.at(2), "offset", 0.9)
+        third = await books.taken_up(second, 3)
+        assert await self.slots(books, third, boundary=3) == [("offset", 0.9)]
+        await books.filled(third.at(4), "offset", 0.3)
+        assert await self.slots(books, third, boundary=3) == [("offset", 0.3)]
+
+    async def test_what_closing_left_in_an_earlier_conduct_is_gone(self, books: Books) -> None:
+        first = await books.opened()
+        await books.filled(first.at(0, closing=True), "residual", 0.1)
+        conduct = await books.taken_up(first, 5)
+        assert await self.slots(books, conduct, boundary=5) == []
+
+    async def test_a_pass_that_begins_anew_finds_nothing_of_earlier_ones(self, books: Books) -> None:
+        first = await books.opened()
+        await books.filled(first.at(0, 1), "offset", 3.2)
+        conduct = await books.taken_up(first)
+        assert await self.slots(books, conduct, 2) == []
+
+    async def test_closing_alone_finds_what_the_last_passes_of_a_loop_left(self, books: Books) -> None:
+        first = await books.opened()
+        await books.filled(first.at(0, 1), "offset", 3.2)
+        await books.filled(first.at(0, 2), "offset", 0.3)
+        conduct = await books.taken_up(first)
+        assert await self.slots(books, conduct, boundary=10) == [("offset", 0.3)]
+
+    async def test_captures_and_outputs_of_one_name_are_apart(self, books: Books, conduct: Conduct) -> None:
+        await books.filled(conduct.at(0), "centre", 3.2)
+        await books.published(conduct.at(1), "centre", "file:///centre.h5")
+        assert await self.slots(books, conduct) == [("centre", 3.2), ("centre", "file:///centre.h5")]
+
+    async def test_other_procedures_have_slots_of_their_own(self, books: Books, conduct: Conduct) -> None:
+        other = await books.opened()
+        await books.filled(other.at(0), "offset", 3.2)
+        assert await self.slots(books, conduct, boundary=10) == []
+
+    async def test_slots_are_also_found_as_rows_of_their_relation(self, books: Books, conduct: Conduct) -> None:
+        await books.filled(conduct.at(0), "offset", 3.2)
+        await books.published(conduct.at(1), "image", "file:///a.h5")
+        async with books.calling.store.session() as session:
+            found: Any = await session.records(FilledSlot, {"procedure_id": conduct.procedure_id})
+        assert sorted(found, key=lambda slot: slot.slot) == sorted(
+            await books.ledger.slots(*_ids(conduct), 0, 0), key=lambda slot: slot.slot
+        )
+
+
+class TestTally:
+    async def tally(self, books: Books, conduct: Conduct, iteration_index: int = 0) -> Any:
+        return await books.ledger.tally(*_ids(conduct), iteration_index)
+
+    async def outcome(self, books: Books, place: Any, kind: str = "setpoint", **says: Any) -> None:
+        await books.ledger.settle(row(place, Mark.OUTCOME, kind=kind, **says))
+
+    async def test_a_conduct_that_did_nothing_brought_nothing(self, books: Books, conduct: Conduct) -> None:
+        tally = await self.tally(books, conduct)
+        assert (tally.measurements, tally.artifacts, tally.outputs, tally.substrate_writes) == ((), (), {}, {})
+        assert (tally.actuation_kind, tally.closing_failures) == (None, ())
+
+    async def test_measurements_and_artifacts_are_those_of_the_given_pass_in_the_order_of_steps(
+        self, books: Books, conduct: Conduct
+    ) -> None:
+        for iteration, index, value in [(1, 0, 3.2), (2, 3, 9.0), (2, 1, 0.9)]:
+            await self.outcome(
+                books,
+                conduct.at(index, iteration),
+                "compute",
+                measurements=[measured("offset", value)],
+                artifacts=[artifact(f"file:///{value}")],
+            )
+        tally = await self.tally(books, conduct, 2)
+        assert [item.value for item in tally.measurements] == [0.9, 9.0]
+        assert [item.uri for item in tally.artifacts] == ["file:///0.9", "file:///9.0"]
+        assert tally.measurements[0] == Measured(name="offset", value=0.9, kind="Scalar", units="px", quality="Good")
+
+    async def test_what_closing_measured_is_not_among_them(self, books: Books, conduct: Conduct) -> None:
+        closing = conduct.at(0, closing=True)
+        await self.outcome(
+            books, closing, "compute", measurements=[measured("offset", 1)], artifacts=[artifact("file:///a")]
+        )
+        await books.published(closing, "image", "file:///a")
+        tally = await self.tally(books, conduct)
+        assert (tally.measurements, tally.artifacts, tally.outputs) == ((), (), {})
+
+    async def test_outputs_are_found_by_name(self, books: Books, conduct: Conduct) -> None:
+        await books.published(conduct.at(0), "dark", "file:///dark.h5")
+        await books.published(conduct.at(1), "flat", "file:///flat.h5")
+        tally = await self.tally(books, conduct)
+        assert {name: found.uri for name, found in tally.outputs.items()} == {
+            "dark": "file:///dark.h5",
+            "flat": "file:///flat.h5",
+        }
+
+    async def test_a_failed_deposit_publishes_nothing(self, books: Books, conduct: Conduct) -> None:
+        await books.ledger.settle(row(conduct.at(0), Mark.DEPOSIT, kind="compute", **failed("DuplicateOutput")))
+        tally = await self.tally(books, conduct)
+        assert (tally.outputs, tally.closing_failures) == ({}, ())
+
+    async def test_writes_are_in_the_order_of_the_first_and_hold_the_last(self, books: Books, conduct: Conduct) -> None:
+        for iteration, (address, value) in enumerate([("bl7:x", 1), ("bl7:a", 2), ("bl7:x", 3)], 1):
+            await self.outcome(books, conduct.at(0, iteration), address=address, value=value)
+        await self.outcome(books, conduct.at(0, closing=True), address="bl7:shutter", value=0)
+        await self.outcome(books, conduct.at(1, closing=True), address="bl7:a", value=9)
+        written = (await self.tally(books, conduct, 3)).substrate_writes
+        assert list(written.items()) == [("bl7:x", 3), ("bl7:a", 9), ("bl7:shutter", 0)]
+
+    async def test_what_failed_or_only_began_has_written_nothing(self, books: Books, conduct: Conduct) -> None:
+        await books.begun(conduct.at(0))
+        await self.outcome(books, conduct.at(1), address="bl7:x", value=1, **failed("ControlTimeoutError"))
+        await self.outcome(books, conduct.at(2), "check", address="bl7:x", value=1)
+        assert (await self.tally(books, conduct)).substrate_writes == {}
+
+    async def test_what_an_action_wrote_counts(self, books: Books, conduct: Conduct) -> None:
+        await self.outcome(books, conduct.at(0), "action", writes={"bl7:cam": "Idle", "bl7:x": 1})
+        await self.outcome(books, conduct.at(1), address="bl7:x", value=2)
+        await self.outcome(books, conduct.at(2), "action", writes={})
+        assert (await self.tally(books, conduct)).substrate_writes == {"bl7:cam": "Idle", "bl7:x": 2}
+
+    @pytest.mark.parametrize(
+        ("value", "shown"),
+        [
+            ([1, 2, 3], {"kind": "Array", "shape": [3]}),
+            ([[1, 2], [3, 4], [5, 6]], {"kind": "Array", "shape": [3, 2]}),
+            ([], {"kind": "Array", "shape": [0]}),
+            ({"energy": [1], "counts": [2]}, {"kind": "Tabular", "shape": [2]}),
+            ({"kind": "Array", "shape": [5000]}, {"kind": "Array", "shape": [5000]}),
+            ("in", None),
+            (2.5, None),
+            (True, None),
+            (None, None),
+        ],
+    )
+    async def test_what_is_no_scalar_is_given_by_kind_shape_and_row(
+        self, books: Books, conduct: Conduct, value: Any, shown: dict[str, Any] | None
+    ) -> None:
+        place, other = conduct.at(0), conduct.at(1)
+        await self.outcome(books, place, address="bl7:x", value=value)
+        await self.outcome(books, other, "compute", measurements=[measured("offset", value)])
+        tally = await self.tally(books, conduct)
+        written, found = tally.substrate_writes["bl7:x"], tally.measurements[0].value
+        if shown is None:
+            assert written is found is value or written == found == value
+        else:
+            assert written == {**shown, "entry_id": str(place.row_id(Mark.OUTCOME, 1))}
+            assert found == {**shown, "entry_id": str(other.row_id(Mark.OUTCOME, 1))}
+
+    @pytest.mark.parametrize(
+        ("kinds", "merged"),
+        [
+            (["Physical", "Physical"], ActuationKind.PHYSICAL),
+            (["Simulated"], ActuationKind.SIMULATED),
+            (["Physical", "Simulated"], ActuationKind.HYBRID),
+            (["Hybrid", "Physical"], ActuationKind.HYBRID),
+            ([], None),
+        ],
+    )
+    async def test_kinds_are_merged_over_all_passes_without_closing(
+        self, books: Books, conduct: Conduct, kinds: list[str], merged: ActuationKind | None
+    ) -> None:
+        for iteration, kind in enumerate(kinds, 1):
+            await self.outcome(books, conduct.at(0, iteration), "check", actuation_kind=kind)
+        await self.outcome(books, conduct.at(1, 1), "check")
+        await self.outcome(books, conduct.at(0, closing=True), "check", actuation_kind="Simulated")
+        assert (await self.tally(books, conduct, len(kinds))).actuation_kind is merged
+
+    async def test_every_failure_of_closing_is_told_in_order(self, books: Books, conduct: Conduct) -> None:
+        await self.outcome(books, conduct.at(0), **failed("ControlTimeoutError"))
+        await self.outcome(books, conduct.at(2, closing=True), **failed("ControlWriteRejectedError"))
+        await self.outcome(books, conduct.at(1, closing=True), address="bl7:a", value=1)
+        await self.outcome(books, conduct.at(0, closing=True), "compute")
+        await books.ledger.settle(
+            row(conduct.at(0, closing=True), Mark.DEPOSIT, kind="compute", **failed("DuplicateOutput"))
+        )
+        told = (await self.tally(books, conduct)).closing_failures
+        assert [(one.step_index, one.source_kind, one.error_class) for one in told] == [
+            (0, "compute", "DuplicateOutput"),
+            (2, "setpoint", "ControlWriteRejectedError"),
+        ]
+        assert told[1] == Failure(
+            step_index=2,
+            source_kind="setpoint",
+            target="bl7:shutter",
+            error_class="ControlWriteRejectedError",
+            message="It did not.",
+        )
+
+    async def test_nothing_of_another_conduct_is_among_it(self, books: Books) -> None:
+        first = await books.opened()
+        await self.outcome(books, first.at(0), address="bl7:x", value=1, actuation_kind="Physical")
+        await books.published(first.at(1), "image", "file:///a.h5")
+        tally = await self.tally(books, await books.taken_up(first, 5))
+        assert (tally.substrate_writes, tally.outputs, tally.actuation_kind) == ({}, {}, None)
+
+
+def measured(name: str, value: Any) -> dict[str, Any]:
+    return {"name": name, "value": value, "kind": "Scalar", "units": "px", "quality": "Good"}
+
+
+def artifact(uri: str) -> dict[str, Any]:
+    return {"uri": uri, "checksum_algorithm": "sha256", "checksum_value": "0" * 64, "byte_size": 1}
+
+
+def failed(error_class: str) -> dict[str, Any]:
+    return {"result": "failed", "target": "bl7:shutter", "error_class": error_class, "message": "It did not."}
+
+
+def _ids(conduct: Conduct) -> Any:
+    return conduct.procedure_id, conduct.conduct_id
