@@ -46,6 +46,7 @@ SIGNATURE_ALGORITHMS = (
 )
 """Algorithms whose verifying key may be public; `none` and the symmetric ones are not among them."""
 HIDDEN = "***"
+OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 TemplateCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
 
 
@@ -64,6 +65,14 @@ class LogLevel(StrEnum):
     INFO = "INFO"
     WARNING = "WARNING"
     ERROR = "ERROR"
+
+
+class TraceExporter(StrEnum):
+    """Where traces go."""
+
+    NONE = "none"
+    CONSOLE = "console"
+    OTLP = "otlp"
 
 
 TokenText = Annotated[str, Field(min_length=1, max_length=500)]
@@ -132,6 +141,11 @@ class Settings(BaseSettings):
     """host:port of the Temporal server to use; unset, `baton up` starts its own."""
     temporal_namespace: str = "default"
     """The namespace of the service's workflows."""
+    worker_deployment_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")] | None = None
+    """The deployment that workers belong to, where old ones are kept until their workflows end; unset, a new worker goes
+    on with whatever an old one began."""
+    worker_build_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]{1,100}$")] | None = None
+    """Which build of that deployment this worker is."""
     require_authenticated_principal: bool = False
     """Refuse requests without a verified principal."""
     authorization_mode: AuthorizationMode = AuthorizationMode.PERMISSIVE
@@ -208,6 +222,8 @@ class Settings(BaseSettings):
     """Database connections of one process."""
     log_level: Annotated[LogLevel, BeforeValidator(lambda level: str(level).strip().upper())] = LogLevel.INFO
     """The least severe log lines written."""
+    trace_exporter: TraceExporter = TraceExporter.NONE
+    """Where traces go: `console` writes spans to standard error, `otlp` sends them where OTEL_EXPORTER_OTLP_* says."""
 
     @property
     def production(self) -> bool:
@@ -226,6 +242,7 @@ def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
         *_guards(settings),
         *_plant_guards(settings),
         *_work_guards(settings),
+        *_engine_guards(settings),
         *provider_objections(settings.identity_providers),
         *(_stdio_guards(settings) if stdio else ()),
     ]
@@ -349,6 +366,20 @@ def _work_guards(settings: Settings) -> Iterator[str]:
     modelling = [name.value for name in settings.decide_substrates if name is not DecideSubstrate.LLM]
     if modelling and not all(find_spec(library) for library in ("scipy", "sklearn")):
         yield f"DECIDE_SUBSTRATES offers {', '.join(modelling)}, whose libraries are not installed; install baton[optimize]."
+
+
+def _engine_guards(settings: Settings) -> Iterator[str]:
+    if (settings.worker_deployment_name is None) != (settings.worker_build_id is None):
+        yield "WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID name a worker together; set both, or none."
+    if settings.trace_exporter is TraceExporter.OTLP and not _installed(OTLP_EXPORTER):
+        yield "TRACE_EXPORTER=otlp needs an exporter that is not installed; install baton[otlp], or choose console or none."
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even what it is a part of
+        return False
 
 
 def _repeated(texts: Iterable[str]) -> list[str]:

@@ -3,13 +3,11 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from pydantic import ValidationError
@@ -18,13 +16,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from application.settings import Settings, boot_objections, bootstrap_objections, shown_settings
+from cli.findings import Finding, Verdict, ok, warning, wrong
 from cli.places import noted_place
 from cli.processes import one_line
 from cli.refusing import refuse, unreadable
+from cli.unfinished import examine_conducts, examine_publications, examine_sweeps
 from infrastructure.postgres.pool import OWNER_OPTIONS, RUNTIME_ROLE, Connection
 
 if TYPE_CHECKING:
     from temporalio.client import Client
+
+T = TypeVar("T")
 
 PATIENCE = 5
 """Seconds any server has to answer."""
@@ -33,36 +35,8 @@ LATE, STUCK = 2.0, 30.0
 """Seconds an event may wait for the projections: noticeable, and no longer a matter of load."""
 LOST = 75.0
 """Seconds without a poll after which a worker is gone: it asks for work at least once a minute."""
-MANY_ATTEMPTS = 5
-"""Times an activity may be tried before something is wrong with more than the moment."""
 COUNTED = 100_000
 STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
-
-
-class Verdict(StrEnum):
-    OK = "ok"
-    WARNING = "warning"
-    WRONG = "wrong"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one check found, in a sentence that says how to mend it."""
-
-    verdict: Verdict
-    sentence: str
-
-
-def ok(sentence: str) -> Finding:
-    return Finding(Verdict.OK, sentence)
-
-
-def warning(sentence: str) -> Finding:
-    return Finding(Verdict.WARNING, sentence)
-
-
-def wrong(sentence: str) -> Finding:
-    return Finding(Verdict.WRONG, sentence)
 
 
 class UnreachableError(Exception):
@@ -280,24 +254,15 @@ class Doctor:
         return ok(f"The namespace {client.namespace} is there and keeps finished workflows for {days:g} days.")
 
     async def check_attributes(self) -> Finding:
-        from temporalio.api.enums.v1 import IndexedValueType
-        from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
-
-        from cli.up import SEARCH_ATTRIBUTES
+        from infrastructure.temporal.attributes import NAMES, command_for, missing
 
         client = await self._temporal()
-        listed = await _asked(
-            client.operator_service.list_search_attributes, ListSearchAttributesRequest(namespace=client.namespace)
-        )
-        keyword = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
-        missing = [name for name in SEARCH_ATTRIBUTES if listed.custom_attributes.get(name) != keyword]
-        if missing:
-            names = " ".join(f"--name {name} --type Keyword" for name in missing)
-            return wrong(
-                f"The search attributes {', '.join(missing)} are missing; run `temporal operator search-attribute create "
-                f"--namespace {client.namespace} {names}`."
+        if lacking := await _answered(missing(client)):
+            return warning(
+                f"The search attributes {', '.join(lacking)} are missing, so nobody finds workflows by them; run "
+                f"`{command_for(client.namespace, lacking)}`."
             )
-        return ok(f"All {len(SEARCH_ATTRIBUTES)} search attributes are there.")
+        return ok(f"All {len(NAMES)} search attributes are there.")
 
     async def check_workers(self) -> Finding:
         from temporalio.api.enums.v1 import TaskQueueType
@@ -325,41 +290,52 @@ class Doctor:
         told = ", ".join(f"{identity} {age:.0f} s ago" for identity, age in sorted(ages.items(), key=lambda item: item[1]))
         if min(ages.values()) > LOST:
             return wrong(f"Every worker of the task queue {TASK_QUEUE} is lost (last polls: {told}); {start}.")
+        if (idle := await self._idle_deployment(client)) is not None:
+            return idle
         return ok(f"Workers poll the task queue {TASK_QUEUE} (last polls: {told}).")
 
-    async def check_sweeps(self) -> Finding:
-        """Whether each mint sweep that the record calls running is carried by a workflow."""
-        from temporalio.client import WorkflowExecutionStatus
+    async def _idle_deployment(self, client: "Client") -> Finding | None:
+        """What keeps the workers of a named deployment from being given new workflows."""
+        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
         from temporalio.service import RPCError, RPCStatusCode
 
-        connection = await self._database()
-        client = await self._temporal()
-        found = await connection.execute("SELECT sweep_id FROM equipment_mint_sweep WHERE status = 'Running'")
-        running = [row[0] for row in await found.fetchall()]
-        stranded, struggling = [], []
-        for sweep_id in running:
-            try:
-                handle = client.get_workflow_handle(f"mint-sweep:{sweep_id}")
-                described = await handle.describe(rpc_timeout=timedelta(seconds=PATIENCE))
-            except RPCError as error:
-                if error.status is not RPCStatusCode.NOT_FOUND:
-                    raise UnreachableError("temporal", str(error)) from error
-                stranded.append(str(sweep_id))
-                continue
-            if described.status is not WorkflowExecutionStatus.RUNNING:
-                stranded.append(str(sweep_id))
-            for pending in described.raw_description.pending_activities:
-                if pending.attempt > MANY_ATTEMPTS:
-                    failure = one_line(pending.last_failure.message)
-                    struggling.append(f"{sweep_id} ({pending.activity_type.name}, attempt {pending.attempt}: {failure})")
-        if stranded:
+        name = self.settings and self.settings.worker_deployment_name
+        if not name:
+            return None
+        request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=name)
+        try:
+            known = await _asked(client.workflow_service.describe_worker_deployment, request)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
             return wrong(
-                f"No workflow carries the unfinished mint sweeps {', '.join(stranded)}; a running worker starts them within "
-                "seconds, so see that one runs."
+                f"No worker of the deployment {name} has asked for work; start one with WORKER_DEPLOYMENT_NAME={name}."
             )
-        if struggling:
-            return wrong(f"Mint sweeps do not get on: {', '.join(struggling)}; read the worker's log and mend that.")
-        return ok(f"{len(running)} unfinished, each carried by a workflow." if running else "No mint sweep is unfinished.")
+        if known.worker_deployment_info.routing_config.current_deployment_version.build_id:
+            return None
+        return wrong(
+            f"The deployment {name} has no current build, so nobody is given new workflows; run `temporal worker "
+            f"deployment set-current-version --namespace {client.namespace} --deployment-name {name} --build-id` with one."
+        )
+
+    async def check_sweeps(self) -> Finding:
+        return await self._of_work(examine_sweeps)
+
+    async def check_publications(self) -> Finding:
+        return await self._of_work(examine_publications)
+
+    async def check_conducts(self) -> Finding:
+        """Which conducts are stuck the record tells alone; the engine, where it answers, says why."""
+        connection = await self._database()
+        try:
+            return await _answered(examine_conducts(connection, await self._temporal()))
+        except UnreachableError as unreachable:
+            if unreachable.server != "temporal":
+                raise
+            return await examine_conducts(connection, None)
+
+    async def _of_work(self, examine: "Callable[[Connection, Client], Coroutine[Any, Any, Finding]]") -> Finding:
+        return await _answered(examine(await self._database(), await self._temporal()))
 
     async def check_monitors(self) -> Finding:
         """Whether somebody observes what is configured, and when each enclosure was last heard of."""
@@ -456,10 +432,15 @@ async def _row(connection: Connection, query: str, *values: Any) -> tuple[Any, .
 
 
 async def _asked(ask: Callable[..., Awaitable[Any]], request: object) -> Any:
+    return await _answered(ask(request, timeout=timedelta(seconds=PATIENCE)))
+
+
+async def _answered(asking: Awaitable[T]) -> T:
+    """What Temporal answers; raises UnreachableError where it has stopped to."""
     from temporalio.service import RPCError, RPCStatusCode
 
     try:
-        return await ask(request, timeout=timedelta(seconds=PATIENCE))
+        return await asking
     except RPCError as error:
         if error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED):
             raise UnreachableError("temporal", f"Temporal stopped answering ({error}); look again.") from error
@@ -477,5 +458,7 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[Finding]]] = {
     "attributes": Doctor.check_attributes,
     "workers": Doctor.check_workers,
     "sweeps": Doctor.check_sweeps,
+    "publications": Doctor.check_publications,
+    "conducts": Doctor.check_conducts,
     "monitors": Doctor.check_monitors,
 }

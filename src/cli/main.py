@@ -2,18 +2,23 @@
 
 from pathlib import Path
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 projections = typer.Typer(no_args_is_help=True, help="The read models.")
 catalog = typer.Typer(no_args_is_help=True, help="The starter catalog of an imaging beamline.")
+conduct = typer.Typer(no_args_is_help=True, help="Procedures being conducted.")
 app.add_typer(projections, name="projections")
 app.add_typer(catalog, name="catalog")
+app.add_typer(conduct, name="conduct")
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")]
 DataDir = Annotated[Path, typer.Option(help="The data directory of `baton up`.")]
+Url = Annotated[str | None, typer.Option(help="The running service; by default that of the data directory.")]
+Token = Annotated[str | None, typer.Option(envvar="BATON_TOKEN", help="Bearer token, where one is needed.")]
 
 
 def main() -> None:
@@ -68,8 +73,8 @@ def doctor(
     only: Annotated[
         str | None,
         typer.Option(
-            help="One check: settings, database, migrations, rights, projections, temporal, namespace, attributes, workers "
-            "or sweeps."
+            help="One check: settings, database, migrations, rights, projections, temporal, namespace, attributes, workers, "
+            "sweeps, publications, conducts or monitors."
         ),
     ] = None,
     data_dir: DataDir = Path(".baton"),
@@ -92,13 +97,23 @@ def rebuild(
 
 
 @catalog.command("load")
-def load(
-    url: Annotated[str | None, typer.Option(help="The running service; by default that of the data directory.")] = None,
-    token: Annotated[str | None, typer.Option(envvar="BATON_TOKEN", help="Bearer token, where one is needed.")] = None,
-    data_dir: DataDir = Path(".baton"),
-) -> None:
+def load(url: Url = None, token: Token = None, data_dir: DataDir = Path(".baton")) -> None:
     """Load the starter catalog through the running service; what is there already is left alone."""
     from cli.catalog import load_catalog
     from cli.places import noted_place
 
     load_catalog(url or noted_place(data_dir, "url") or "http://127.0.0.1:8000", token)
+
+
+@conduct.command("watch")
+def watch(
+    procedure_id: Annotated[UUID, typer.Argument(help="The procedure whose latest conduct is watched.")],
+    url: Url = None,
+    token: Token = None,
+    data_dir: DataDir = Path(".baton"),
+) -> None:
+    """Follow a conduct to its end and print what came of it: exit code 0 where it succeeded, 1 where not, 2 out of reach."""
+    from cli.places import noted_place
+    from cli.watching import watch_conduct
+
+    watch_conduct(url or noted_place(data_dir, "url") or "http://127.0.0.1:8000", token, procedure_id)

@@ -71,7 +71,9 @@ def serve_api(host: str, port: int, descriptor: int | None = None) -> None:
     import uvicorn
 
     from api.app import create_app
+    from infrastructure.temporal.lines import speak_in_lines
 
+    speak_in_lines()
     app = Startup(create_app(settings))
     config = uvicorn.Config(
         app,
@@ -146,7 +148,9 @@ def run_mcp() -> None:
 
     from api.mcp import serve_stdio
     from infrastructure.runtime import BootRefused
+    from infrastructure.temporal.lines import speak_in_lines
 
+    speak_in_lines()
     try:
         uvloop.run(serve_stdio(settings))
     except BootRefused as refused:

@@ -16,6 +16,7 @@ from cli.keeping import STOPPING, Keeper, Part, Piece
 from cli.listening import listener, url_of
 from cli.places import remove_note, write_note
 from cli.refusing import chosen_settings, refuse
+from infrastructure.temporal.attributes import KIND, NAMES
 
 if TYPE_CHECKING:
     from cli.embedded.postgres import EmbeddedPostgres
@@ -25,9 +26,7 @@ LOOPBACK = "127.0.0.1"
 PATIENCE = 120.0
 """Seconds until the API must be ready; building projections anew is part of them."""
 LOOK_INTERVAL = 0.1
-SEARCH_ATTRIBUTES = dict.fromkeys(
-    ("BatonFacility", "BatonAsset", "BatonRun", "BatonCommand", "BatonPrincipal", "BatonState"), "Keyword"
-)
+SEARCH_ATTRIBUTES = dict.fromkeys(NAMES, KIND)
 PIECES = {"api": ["cli", "api"], "worker": ["cli.worker"], "projector": ["cli", "projector"]}
 """The modules and arguments of our own processes, in the order they are started in."""
 

@@ -19,23 +19,32 @@ from temporalio.worker import Worker
 
 from activities.calibration_publication import CalibrationPublicationActivities
 from activities.conduct import ConductActivities
+from activities.conduct_run import RunConductActivities
 from activities.mint_sweep import MintSweepActivities
-from application.ports import EngineUnavailableError, StoreUnavailableError
-from application.reconciling import ConductReconciler
+from application.ports import EngineUnavailableError, StoreUnavailableError, Work
+from application.reconciling import Reconciler
 from application.settings import Settings
+from application.telemetry import traced
 from cli.processes import configured
 from cli.refusing import refuse
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import AdapterMissingError, opened_control
 from infrastructure.monitoring import monitoring
-from infrastructure.runtime import Runtime, clock, new_id
+from infrastructure.runtime import Runtime, clock
+from infrastructure.temporal.attributes import add_missing
 from infrastructure.temporal.engine import TASK_QUEUE, connect
+from infrastructure.temporal.interceptors import CallerCarrier
+from infrastructure.temporal.lines import speak_in_lines
+from infrastructure.temporal.versioning import deployment_of
 from workflows.calibration_publication import CalibrationPublicationWorkflow
 from workflows.conduct import ConductWorkflow
+from workflows.conduct_run import ConductRunWorkflow
 from workflows.mint_sweep import MintSweepWorkflow
 
 log = structlog.get_logger()
 
+WORKFLOWS = (MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow)
+"""Every kind; of each there are recorded histories that it must be able to replay."""
 RECONCILE_INTERVAL = 2.0
 """Seconds between two looks for work that nobody has begun."""
 COMPARE_INTERVAL = 60.0
@@ -43,6 +52,8 @@ COMPARE_INTERVAL = 60.0
 RETRY_INTERVAL = 1.0
 MOST_ACTIVITIES = 500
 """Activities at once in this process; those that wait for people count too."""
+STICKY = timedelta(seconds=2)
+"""How long a workflow waits for the worker that has it in memory, which may be dead; then any other takes it."""
 GRACE = timedelta(seconds=5)
 """What activities in progress have to end when the worker is told to stop; what is cut off is repeated elsewhere."""
 
@@ -50,6 +61,7 @@ GRACE = timedelta(seconds=5)
 def main() -> None:
     """Run until told to stop."""
     settings = configured()
+    speak_in_lines()
     if settings.temporal_address is None:
         refuse("TEMPORAL_ADDRESS is not set; point it at a Temporal server, or use `baton up`, which brings its own.")
     try:
@@ -69,9 +81,11 @@ async def run(settings: Settings) -> None:
         monitoring(runtime, control),
         reconciling(runtime),
     ):
-        client = await connected(settings, stopping)
+        client = await connected(runtime, stopping)
         if client is None:
             return
+        if (remedy := await add_missing(client)) is not None:
+            log.warning("search_attributes_missing", run=remedy)
         async with conducting(runtime, control) as wired, worker(client, runtime, wired):
             log.info("worker_ready", task_queue=TASK_QUEUE)
             await stopping.wait()
@@ -82,29 +96,35 @@ def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
     sweeps = MintSweepActivities(runtime.mint_sweeps)
     publications = CalibrationPublicationActivities(runtime.publications)
     conducts = ConductActivities(wired.conductor, wired.steps, wired.scores)
+    runs = RunConductActivities(wired.run_conductor)
     return Worker(
         client,
         task_queue=TASK_QUEUE,
-        workflows=[MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow],
+        workflows=WORKFLOWS,
         activities=[
             *(sweeps.candidates, sweeps.mint, sweeps.finish),
             *(publications.sign, publications.send, publications.record),
             *(conducts.brief, conducts.do_step, conducts.collect_job, conducts.await_run),
             *(conducts.start_pass, conducts.judge_pass, conducts.record_outcome),
             *(conducts.advise_pass, conducts.take_up_search, conducts.begin_closing, conducts.end_conduct),
+            *(runs.brief, runs.open_phase, runs.await_run, runs.await_phase, runs.end),
         ],
+        interceptors=[CallerCarrier()],
+        deployment_config=deployment_of(runtime.settings),
         graceful_shutdown_timeout=GRACE,
         max_heartbeat_throttle_interval=timedelta(seconds=1),
+        sticky_queue_schedule_to_start_timeout=STICKY,
         max_concurrent_activities=MOST_ACTIVITIES,
     )
 
 
-async def connected(settings: Settings, stopping: asyncio.Event) -> Client | None:
+async def connected(runtime: Runtime, stopping: asyncio.Event) -> Client | None:
     """A client, as soon as the server answers and has our namespace."""
+    settings = runtime.settings
     said = ""
     while not stopping.is_set():
         try:
-            client = await connect(settings)
+            client = await connect(settings, runtime.tracing)
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
             return client
         except (EngineUnavailableError, RuntimeError, RPCError) as error:
@@ -130,22 +150,32 @@ async def reconciling(runtime: Runtime) -> AsyncIterator[None]:
 async def reconcile(runtime: Runtime) -> None:
     """Start what the record says is to be done and the engine may not know of; now and then compare the two as a whole."""
     limit = timedelta(seconds=runtime.settings.conduct_restart_limit_seconds)
-    conducts = ConductReconciler(runtime.store, runtime.commands, runtime.engine, clock, new_id, limit)
+    reconciler = Reconciler([runtime.conducts, runtime.run_conducts], runtime.engine, clock, limit)
     due = time.monotonic()
     while True:
         interval = RECONCILE_INTERVAL
         try:
             if time.monotonic() >= due:
-                await conducts.compare()
+                await reconciler.compare()
                 due = time.monotonic() + COMPARE_INTERVAL
             for work in runtime.service.works.values():
-                for work_id in await work.unfinished():
-                    if (job := await work.job(work_id)) is not None:
-                        await runtime.engine.start(job)
+                await start_unfinished(runtime, work)
         except (EngineUnavailableError, StoreUnavailableError) as error:
             log.warning("reconcile_postponed", error=type(error).__name__)
             interval = RETRY_INTERVAL
         await asyncio.sleep(interval)
+
+
+async def start_unfinished(runtime: Runtime, work: Work) -> None:
+    """Start what is owed of one kind of work; a piece that cannot be started does not keep the others waiting."""
+    for work_id in await work.unfinished():
+        try:
+            if (job := await work.job(work_id)) is not None:
+                await runtime.engine.start(job)
+        except (EngineUnavailableError, StoreUnavailableError):
+            raise
+        except Exception as error:
+            log.error("work_not_started", workflow=work.workflow, work_id=str(work_id), **traced(error))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from temporalio import activity
+from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -21,7 +22,10 @@ from domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
 from infrastructure.postgres.leadership import MONITOR_LOCK
 from infrastructure.postgres.projections import LEADER_LOCK
 from infrastructure.runtime import Runtime
+from infrastructure.temporal.engine import TASK_QUEUE
+from infrastructure.temporal.versioning import deployment_of
 from tests.conftest import until, with_database
+from tests.infrastructure.temporal.namespaces import new_namespace
 from workflows.mint_sweep import CANDIDATES, MintSweepWorkflow
 
 CLOSED = "127.0.0.1:1"
@@ -90,7 +94,7 @@ def test_without_servers_every_check_says_what_it_lacks(examined: Examine, tmp_p
     none = f"is not set and no stack runs on {tmp_path}; set it, or start one with `baton up`."
     assert found.lines["database"] == ("wrong", f"DATABASE_URL {none}")
     assert found.lines["temporal"] == ("wrong", f"TEMPORAL_ADDRESS {none}")
-    for dependent in ("migrations", "rights", "projections", "namespace", "attributes", "workers", "sweeps", "monitors"):
+    for dependent in set(CHECKS) - {"settings", "database", "temporal"}:
         verdict, sentence = found.lines[dependent]
         assert (verdict, sentence.startswith("Not looked at, because ")) == ("warning", True)
 
@@ -212,12 +216,44 @@ def test_a_temporal_that_nobody_prepared_lacks_attributes_and_workers(
     found = examined(TEMPORAL_ADDRESS=bare_temporal.address)
     assert found.lines["temporal"][0] == found.lines["namespace"][0] == "ok"
     verdict, sentence = found.lines["attributes"]
-    assert verdict == "wrong"
+    assert verdict == "warning", "work is done without them too"
     assert "`temporal operator search-attribute create --namespace default --name BatonFacility --type Keyword" in sentence
     assert found.lines["workers"] == (
         "wrong",
         "No worker asks for work on the task queue baton; start `python worker.py`, or `baton up`.",
     )
+
+
+async def test_a_deployment_that_is_given_no_workflows_is_wrong(examined: Examine, bare_temporal: EmbeddedTemporal) -> None:
+    @activity.defn
+    async def nothing() -> None: ...
+
+    client = await new_namespace(bare_temporal.address)
+    names = {"WORKER_DEPLOYMENT_NAME": "beamline-7", "WORKER_BUILD_ID": "2.4.0"}
+    place = {"TEMPORAL_ADDRESS": bare_temporal.address, "TEMPORAL_NAMESPACE": client.namespace, **names}
+    settings = Settings(worker_deployment_name="beamline-7", worker_build_id="2.4.0")
+
+    async def said() -> tuple[str, str]:
+        return (await asyncio.to_thread(examined, "workers", **place)).lines["workers"]
+
+    async with Worker(client, task_queue=TASK_QUEUE, activities=[nothing]):
+        assert (await until(said))[1].startswith("No worker of the deployment beamline-7 has asked for work;")
+    async with Worker(client, task_queue=TASK_QUEUE, activities=[nothing], deployment_config=deployment_of(settings)):
+
+        async def idle() -> bool:
+            verdict, sentence = await said()
+            return verdict == "wrong" and "has no current build, so nobody is given new workflows;" in sentence
+
+        async def in_use() -> bool:
+            return (await said())[0] == "ok"
+
+        await until(idle)
+        await client.workflow_service.set_worker_deployment_current_version(
+            SetWorkerDeploymentCurrentVersionRequest(
+                namespace=client.namespace, deployment_name="beamline-7", build_id="2.4.0", identity="test"
+            )
+        )
+        await until(in_use)
 
 
 def test_a_namespace_that_is_not_there_is_wrong(examined: Examine, bare_temporal: EmbeddedTemporal) -> None:
@@ -267,6 +303,96 @@ async def test_a_sweep_that_does_not_get_on_is_wrong_and_tells_why(
 
         sentence = await until(wrong, 60)
     assert re.search(rf"{sweep_id} \({CANDIDATES}, attempt \d+: the registry is on strike\)", str(sentence))
+
+
+def unfinished_publication(database_url: str, status: str) -> str:
+    receipt_id = str(uuid4())
+    execute(
+        database_url,
+        "INSERT INTO calibration_publication (receipt_id, calibration_id, revision_id, peer_facility_id, permit_id, "
+        f"principal_id, surface_id, correlation_id, status, accepted_at) VALUES ('{receipt_id}', "
+        f"{', '.join(repr(str(uuid4())) for _ in range(7))}, '{status}', clock_timestamp())",
+    )
+    return receipt_id
+
+
+@pytest.mark.parametrize("status", ["Running", "Sending"])
+def test_a_publication_that_no_workflow_carries_is_wrong(
+    examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal, status: str
+) -> None:
+    places = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": bare_temporal.address}
+    unfinished_publication(database_url, "Published")
+    assert examined("publications", **places).lines["publications"] == ("ok", "No publication is unfinished.")
+    receipt_id = unfinished_publication(database_url, status)
+    found = examined("publications", **places)
+    assert (found.code, found.lines["publications"]) == (
+        1,
+        (
+            "wrong",
+            f"No workflow carries the unfinished publications {receipt_id}; a running worker starts them within seconds, so "
+            "see that one runs.",
+        ),
+    )
+
+
+class TestConducts:
+    def live(self, database_url: str, phase: str, age: float, silence: float | None = None, of: str = "procedure") -> str:
+        """A conduct that was opened so many seconds ago, and last heard of so many seconds ago."""
+        id, conduct_id = uuid4(), uuid4()
+        heard = "NULL" if silence is None else f"clock_timestamp() - interval '{silence} seconds'"
+        opened = f"clock_timestamp() - interval '{age} seconds'"
+        rows = {
+            "procedure": "conduct_progress (procedure_id, conduct_id, phase, started_at, heartbeat_at, command_name, "
+            f"active_at) VALUES ('{id}', '{conduct_id}', '{phase}', {opened}, {heard}, 'ConductProcedure', {opened})",
+            "run": "run_conduct_progress (run_id, conduct_id, phase, started_at, heartbeat_at) "
+            f"VALUES ('{id}', '{conduct_id}', '{phase}', {opened}, {heard})",
+        }
+        execute(database_url, f"INSERT INTO {rows[of]}")
+        return f"{of} {id}"
+
+    def found(self, examined: Examine, database_url: str, address: str = CLOSED) -> tuple[str, str]:
+        return examined("conducts", DATABASE_URL=database_url, TEMPORAL_ADDRESS=address).lines["conducts"]
+
+    def test_those_that_are_heard_of_are_well(self, examined: Examine, database_url: str) -> None:
+        assert self.found(examined, database_url) == ("ok", "No conduct is live.")
+        self.live(database_url, "Ended", 9000, 8000)
+        self.live(database_url, "Opened", 2)
+        self.live(database_url, "Walking", 9000, 3, of="run")
+        self.live(database_url, "Waiting", 9000, 50)
+        assert self.found(examined, database_url) == ("ok", "3 live, each heard of.")
+
+    @pytest.mark.parametrize("of", ["procedure", "run"])
+    def test_one_that_nobody_took_up_is_wrong(self, examined: Examine, database_url: str, of: str) -> None:
+        conduct = self.live(database_url, "Opened", 40, of=of)
+        assert self.found(examined, database_url) == (
+            "wrong",
+            f"No worker has taken up the conduct of {conduct} (opened 40 s ago); see that one runs, because after "
+            "CONDUCT_RESTART_LIMIT_SECONDS it is given up.",
+        )
+
+    @pytest.mark.parametrize(("phase", "of"), [("Walking", "procedure"), ("Closing", "procedure"), ("Waiting", "run")])
+    def test_one_that_fell_silent_is_wrong(self, examined: Examine, database_url: str, phase: str, of: str) -> None:
+        conduct = self.live(database_url, phase, 300, 75, of=of)
+        assert self.found(examined, database_url) == (
+            "wrong",
+            f"Nothing is heard of the conduct of {conduct} (silent for 75 s); see that a worker and Temporal run and it "
+            "goes on, or end it with truncate_procedure or abort_run.",
+        )
+
+    def test_the_engine_tells_why_where_it_answers(
+        self, examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+    ) -> None:
+        silent, stalled = self.live(database_url, "Walking", 300, 75), self.live(database_url, "Stalled", 300, 3)
+        verdict, sentence = self.found(examined, database_url, bare_temporal.address)
+        assert verdict == "wrong"
+        assert f"{silent} (silent for 75 s, no workflow is open)" in sentence
+        assert f"The conduct of {stalled} (no workflow is open) fails to go on again and again;" in sentence
+
+    def test_of_many_a_few_are_named(self, examined: Examine, database_url: str) -> None:
+        conducts = [self.live(database_url, "Opened", 100 - number) for number in range(7)]
+        _, sentence = self.found(examined, database_url)
+        assert [conduct in sentence for conduct in conducts] == [True] * 5 + [False] * 2
+        assert " and 2 more;" in sentence
 
 
 class TestMonitors:

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import psycopg
 
+from cli.doctor import CHECKS
 from tests.e2e.stack import Stack, baton, eventually
 
 
@@ -18,8 +19,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_whole_stack(stack: Stack) -> None
     eventually(examined, what=lambda: ran)
     assert ran
     verdicts = [line.split()[:2] for line in ran.stdout.splitlines() if not line.startswith(" ")]
-    checks = ["settings", "database", "migrations", "rights", "projections", "temporal", "namespace", "attributes"]
-    assert verdicts == [["ok", name] for name in [*checks, "workers", "sweeps", "monitors"]]
+    assert verdicts == [["ok", name] for name in CHECKS]
     assert stack.place("database_url").split(":")[2].split("@")[0] not in ran.stdout, "the password is not shown"
 
 

@@ -1,9 +1,12 @@
 """Temporal as the workflow engine: started after the record says so, and never needed to know what is true."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
+import structlog
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import (
     SearchAttributeKey,
@@ -12,54 +15,93 @@ from temporalio.common import (
     WorkflowIDConflictPolicy,
     WorkflowIDReusePolicy,
 )
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from application.ports import EngineUnavailableError, EngineView, Job
 from application.settings import Settings
+from infrastructure.temporal.attributes import command_for
+from infrastructure.temporal.converter import data_converter
+from infrastructure.temporal.lines import core_runtime
+
+if TYPE_CHECKING:
+    from infrastructure.telemetry.tracing import Tracing
+
+log = structlog.get_logger()
 
 TASK_QUEUE = "baton"
+TASK_TIMEOUT = timedelta(seconds=8)
+"""After this long a worker that was about to say what comes next counts as lost."""
 PATIENCE = 5.0
 STALLED_ATTEMPTS = 5
 """Attempts at one task after which a workflow counts as stalled."""
 
 
-async def connect(settings: Settings) -> Client:
-    """A client of the configured server."""
+async def connect(settings: Settings, tracing: "Tracing | None" = None) -> Client:
+    """A client of the configured server; what it and its workers do is traced, if anything is."""
     if settings.temporal_address is None:
         raise EngineUnavailableError("No workflow engine is configured; set TEMPORAL_ADDRESS.")
     return await Client.connect(
-        settings.temporal_address, namespace=settings.temporal_namespace, data_converter=pydantic_data_converter
+        settings.temporal_address,
+        namespace=settings.temporal_namespace,
+        data_converter=data_converter,
+        interceptors=[] if tracing is None else [tracing.interceptor],
+        runtime=core_runtime(),
     )
 
 
 class TemporalEngine:
     """Starts workflows, looks at them and ends them; connects when first needed."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, tracing: "Tracing | None" = None) -> None:
         self._settings = settings
+        self._tracing = tracing
         self._client: Client | None = None
+        self._knows_attributes = True
 
     async def start(self, job: Job) -> bool:
-        attributes = [
-            SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in job.attributes.items()
-        ]
         async with self._reaching() as client:
             try:
-                await client.start_workflow(
-                    job.workflow,
-                    job.argument,
-                    id=job.id,
-                    task_queue=TASK_QUEUE,
-                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                    id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-                    search_attributes=TypedSearchAttributes(attributes),
-                    static_summary=job.summary,
-                )
+                with self._traced(job):
+                    await self._start(client, job)
             except WorkflowAlreadyStartedError:
                 return False
         return True
+
+    def _traced(self, job: Job) -> AbstractContextManager[None]:
+        return (
+            nullcontext()
+            if self._tracing is None
+            else self._tracing.beginning(getattr(job.argument, "correlation_id", None))
+        )
+
+    async def _start(self, client: Client, job: Job) -> None:
+        """Start a workflow; one that cannot be found by its attributes is better than none."""
+        try:
+            await self._told(client, job, job.attributes)
+            self._knows_attributes = True
+        except RPCError as error:
+            if error.status is not RPCStatusCode.INVALID_ARGUMENT or not job.attributes:
+                raise
+            if self._knows_attributes:
+                self._knows_attributes = False
+                run = command_for(client.namespace, job.attributes)
+                log.warning("search_attributes_refused", workflow_id=job.id, said=error.message, run=run)
+            await self._told(client, job, {})
+
+    async def _told(self, client: Client, job: Job, attributes: Mapping[str, str]) -> None:
+        pairs = [SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in attributes.items()]
+        await client.start_workflow(
+            job.workflow,
+            job.argument,
+            id=job.id,
+            task_queue=TASK_QUEUE,
+            task_timeout=TASK_TIMEOUT,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            search_attributes=TypedSearchAttributes(pairs),
+            static_summary=job.summary,
+        )
 
     async def look(self, id: str) -> EngineView:
         async with self._reaching() as client:
@@ -88,7 +130,7 @@ class TemporalEngine:
         """A client for one request, in bounded time."""
         try:
             async with asyncio.timeout(PATIENCE):
-                self._client = self._client or await connect(self._settings)
+                self._client = self._client or await connect(self._settings, self._tracing)
                 yield self._client
         except (RPCError, RuntimeError, TimeoutError) as error:
             raise EngineUnavailableError(

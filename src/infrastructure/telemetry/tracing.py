@@ -1,0 +1,180 @@
+"""Traces: where spans go if they go anywhere, what they may say, and how one begins.
+
+A trace that begins here has the correlation id of its work as its id, and one that a caller began gives the work its
+correlation id; so either of the two finds the other.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+from uuid import UUID
+
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from temporalio.contrib.opentelemetry import TracingInterceptor
+
+from application.ports import Caller, Executed
+from application.service import Service, Told
+from application.settings import OTLP_EXPORTER, Settings, TraceExporter
+from domain.kernel import Command, Operation, Query
+from domain.shared.refusals import Refusal
+
+SERVICE = "baton"
+TOLD = ("exception.message", "exception.stacktrace")
+"""What an exception says may quote what it was given, so that does not leave the process; its type does."""
+
+_work: ContextVar[UUID | None] = ContextVar("work", default=None)
+
+
+class Tracing:
+    """Spans of this process on their way to an exporter."""
+
+    def __init__(self, processor: SpanProcessor) -> None:
+        self._provider = TracerProvider(
+            resource=Resource.create({"service.name": SERVICE}), id_generator=CorrelatedIds(), shutdown_on_exit=False
+        )
+        self._provider.add_span_processor(processor)
+        self._tracer = self._provider.get_tracer(SERVICE)
+        self.interceptor = TracingInterceptor(self._tracer)
+
+    def watching(self, service: Service) -> Service:
+        """The service with a span for every command and query, whatever surface they come by."""
+        return TracedService(**vars(service), tracing=self)
+
+    @contextmanager
+    def operation(self, operation: Operation, caller: Caller, target_id: UUID | None) -> Iterator[Span]:
+        """The span of one command or query; part of the caller's trace if there is one."""
+        attributes = {
+            "baton.context": operation.context,
+            "baton.principal_id": str(caller.principal_id),
+            "baton.surface_id": str(caller.surface_id),
+            "baton.correlation_id": str(caller.correlation_id),
+        }
+        if target_id is not None:
+            attributes["baton.target_id"] = str(target_id)
+        with (
+            self.beginning(caller.correlation_id),
+            self._tracer.start_as_current_span(
+                operation.name,
+                kind=SpanKind.SERVER,
+                attributes=attributes,
+                record_exception=False,
+                set_status_on_exception=False,
+            ) as span,
+        ):
+            try:
+                yield span
+            except Refusal as refusal:
+                span.set_attribute("baton.refusal", refusal.code)
+                if refusal.status >= 500:
+                    span.set_status(Status(StatusCode.ERROR, refusal.code))
+                raise
+            except Exception as error:
+                span.set_status(Status(StatusCode.ERROR, type(error).__name__))
+                raise
+
+    @contextmanager
+    def beginning(self, work: UUID | None) -> Iterator[None]:
+        """Whatever trace begins in here is that of this work."""
+        token = _work.set(work)
+        try:
+            yield
+        finally:
+            _work.reset(token)
+
+    def close(self) -> None:
+        """Send what is left."""
+        self._provider.shutdown()
+
+
+@dataclass(frozen=True)
+class TracedService(Service):
+    """Does what the service does, and lets it be seen."""
+
+    tracing: Tracing
+
+    async def execute(
+        self,
+        command: Command,
+        caller: Caller,
+        *,
+        target_id: UUID | None = None,
+        key: str | None = None,
+        told: Told | None = None,
+    ) -> Executed:
+        with self.tracing.operation(command.operation, caller, target_id) as span:
+            executed = await super().execute(command, caller, target_id=target_id, key=key, told=told)
+            span.set_attribute("baton.position", executed.position)
+            return executed
+
+    async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
+        with self.tracing.operation(query.operation, caller, target_id):
+            return await super().ask(query, caller, target_id=target_id)
+
+
+class CorrelatedIds(RandomIdGenerator):
+    """Trace ids that are correlation ids."""
+
+    def generate_trace_id(self) -> int:
+        work = _work.get()
+        return work.int if work else super().generate_trace_id()
+
+
+class Discreet(SpanExporter):
+    """Lets spans out without what exceptions said."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return self._exporter.export([discreet(span) for span in spans])
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
+
+
+def discreet(span: ReadableSpan) -> ReadableSpan:
+    """The same span without what exceptions said."""
+    status = span.status
+    if status.description is None and not span.events:
+        return span
+    return ReadableSpan(
+        name=span.name,
+        context=span.context,
+        parent=span.parent,
+        resource=span.resource,
+        attributes=span.attributes,
+        events=[Event(event.name, without(event.attributes), event.timestamp) for event in span.events],
+        links=span.links,
+        kind=span.kind,
+        status=Status(status.status_code, (status.description or "").partition(":")[0] or None),
+        start_time=span.start_time,
+        end_time=span.end_time,
+        instrumentation_scope=span.instrumentation_scope,
+    )
+
+
+def without(attributes: Any) -> dict[str, Any]:
+    return {name: value for name, value in (attributes or {}).items() if name not in TOLD}
+
+
+def configured_tracing(settings: Settings) -> Tracing:
+    """Tracing as the settings ask for it."""
+    return Tracing(BatchSpanProcessor(Discreet(_exporter(settings.trace_exporter))))
+
+
+def _exporter(kind: TraceExporter) -> SpanExporter:
+    if kind is TraceExporter.CONSOLE:  # standard output may belong to a protocol
+        return ConsoleSpanExporter(out=sys.stderr, formatter=lambda span: span.to_json(indent=None) + "\n")
+    exporter: SpanExporter = import_module(OTLP_EXPORTER).OTLPSpanExporter()  # which most deployments do not have
+    return exporter

@@ -1,0 +1,91 @@
+"""A server without our search attributes is given them, or does without: work is never kept from starting."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from structlog.testing import capture_logs
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.common import SearchAttributeKey
+
+from application.conducts import workflow_id
+from application.ports import Job
+from application.settings import Settings
+from cli.embedded.temporal import EmbeddedTemporal
+from infrastructure.temporal.attributes import NAMES, add_missing, missing
+from infrastructure.temporal.engine import TemporalEngine
+from tests.infrastructure.temporal.namespaces import new_namespace
+from tests.workflows.stage import staged
+from tests.workflows.steps import setpoint
+
+STATE = SearchAttributeKey.for_keyword("BatonState")
+CREATE = "temporal operator search-attribute create --namespace"
+
+
+@pytest.fixture
+async def bare(temporal: EmbeddedTemporal) -> Client:
+    """A namespace that nobody prepared."""
+    return await new_namespace(temporal.address)
+
+
+def engine_of(client: Client) -> TemporalEngine:
+    return TemporalEngine(
+        Settings(temporal_address=client.service_client.config.target_host, temporal_namespace=client.namespace)
+    )
+
+
+def job(attributes: dict[str, str]) -> Job:
+    return Job("conduct", f"conduct:{uuid4()}", "nothing", attributes)
+
+
+async def attributes_of(client: Client, id: str) -> Any:
+    return (await client.get_workflow_handle(id).describe()).typed_search_attributes
+
+
+async def test_work_starts_without_attributes_that_the_server_lacks_and_that_is_said_once(bare: Client) -> None:
+    engine, first, second = engine_of(bare), job({"BatonState": "Opened"}), job({"BatonState": "Opened"})
+    with capture_logs() as lines:
+        assert await engine.start(first)
+        assert not await engine.start(first), "it runs already"
+        assert await engine.start(second)
+    assert STATE not in await attributes_of(bare, first.id)
+    (line,) = lines
+    assert (line["event"], line["workflow_id"]) == ("search_attributes_refused", first.id)
+    assert line["run"] == f"{CREATE} {bare.namespace} --name BatonState --type Keyword"
+
+
+async def test_once_the_server_has_them_work_starts_with_them(bare: Client) -> None:
+    engine, first, second = engine_of(bare), job({"BatonState": "Opened"}), job({"BatonState": "Opened"})
+    await engine.start(first)
+    await add_missing(bare)
+    await engine.start(second)
+    assert (await attributes_of(bare, second.id))[STATE] == "Opened"
+
+
+async def test_a_worker_gives_the_server_what_it_lacks(bare: Client) -> None:
+    assert await missing(bare) == list(NAMES)
+    assert await add_missing(bare) is None
+    assert await missing(bare) == []
+
+
+async def test_what_a_worker_cannot_add_is_told_with_what_an_operator_would_type(bare: Client) -> None:
+    other = {"BatonState": IndexedValueType.INDEXED_VALUE_TYPE_INT}
+    await bare.operator_service.add_search_attributes(
+        AddSearchAttributesRequest(namespace=bare.namespace, search_attributes=other)
+    )
+    assert await add_missing(bare) == f"{CREATE} {bare.namespace} --name BatonState --type Keyword"
+
+
+async def test_a_worker_that_may_not_even_ask_is_none_the_worse(temporal: EmbeddedTemporal) -> None:
+    client = await Client.connect(temporal.address, namespace="nowhere")
+    assert str(await add_missing(client)).startswith(f"{CREATE} nowhere --name BatonFacility --type Keyword --name ")
+
+
+async def test_a_conduct_comes_to_its_end_on_a_server_without_attributes(database_url: str, bare: Client) -> None:
+    place = {"temporal_namespace": bare.namespace, "simulated_signals": {"a": 0}}
+    async with staged(database_url, bare.service_client.config.target_host, **place) as stage:
+        procedure_id, result = await stage.conducted([setpoint("a", 1)])
+        assert result["succeeded"]
+        assert STATE not in await attributes_of(bare, workflow_id(procedure_id))

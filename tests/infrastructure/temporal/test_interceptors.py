@@ -1,0 +1,110 @@
+"""Whatever a workflow sets going is told on whose behalf, and every line logged there says so."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+import pytest
+import structlog
+from temporalio import activity, workflow
+from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from application.conducts import workflow_id
+from application.settings import Settings
+from cli.embedded.temporal import EmbeddedTemporal
+from infrastructure.temporal.engine import connect
+from infrastructure.temporal.interceptors import HEADER, CallerCarrier
+from tests.workflows.stage import OPERATOR, staged
+from tests.workflows.steps import setpoint
+
+QUEUE = "carrying"
+SOON = {"start_to_close_timeout": timedelta(seconds=10)}
+
+
+@dataclass
+class Order:
+    """What a workflow is told that knows its caller."""
+
+    principal_id: UUID
+    surface_id: UUID
+    conduit_id: UUID
+    correlation_id: UUID
+
+
+@activity.defn(name="bound")
+async def bound() -> dict[str, Any]:
+    """What a line logged here would say besides."""
+    return structlog.contextvars.get_contextvars()
+
+
+@workflow.defn(name="carrying-parent")
+class Parent:
+    @workflow.run
+    async def run(self, order: Order) -> list[dict[str, Any]]:
+        own = await workflow.execute_activity(bound, **SOON)
+        beside = await workflow.execute_local_activity(bound, **SOON)
+        child = await workflow.execute_child_workflow(Child.run, "first", id=f"{workflow.info().workflow_id}:child")
+        return [own, beside, child]
+
+
+@workflow.defn(name="carrying-child")
+class Child:
+    @workflow.run
+    async def run(self, turn: str) -> dict[str, Any]:
+        if turn == "first":
+            workflow.continue_as_new("second")
+        found: dict[str, Any] = await workflow.execute_activity(bound, **SOON)
+        return found
+
+
+@pytest.fixture
+async def client(temporal: EmbeddedTemporal) -> AsyncIterator[Client]:
+    client = await connect(Settings(temporal_address=temporal.address))
+    async with Worker(
+        client,
+        task_queue=QUEUE,
+        workflows=[Parent, Child],
+        activities=[bound],
+        interceptors=[CallerCarrier()],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+    ):
+        yield client
+
+
+async def test_activities_and_children_learn_who_the_caller_is(client: Client) -> None:
+    order, id = Order(uuid4(), uuid4(), uuid4(), uuid4()), f"carrying:{uuid4()}"
+    own, beside, child = await client.execute_workflow(Parent.run, order, id=id, task_queue=QUEUE)
+    caller = {"principal_id": str(order.principal_id), "correlation_id": str(order.correlation_id), "activity": "bound"}
+    assert own == beside == {**caller, "workflow_id": id}
+    assert child == {**caller, "workflow_id": f"{id}:child"}, "also in the execution that it continues as"
+
+
+async def test_a_workflow_that_knows_of_no_caller_is_none_the_worse(client: Client) -> None:
+    id = f"carrying:{uuid4()}"
+    found = await client.execute_workflow(Child.run, "second", id=id, task_queue=QUEUE)
+    assert found == {"workflow_id": id, "activity": "bound"}
+
+
+async def test_every_activity_of_a_conduct_is_told_the_whole_caller(database_url: str, temporal: EmbeddedTemporal) -> None:
+    async with staged(database_url, temporal.address, simulated_signals={"a": 0}) as stage:
+        procedure_id, result = await stage.conducted([setpoint("a", 1)])
+        assert result["succeeded"]
+        history = await stage.client.get_workflow_handle(workflow_id(procedure_id)).fetch_history()
+        scheduled = [
+            event.activity_task_scheduled_event_attributes
+            for event in history.events
+            if event.HasField("activity_task_scheduled_event_attributes")
+        ]
+        told = [orjson.loads(attributes.header.fields[HEADER].data) for attributes in scheduled]
+    expected = {
+        "principal_id": str(OPERATOR),
+        "surface_id": str(stage.caller.surface_id),
+        "conduit_id": str(stage.caller.conduit_id),
+        "correlation_id": str(stage.caller.correlation_id),
+    }
+    assert told == [expected] * len(scheduled)
+    assert len(scheduled) >= 3

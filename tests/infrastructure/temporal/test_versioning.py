@@ -1,0 +1,46 @@
+"""Workers replace one another in place, unless they are told to be a build of a named deployment."""
+
+import pytest
+from temporalio.client import Client
+from temporalio.common import VersioningBehavior
+from temporalio.worker import Worker
+
+from application.settings import Settings, boot_objections
+from cli.embedded.temporal import EmbeddedTemporal
+from cli.worker import worker
+from infrastructure.conducting import conducting
+from infrastructure.control.simulated_plant import simulated_plant
+from infrastructure.runtime import Runtime
+from infrastructure.temporal.engine import connect
+from infrastructure.temporal.versioning import deployment_of
+
+
+async def made(settings: Settings) -> Worker:
+    """A worker of these settings."""
+    runtime = Runtime(settings)
+    client: Client = await connect(settings)
+    async with conducting(runtime, simulated_plant(settings)) as wired:
+        return worker(client, runtime, wired)
+
+
+async def test_a_worker_is_of_no_deployment_by_default(database_url: str, temporal: EmbeddedTemporal) -> None:
+    ours = await made(Settings(database_url=database_url, temporal_address=temporal.address))
+    assert ours.config()["deployment_config"] is None
+
+
+async def test_a_named_worker_pins_what_it_begins(database_url: str, temporal: EmbeddedTemporal) -> None:
+    named = {"worker_deployment_name": "beamline-7", "worker_build_id": "2.4.0"}
+    ours = await made(Settings(database_url=database_url, temporal_address=temporal.address, **named))
+    config = ours.config()["deployment_config"]
+    assert config is not None
+    assert config.version.to_canonical_string() == "beamline-7.2.4.0"
+    assert (config.use_worker_versioning, config.default_versioning_behavior) == (True, VersioningBehavior.PINNED)
+
+
+@pytest.mark.parametrize("alone", ["worker_deployment_name", "worker_build_id"])
+def test_half_a_name_is_refused(alone: str) -> None:
+    settings = Settings(**{alone: "one"})
+    assert deployment_of(settings) is None
+    assert boot_objections(settings) == [
+        "WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID name a worker together; set both, or none."
+    ]
