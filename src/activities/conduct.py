@@ -1,11 +1,15 @@
 """The effects of a conduct: its steps, and what is put on the record between them."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 from uuid import UUID
 
 from temporalio import activity
 
 from application.conductor import Conductor
+from application.pulse import INTERVAL
 from application.scores import Scores
 from application.steps import Steps
 from domain.operation.results import Failure
@@ -24,6 +28,22 @@ class EngineAttempt:
         return details is not None and details.cancel_requested
 
 
+@asynccontextmanager
+async def going_on() -> AsyncIterator[None]:
+    """Let the engine know each second that something goes on which gives no sign of life by itself."""
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            activity.heartbeat()
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+
+
 class ConductActivities:
     """Each activity may run again: the ledger and the stream say what was done already."""
 
@@ -35,7 +55,8 @@ class ConductActivities:
 
     @activity.defn(name="brief_conduct")
     async def brief(self, procedure_id: UUID, conduct_id: UUID) -> Briefing | None:
-        return await self._conductor.brief(procedure_id, conduct_id)
+        async with going_on():
+            return await self._conductor.brief(procedure_id, conduct_id)
 
     @activity.defn(name="do_step")
     async def do_step(self, place: Place, point: dict[str, float | str] | None, deadline: datetime | None) -> Report:
@@ -59,17 +80,20 @@ class ConductActivities:
     async def start_pass(
         self, procedure_id: UUID, conduct_id: UUID, passes: int, point: dict[str, float | str] | None
     ) -> Turn:
-        return await self._conductor.start_pass(procedure_id, conduct_id, passes, point)
+        async with going_on():
+            return await self._conductor.start_pass(procedure_id, conduct_id, passes, point)
 
     @activity.defn(name="judge_pass")
     async def judge_pass(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Turn:
-        return await self._conductor.judge(procedure_id, conduct_id, iteration_index)
+        async with going_on():
+            return await self._conductor.judge(procedure_id, conduct_id, iteration_index)
 
     @activity.defn(name="record_outcome")
     async def record_outcome(
         self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, point: dict[str, float | str]
     ) -> Turn:
-        return await self._conductor.record_outcome(procedure_id, conduct_id, iteration_index, point)
+        async with going_on():
+            return await self._conductor.record_outcome(procedure_id, conduct_id, iteration_index, point)
 
     @activity.defn(name="advise_pass")
     async def advise_pass(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, passes: int) -> Turn:
@@ -81,8 +105,10 @@ class ConductActivities:
 
     @activity.defn(name="begin_closing")
     async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome) -> Verdict:
-        return await self._conductor.begin_closing(procedure_id, conduct_id, outcome)
+        async with going_on():
+            return await self._conductor.begin_closing(procedure_id, conduct_id, outcome)
 
     @activity.defn(name="end_conduct")
     async def end_conduct(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome, closed: bool) -> Failure | None:
-        return await self._conductor.end(procedure_id, conduct_id, outcome, closed)
+        async with going_on():
+            return await self._conductor.end(procedure_id, conduct_id, outcome, closed)

@@ -15,6 +15,7 @@ from starlette.requests import Request as BehindRequest
 from starlette.responses import Response as BehindResponse
 
 from api.authentication import Authentication
+from api.conduct_streams import ConductStream
 from api.docs import DOCS_PAGE
 from api.edge import Edge, not_found, refused
 from api.http import Request, Response
@@ -22,11 +23,13 @@ from api.mcp import McpEndpoint
 from api.openapi import openapi_document
 from api.rest import OperationEndpoint
 from api.streams import EventStream
+from api.tracing import Continued
 from application.feed import StreamEvents
 from application.identity import METADATA_PATH
 from application.ports import Caller
 from application.settings import Settings
 from domain.contexts import REGISTRY
+from domain.operation.conduct_views import StreamProcedureConduct
 from domain.shared.refusals import Refusal
 from infrastructure.runtime import Runtime
 
@@ -34,10 +37,10 @@ HEALTHY = b'{"status":"ok"}'
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
 
 
-def create_app(settings: Settings | None = None) -> Edge:
+def create_app(settings: Settings | None = None, runtime: Runtime | None = None) -> Edge | Continued:
     """The application a server runs; settings come from the environment unless given."""
     settings = settings or Settings()
-    runtime = Runtime(settings)
+    runtime = runtime or Runtime(settings)
     authentication = Authentication(settings, runtime.identity)
     mcp = McpEndpoint(settings, runtime.service)
     behind = application_behind(runtime, mcp)
@@ -51,8 +54,10 @@ def create_app(settings: Settings | None = None) -> Edge:
         endpoint: Any = OperationEndpoint(operation, runtime.service)
         if operation.input is StreamEvents:
             endpoint = EventStream(runtime.feed, runtime.authorizer, runtime.listener)
+        elif operation.input is StreamProcedureConduct:
+            endpoint = ConductStream(runtime.watching, runtime.service, runtime.listener)
         edge.add(operation.method, operation.path, endpoint, operation.name, operation.context)
-    return edge
+    return edge if runtime.tracing is None else Continued(edge)
 
 
 def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:

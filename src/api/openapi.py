@@ -22,6 +22,7 @@ from application.identity import (
 from application.ports import StoreUnavailableError
 from application.settings import Settings
 from domain.kernel import Command, History, Operation, Query, Registry
+from domain.operation.conduct_views import StreamProcedureConduct
 from domain.shared.refusals import (
     ConcurrencyError,
     IdempotencyClaimLostError,
@@ -58,6 +59,11 @@ REPLAYED_HEADER = {
     "schema": {"type": "string"},
 }
 CORRELATION_HEADER = {"description": "Names this request in logs and events.", "schema": UUID_SCHEMA}
+STREAMS: dict[type[Any], dict[str, Any]] = {
+    StreamEvents: {"type": "integer", "minimum": 0},
+    StreamProcedureConduct: {"type": "string", "pattern": "^[0-9a-fA-F-]{36}:[0-9]{1,10}$"},
+}
+"""The answers that have no end of their own, and the form of the ids of their frames."""
 
 
 def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
@@ -152,8 +158,8 @@ def parameters(operation: Operation, form: dict[str, Any]) -> Iterable[dict[str,
         if name not in operation.path_fields:
             required = name in form.get("required", ())
             yield {"name": name, "in": "query", "required": required, "schema": without_null(schema)}
-    if operation.input is StreamEvents:
-        yield {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "integer", "minimum": 0}}
+    if operation.input in STREAMS:
+        yield {"name": "Last-Event-ID", "in": "header", "required": False, "schema": STREAMS[operation.input]}
 
 
 def without_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -170,8 +176,10 @@ def responses(operation: Operation, forms: dict[tuple[str, str], Any]) -> Iterab
     success: dict[str, Any] = {"description": "Done." if operation.kind == "command" else "The answer.", "headers": headers}
     if operation.kind == "command":
         headers |= {"X-Baton-Position": POSITION_HEADER, "Idempotency-Replayed": REPLAYED_HEADER}
-    if operation.input is StreamEvents:
+    if operation.input in STREAMS:
         success["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
+        if operation.input is StreamProcedureConduct:
+            yield "204", {"description": "Everything was told; there is nothing to come.", "headers": headers}
     elif issubclass(operation.input, History):
         success["content"] = {"application/json": {"schema": history_form(operation)}}
     elif (operation.name, "answer") in forms:

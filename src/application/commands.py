@@ -131,7 +131,8 @@ class Commands:
         if body is None and operation.creates and operation.aggregate is not None:
             body = {operation.aggregate.id_name: str(stream_id)}
         status = answer.status if answer is not None and answer.status is not None else operation.status
-        executed = Executed(status, body, unit.position)
+        replayed = answer is not None and answer.replayed
+        executed = Executed(status, body, unit.position, replayed)
         if claim is not None:
             batch.outcome = (claim, executed)
         if batch.empty and claim is None:
@@ -144,7 +145,7 @@ class Commands:
                     f"The {operation.aggregate.label} {stream_id} exists already."
                 ) from None
             raise
-        return Executed(status, body, position or unit.position)
+        return Executed(status, body, position or unit.position, replayed)
 
     def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
         request = [operation.command_name, target_id, command.model_dump(mode="json", exclude_unset=True)]

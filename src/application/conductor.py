@@ -19,6 +19,7 @@ from application.steps import Steps
 from application.unit import decoded
 from domain.access.actor import Actor, ActorKind, ActorStatus
 from domain.kernel import Command, Event
+from domain.operation.actuation import merged_kind
 from domain.operation.deciding import CallerDecide
 from domain.operation.iterations import (
     EndProcedureIteration,
@@ -40,9 +41,16 @@ from domain.operation.procedure import (
 )
 from domain.operation.progress import WaitingFor
 from domain.operation.results import Artifact, ConductResult, Failure, Measured, TerminationReason
-from domain.operation.steered import RecordProcedureOutcome, evidence_of, remaining
+from domain.operation.steered import RecordProcedureOutcome, advice_given, evidence_of, remaining
 from domain.operation.steering import Point, SteeringAdvice, SteeringVerdict
-from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure, RecordConductEnd
+from domain.operation.stopping import (
+    EXPIRED,
+    AbortProcedure,
+    CompleteProcedure,
+    HoldProcedure,
+    RecordConductEnd,
+    given_up,
+)
 from domain.operation.walking import (
     CEILING,
     REASON,
@@ -64,6 +72,8 @@ E = TypeVar("E", bound=Event)
 
 POLL = 1.0
 """Seconds between two looks at the record while a conduct waits."""
+FIRST_POLL = 0.05
+"""Seconds before the first look for advice, which a program may give at once; the longer it takes, the more."""
 
 
 class Conductor:
@@ -97,7 +107,8 @@ class Conductor:
         if score is None:
             return None
         if self._clock() - score.started_at > timedelta(seconds=self._steps.limits.restart):
-            await self._inner(score, RecordConductEnd.expired(procedure_id, conduct_id, score.command_name))
+            result = given_up(procedure_id, conduct_id, score.command_name, EXPIRED)
+            await self._inner(score, RecordConductEnd(result=result, abort_reason=reason_of(EXPIRED)))
             return None
         await self._ledger.wait(procedure_id, conduct_id, None)
         procedure = await self._procedure(score)
@@ -117,7 +128,7 @@ class Conductor:
             asset_ids=score.target_asset_ids,
             run_id=score.run_id,
             facility_code=self._facility_code,
-            advice_timeout=advice_timeout(score),
+            advised_from_outside=score.steering is not None and isinstance(score.steering.decide, CallerDecide),
             first_point=None if score.steering is None else score.steering.space.first_point,
         )
 
@@ -302,7 +313,8 @@ class Conductor:
         assert score.steering is not None, "only a steered conduct is advised"
         decide = score.steering.decide
         if isinstance(decide, CallerDecide):
-            return await self._told(score, iteration_index, decide, attempt)
+            within = procedure.current_iteration_index is not None
+            return await self._told(score, iteration_index, within, decide, attempt)
         outcomes = await self._happened(score, ProcedureOutcomeRecorded)
         left = remaining(score.steering, passes, score.started_at, self._clock())
         decider = await self._deciders.decider(decide)
@@ -320,24 +332,26 @@ class Conductor:
             await decider.close()
 
     async def _told(
-        self, score: Score, iteration_index: int, decide: CallerDecide, attempt: Attempt
+        self, score: Score, iteration_index: int, within: bool, decide: CallerDecide, attempt: Attempt
     ) -> tuple[SteeringAdvice, UUID | None] | Turn:
         """What an outside decider says, as soon as it does; a hold or an abort is served while it is waited for."""
-        deadline = await self._deadline(score, iteration_index, decide)
+        deadline, pause = await self._deadline(score, iteration_index, decide), FIRST_POLL
         await self._ledger.wait(score.procedure_id, score.conduct_id, WaitingFor.ADVICE, deadline)
         try:
             while True:
                 attempt.alive()
-                for said in await self._happened(score, ProcedureAdvised):
-                    if (said.conduct_id, said.iteration_index) == (score.conduct_id, iteration_index):
-                        return said.advice, said.advised_by
+                events = await self._happened(score, ProcedureIterationStarted, ProcedureAdvised)
+                said = advice_given(events, score.conduct_id, iteration_index, within=within)
+                if said is not None:
+                    return said.advice, said.advised_by
                 orders = await self._ledger.beat(place_of(score), None, score.run_id)
                 if (verdict := ordered(orders)) is not None and verdict is not Verdict.RUN_HELD:
                     return Turn(verdict=verdict)
                 if self._clock() >= deadline:
                     message = f"Nobody advised within {decide.advice_timeout} s."
                     return Turn(verdict=Verdict.HOLD, stood_down=True, failure=stood_down(message))
-                await asyncio.sleep(POLL)
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.3, POLL)
         finally:
             await self._ledger.wait(score.procedure_id, score.conduct_id, None)
 
@@ -484,7 +498,7 @@ class Conductor:
         return result.model_copy(
             update={
                 "iteration_count": procedure.iteration_count if loop else None,
-                "actuation_kind": tally.actuation_kind,
+                "actuation_kind": merged_kind((procedure.actuation_kind, tally.actuation_kind)),
                 "measurements": tally.measurements,
                 "artifacts": tally.artifacts,
                 "outputs": outputs,
@@ -588,9 +602,9 @@ class Conductor:
         assert procedure is not None, "a conduct has a procedure"
         return procedure
 
-    async def _happened(self, score: Score, event: type[E]) -> Sequence[E]:
+    async def _happened(self, score: Score, *events: type[E]) -> Sequence[E]:
         async with self._store.session() as session:
-            rows = await session.load_of(Procedure.__name__, score.procedure_id, [event.__name__])
+            rows = await session.load_of(Procedure.__name__, score.procedure_id, [event.__name__ for event in events])
         return [decoded(Procedure.aggregate, row) for row in rows]  # type: ignore[misc]
 
 
@@ -675,9 +689,3 @@ def provenance(advice: SteeringAdvice, adviser: UUID | None, latency: float) -> 
         "advised_by": adviser,
         "advice_latency": latency,
     }
-
-
-def advice_timeout(score: Score) -> float:
-    """Seconds that asking for advice may take."""
-    decide = None if score.steering is None else score.steering.decide
-    return float(decide.advice_timeout) if isinstance(decide, CallerDecide) else 120.0

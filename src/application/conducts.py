@@ -1,14 +1,25 @@
 """Conducts as long work: how the engine is told of one, and where its answer is read."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from application.ports import Job, Progress, Store, WorkItem
+from application.commands import Commands
+from application.conduct_sights import ConductSights
+from application.ports import Batch, Caller, Clock, Job, Progress, Store, WorkItem
+from application.reconciling import LiveConduct
 from application.unit import decoded
-from domain.operation.procedure import Procedure, ProcedureConducted
-from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct, WaitingFor
-from domain.operation.walking import ConductOrder
+from domain.operation.conduct_views import LOOPS, MeasuredObjective, told_of
+from domain.operation.procedure import MODES, Procedure, ProcedureConducted
+from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct
+from domain.operation.results import Failure
+from domain.operation.stopping import EXPIRED, LOST, RecordConductEnd, given_up
+from domain.operation.walking import ConductOrder, reason_of
+from domain.shared.writes import Put
+
+LIVE = tuple(phase.value for phase in ConductPhase if phase is not ConductPhase.ENDED)
 
 
 class Conducts:
@@ -16,9 +27,12 @@ class Conducts:
 
     workflow = "conduct"
 
-    def __init__(self, store: Store, facility_code: str) -> None:
+    def __init__(self, store: Store, commands: Commands, facility_code: str, sights: ConductSights, clock: Clock) -> None:
         self._store = store
+        self._commands = commands
         self._facility_code = facility_code
+        self._sights = sights
+        self._clock = clock
 
     async def job(self, work_id: UUID) -> Job | None:
         """Nothing is to be told of a conduct that was taken up, or that is not the live one any more."""
@@ -69,11 +83,53 @@ class Conducts:
         if opened is None:
             return None
         ids = {"procedure_id": str(opened.procedure_id), "conduct_id": str(work_id), "work_id": str(work_id)}
-        return WorkItem(opened.principal_id, "GetProcedure", ids)
+        return WorkItem(opened.principal_id, "GetProcedure", ids, opened.correlation_id)
 
     async def progress(self, work_id: UUID) -> Progress | None:
         opened, progress = await self._standing(work_id)
-        return None if opened is None or progress is None else told(opened, progress)
+        if opened is None or progress is None:
+            return None
+        looping = MODES.get(opened.command_name) in LOOPS
+        measured = await self._sights.measured(opened.procedure_id, work_id) if looping else None
+        return told(opened, progress, measured, self._clock())
+
+    async def live(self) -> Sequence[LiveConduct]:
+        """Every conduct that has not ended."""
+        async with self._store.session() as session:
+            rows: Any = await session.records(ConductProgress, {"phase": LIVE})
+        return [
+            LiveConduct(
+                row.conduct_id, workflow_id(row.procedure_id), row.phase != ConductPhase.OPENED.value, row.started_at
+            )
+            for row in rows
+        ]
+
+    async def is_live(self, conduct_id: UUID) -> bool:
+        return (await self._standing(conduct_id))[1] is not None
+
+    async def expire(self, conduct_id: UUID) -> None:
+        """Give up a conduct that nobody began in time."""
+        await self._end(conduct_id, EXPIRED, reason_of(EXPIRED))
+
+    async def lose(self, conduct_id: UUID) -> None:
+        """Say that nobody works on a conduct any more; its procedure stays as it is, and a person decides."""
+        await self._end(conduct_id, LOST, None)
+
+    async def stall(self, conduct_id: UUID) -> None:
+        """Say that the engine cannot make progress with a conduct."""
+        opened, progress = await self._standing(conduct_id)
+        if opened is not None and progress is not None:
+            call = Caller.system(opened.correlation_id).call(self._clock(), conduct_id)
+            stalled = Put(replace(progress, phase=ConductPhase.STALLED.value))
+            async with self._store.session() as session:
+                await session.append(Batch(call, opened.command_name, puts=[stalled]))
+
+    async def _end(self, conduct_id: UUID, failure: Failure, abort_reason: str | None) -> None:
+        opened, _ = await self._standing(conduct_id)
+        assert opened is not None, "what ends was opened"
+        result = given_up(opened.procedure_id, conduct_id, opened.command_name, failure)
+        command = RecordConductEnd(result=result, abort_reason=abort_reason)
+        await self._commands.execute(command, Caller.system(opened.correlation_id), target_id=opened.procedure_id)
 
     async def _standing(self, conduct_id: UUID) -> tuple[OpenedConduct | None, ConductProgress | None]:
         """The conduct, and where it stands while it is live."""
@@ -106,17 +162,11 @@ def attributes_of(opened: OpenedConduct, procedure: Procedure, facility_code: st
     return found
 
 
-def told(opened: OpenedConduct, progress: ConductProgress) -> Progress:
-    """How far a conduct is, in words for whoever waits for it."""
-    closing = progress.phase == ConductPhase.CLOSING.value
-    total = opened.closing_count if closing else opened.step_count
-    at = 0 if progress.step_index is None else progress.step_index
-    loop = "" if progress.iteration_index is None else f"iteration {progress.iteration_index}, "
-    match progress.waiting_for:
-        case WaitingFor.RUN.value:
-            doing = "waiting for its run to be resumed"
-        case WaitingFor.ADVICE.value:
-            doing = "waiting for advice"
-        case _:
-            doing = f"{'closing step' if closing else 'step'} {min(at + 1, total)} of {total}"
-    return Progress(at, total, f"{loop}{doing}")
+def told(opened: OpenedConduct, progress: ConductProgress, measured: MeasuredObjective | None, now: datetime) -> Progress:
+    """How far a conduct is: how many steps lie behind it, of how many where there are no passes, and where it stands."""
+    at, passes = progress.step_index or 0, max(0, (progress.iteration_index or 1) - 1)
+    if progress.phase == ConductPhase.CLOSING.value:
+        at += opened.step_count
+    looping = MODES.get(opened.command_name) in LOOPS
+    total = None if looping else float(opened.step_count + opened.closing_count)
+    return Progress(passes * opened.step_count + at, total, told_of(opened, progress, measured, now))

@@ -48,7 +48,8 @@ class MintSweeps:
             rows: Any = await session.records(MintSweep, {"sweep_id": work_id})
         if not rows:
             return None
-        return WorkItem(rows[0].principal_id, "GetMintSweep", {"sweep_id": str(work_id), "work_id": str(work_id)})
+        ids = {"sweep_id": str(work_id), "work_id": str(work_id)}
+        return WorkItem(rows[0].principal_id, "GetAssetMintSweep", ids, rows[0].correlation_id)
 
     async def progress(self, work_id: UUID) -> Progress:
         sweep = await self._sweep(work_id)

@@ -276,6 +276,8 @@ class WorkItem:
     readable_with: str
     """The permission with which others may ask after it too."""
     ids: Mapping[str, Any]
+    correlation_id: UUID | None = None
+    """That of the request which began it."""
 
 
 class Work(Protocol):

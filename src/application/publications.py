@@ -67,7 +67,8 @@ class Publications:
             rows: Any = await session.records(CalibrationPublication, {"receipt_id": work_id})
         if not rows:
             return None
-        return WorkItem(rows[0].principal_id, "GetCalibration", {"receipt_id": str(work_id), "work_id": str(work_id)})
+        ids = {"receipt_id": str(work_id), "work_id": str(work_id)}
+        return WorkItem(rows[0].principal_id, "GetCalibration", ids, rows[0].correlation_id)
 
     async def progress(self, work_id: UUID) -> None:
         return None

@@ -62,16 +62,21 @@ class Service:
         """Answer a query."""
         return await self.queries.ask(query, caller, target_id=target_id)
 
-    async def wake(self, work: Work, work_id: UUID) -> None:
-        """Have the engine take up what is on the record; what it misses, its worker picks up from there."""
+    async def wake(self, work: Work, work_id: UUID) -> bool:
+        """Have the engine take up what is on the record; what it misses, its worker picks up from there.
+
+        False where what has just come to its end is still in the way, so that it is worth another try.
+        """
         try:
             for _ in range(STARTS):
                 job = await work.job(work_id)
                 if job is None or await self.engine.start(job) or not job.succeeds:
-                    return
+                    return True
                 await asyncio.sleep(START_INTERVAL)
         except EngineUnavailableError:
             log.warning("engine_unavailable", workflow=work.workflow, work_id=str(work_id))
+            return True
+        return False
 
     async def _fell(self, workflow_id: str, reason: str) -> None:
         """Have the engine drop what the record has given up; whatever it still tries, the record does not let it."""
@@ -86,8 +91,8 @@ class Service:
         work_id = UUID(executed.body["work_id"])
         loop = asyncio.get_running_loop()
         deadline, pause, said = loop.time() + wait, FIRST_LOOK, None
-        if (body := await work.answer(work_id)) is None:
-            await self.wake(work, work_id)
+        body = await work.answer(work_id)
+        woken = body is not None or await self.wake(work, work_id)
         while body is None and (body := await work.answer(work_id)) is None:
             if loop.time() >= deadline:
                 return replace(executed, status=202)
@@ -95,6 +100,7 @@ class Service:
                 assert progress is not None
                 await told(progress)
                 said = progress
+            woken = woken or await self.wake(work, work_id)
             await asyncio.sleep(min(pause, max(0.0, deadline - loop.time())))
             pause = min(pause * 1.3, LAST_LOOK)
         return replace(executed, status=200 if executed.replayed else executed.status, body=body)

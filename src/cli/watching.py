@@ -91,9 +91,9 @@ class Scene:
         self.closing, self.iteration_index = step.closing, step.iteration_index or self.iteration_index
         self.between = False
         self.step_index = step.step_index + (step.state == "ok")
-        self.doing = {"started": f"{step.kind} {step.target}", "failed": f"{step.kind} {step.target} failed"}.get(
-            step.state, ""
-        )
+        self.doing = "" if step.state == "ok" else f"{step.kind} {step.target}"
+        if step.state == "failed":
+            self.doing += " failed"
         if step.captured_value is not None:
             self.captured = f"{step.capture_name} {step.captured_value:.6g}"
         return step.state == "failed"
@@ -140,6 +140,10 @@ class Scene:
             return "waiting for a worker to take it up"
         if view.waiting_for is not None:
             return WAITS[view.waiting_for]
+        if view.phase is ConductPhase.STALLED:
+            return "stalled in the engine"
+        if self.closing and not self.count:
+            return "coming to its end"
         number = f"{'closing step' if self.closing else 'step'} {min(self.step_index + 1, self.count)} of {self.count}"
         return f"{number}, {self.doing}" if self.doing else number
 

@@ -26,15 +26,19 @@ from domain.kernel import REGISTRY
 from domain.operation import (
     activities,
     carrying_out,
+    conduct_views,
     conducting,
     iterations,
+    preflight,
     procedure,
     registering,
     steered,
     stopping,
+    work_items,
 )
 from domain.recipe import capability, method, plan, plan_inspection, plan_roles, plan_wires, practice, recipe
 from domain.run import adjusting, ending, narrative, observations, run, starting
+from domain.run import conducting as run_conducting
 from domain.safety import clearance, clearance_template, clearance_views
 from domain.subject import subject
 from domain.supply import supply
@@ -51,8 +55,9 @@ CONTEXTS = (
     (caution,),
     (subject,),
     (capability, method, practice, plan, plan_wires, plan_roles, plan_inspection, recipe),
-    (run, starting, ending, adjusting, observations, narrative),
+    (run, starting, run_conducting, ending, adjusting, observations, narrative),
     (procedure, registering, carrying_out, stopping, conducting, steered, iterations, activities),
+    (preflight, conduct_views, work_items),
     (campaign, membership),
     (calibration, at_risk, publication),
     (decision, inferences),

@@ -11,6 +11,7 @@ from application.compute import Compute
 from application.conductor import Conductor
 from application.control import Control
 from application.effects import Effects
+from application.run_conductor import RunConductor
 from application.scores import Scores
 from application.steps import Limits, Steps, Worker
 from domain.operation.deciding import offered
@@ -19,6 +20,7 @@ from infrastructure.compute.configured import configured_compute
 from infrastructure.compute.job_runner import birth_of
 from infrastructure.decide.configured import ConfiguredDeciders
 from infrastructure.postgres.ledger import PostgresLedger
+from infrastructure.postgres.run_progress import PostgresRunProgress
 from infrastructure.runtime import Runtime, clock
 from infrastructure.timekeeping import WallClock
 
@@ -30,6 +32,7 @@ class Conducting:
     conductor: Conductor
     steps: Steps
     scores: Scores
+    run_conductor: RunConductor
 
 
 @asynccontextmanager
@@ -61,8 +64,17 @@ async def conducting(
         ConfiguredDeciders(offered(settings.decide_substrates)),
         settings.self_facility_code,
     )
+    run_conductor = RunConductor(
+        runtime.store,
+        runtime.commands,
+        clock,
+        PostgresRunProgress(runtime.store),
+        runtime.conducts,
+        runtime.run_conducts,
+        limits.restart,
+    )
     try:
-        yield Conducting(conductor, steps, scores)
+        yield Conducting(conductor, steps, scores, run_conductor)
     finally:
         await compute.close()
 

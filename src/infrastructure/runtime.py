@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
 import uuid_utils.compat
 
 from application.authorization import PermissiveAuthorizer, PolicyAuthorizer
 from application.commands import Commands
+from application.conduct_sights import Watching
 from application.conducts import Conducts
 from application.feed import Feed
 from application.logbook_mirror import LogbookMirror
@@ -19,9 +20,11 @@ from application.mint_sweeps import MintSweeps
 from application.ports import Caller, Port
 from application.publications import Publications
 from application.queries import Queries
+from application.run_conducts import RunConducts
 from application.seeds import Seeds
 from application.service import Service
-from application.settings import Settings
+from application.settings import Settings, TraceExporter
+from application.work_items import found_work
 from domain.access.actor import Actor, ActorKind, SubjectBinding
 from domain.federation.facility import Facility
 from domain.operation.deciding import DecideSubstrate, offered
@@ -30,6 +33,7 @@ from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
 from infrastructure.logbook.mirrors import FileMirror
 from infrastructure.minter import DeterministicMinter
+from infrastructure.postgres.conduct_sights import PostgresConductSights
 from infrastructure.postgres.idempotency import Pruner
 from infrastructure.postgres.leadership import unsettled
 from infrastructure.postgres.pool import runtime_pool
@@ -39,6 +43,9 @@ from infrastructure.postgres.waking import Listener, Waker
 from infrastructure.publishing.publishers import OutboxPublisher
 from infrastructure.publishing.signers import KeyDirectorySigner
 from infrastructure.temporal.engine import TemporalEngine
+
+if TYPE_CHECKING:
+    from infrastructure.telemetry.tracing import Tracing
 
 
 def clock() -> datetime:
@@ -80,10 +87,11 @@ class BootRefused(Exception):
 class Runtime:
     """Opens what a process needs and closes it in order."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, tracing: "Tracing | None" = None) -> None:
         if settings.database_url is None:
             raise ValueError("DATABASE_URL is not set")
         self.settings = settings
+        self.tracing = tracing or tracing_of(settings)
         self.pool = runtime_pool(settings.database_url, settings.database_pool_size)
         self.waker = Waker(settings.database_url)
         self.listener = Listener(settings.database_url)
@@ -94,16 +102,19 @@ class Runtime:
         self._providers = ProviderClient()
         self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers)
         self._minter = DeterministicMinter()
+        self._sights = PostgresConductSights(self.store)
         ports: Mapping[str, Port] = {
             "identity_provider": self._identity_provider,
             "mint": self._mint,
             "deployment": self._deployment,
             "feed": self._feed_page,
             "permitted_commands": self._permitted,
+            "measured_objective": self._measured_objective,
+            "work": self._work,
         }
         stale = timedelta(seconds=settings.idempotency_lock_stale_seconds)
         self.commands = Commands(self.store, self.authorizer, clock, new_id, ports, stale)
-        self.engine = TemporalEngine(settings)
+        self.engine = TemporalEngine(settings, self.tracing)
         self.mint_sweeps = MintSweeps(self.store, self.commands, self.authorizer, clock, new_id)
         self.publications = Publications(
             self.store,
@@ -114,7 +125,9 @@ class Runtime:
             KeyDirectorySigner(settings.signing_key_directory),
             OutboxPublisher(settings.publication_outbox),
         )
-        self.conducts = Conducts(self.store, settings.self_facility_code)
+        self.watching = Watching(self.store, self.authorizer, self._sights, clock, new_id, ports)
+        self.conducts = Conducts(self.store, self.commands, settings.self_facility_code, self._sights, clock)
+        self.run_conducts = RunConducts(self.store, self.commands, settings.self_facility_code)
         mirrored = settings.logbook_mirror_directory
         self.logbook_mirror: LogbookMirror | None = None if mirrored is None else FileMirror(mirrored)
         self.service = Service(
@@ -122,13 +135,17 @@ class Runtime:
             Queries(self.store, self.authorizer, clock, new_id, ports),
             self.authorizer,
             self.engine,
-            {work.workflow: work for work in (self.mint_sweeps, self.publications, self.conducts)},
+            {work.workflow: work for work in (self.mint_sweeps, self.publications, self.conducts, self.run_conducts)},
         )
+        if self.tracing is not None:
+            self.service = self.tracing.watching(self.service)
         self._own_name: str | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         await self.pool.open(wait=True, timeout=30)
+        if self.tracing is not None:
+            self._stack.push_async_callback(asyncio.to_thread, self.tracing.close)
         self._stack.push_async_callback(self.pool.close)
         self._stack.push_async_callback(self._providers.aclose)
         pruner = Pruner(self.pool, timedelta(hours=self.settings.idempotency_ttl_hours))
@@ -171,6 +188,12 @@ class Runtime:
     async def _permitted(self, caller: Caller) -> frozenset[str]:
         return await self.authorizer.permitted(caller)
 
+    async def _measured_objective(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> Any:
+        return await self._sights.measured(procedure_id, conduct_id)
+
+    async def _work(self, caller: Caller, work_id: UUID) -> Any:
+        return await found_work(self.service.works.values(), caller, work_id)
+
     async def _deployment(self, caller: Caller) -> Deployment:
         settings = self.settings
         publisher = settings.facility_publisher or self._own_name or await self._facility_name(settings.self_facility_code)
@@ -190,6 +213,15 @@ class Runtime:
         facility: Facility | None = Facility.aggregate.replay(rows)
         self._own_name = facility.display_name if facility else None
         return self._own_name or code
+
+
+def tracing_of(settings: Settings) -> "Tracing | None":
+    """Where traces go, if they are wanted; what makes them is not even loaded otherwise."""
+    if settings.trace_exporter is TraceExporter.NONE:
+        return None
+    from infrastructure.telemetry.tracing import configured_tracing
+
+    return configured_tracing(settings)
 
 
 class StoredBindings:

@@ -105,7 +105,8 @@ class ConductWorkflow:
 
     async def _until_advised(self) -> Outcome:
         if self._briefing.asks_first and not self._at.passes:
-            turn = await self._waiting("take_up_search", result_type=Turn)
+            self._show_asking()
+            turn = await self._waiting("take_up_search", "ask where to go on", result_type=Turn)
             if turn.verdict is not Verdict.DONE:
                 return self._ended(turn)
             if turn.stop:
@@ -123,7 +124,9 @@ class ConductWorkflow:
             index, point = self._at.iteration_index, self._at.point
             turn = await self._between("record_outcome", index, point, result_type=Turn)
             if turn.verdict is Verdict.DONE:
-                turn = await self._waiting("advise_pass", index, self._at.passes, result_type=Turn)
+                self._show_asking()
+                asking = f"ask where to measure after iteration {index}"
+                turn = await self._waiting("advise_pass", asking, index, self._at.passes, result_type=Turn)
             if turn.verdict is not Verdict.DONE:
                 return self._ended(turn)
             if turn.stop:
@@ -241,21 +244,28 @@ class ConductWorkflow:
     async def _run_resumed(self) -> Verdict:
         """Wait until the parent run goes on, or is brought to an end."""
         self._show(ConductPhase.WAITING, "waiting for the run to be resumed")
-        return await self._waiting("await_run", result_type=Verdict)
+        return await self._waiting("await_run", "wait for the run to be resumed", result_type=Verdict)
 
     def _roll_over(self) -> None:
         """Go on in a fresh history when this one has become long; only between two steps."""
         if self._walked >= STEPS_PER_EXECUTION or workflow.info().is_continue_as_new_suggested():
             workflow.continue_as_new(self._order.model_copy(update={"briefing": self._briefing, "cursor": self._at}))
 
+    def _show_asking(self) -> None:
+        """Tell whoever looks into the engine that somebody is waited for to advise."""
+        if self._briefing.advised_from_outside:
+            self._show(ConductPhase.WAITING, "waiting for advice")
+
     def _show(self, phase: ConductPhase, doing: str) -> None:
         """Tell whoever looks into the engine where the conduct stands."""
         loop = f"iteration {self._at.iteration_index}, " if self._at.iteration_index else ""
-        label = f" · {self._at.ahead.label}" if self._at.ahead is not None and phase is not ConductPhase.ENDED else ""
+        at_a_step = phase in (ConductPhase.WALKING, ConductPhase.CLOSING)
+        label = f" · {self._at.ahead.label}" if self._at.ahead is not None and at_a_step else ""
         workflow.set_current_details(f"**{phase.value}**: {loop}{doing}{label}")
         if phase.value != self._state:
             self._state = phase.value
-            workflow.upsert_search_attributes([STATE.value_set(phase.value)])
+            if workflow.info().typed_search_attributes.get(STATE) is not None:  # a server that lacks it fails the task
+                workflow.upsert_search_attributes([STATE.value_set(phase.value)])
 
     async def _effect(self, name: str, ahead: Ahead, patience: timedelta, *given: Any) -> Report:
         """One step, tried again as long as workers are lost; what was done is not done again."""
@@ -273,7 +283,7 @@ class ConductWorkflow:
         )
         return report
 
-    async def _waiting(self, name: str, *given: Any, result_type: Any) -> Any:
+    async def _waiting(self, name: str, summary: str, *given: Any, result_type: Any) -> Any:
         """Something that may wait for people."""
         return await workflow.execute_activity(
             name,
@@ -283,6 +293,7 @@ class ConductWorkflow:
             heartbeat_timeout=HEARTBEAT,
             retry_policy=RETRY,
             cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            summary=summary,
         )
 
     async def _between(self, name: str, *given: Any, result_type: Any) -> Any:
@@ -292,5 +303,6 @@ class ConductWorkflow:
             args=[self._order.procedure_id, self._order.conduct_id, *given],
             result_type=result_type,
             start_to_close_timeout=SHORT,
+            heartbeat_timeout=HEARTBEAT,
             retry_policy=RETRY,
         )

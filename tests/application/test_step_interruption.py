@@ -242,16 +242,28 @@ class TestAnUnreachableDatabase:
         assert report.failure is not None
         assert report.failure.error_class == "ActionOutcomeUnknown"
 
+    async def test_an_outcome_is_kept_until_it_can_be_stored(self, outage: Rehearsal) -> None:
+        conduct = await outage.opened([setpoint("bl7:x", 0.5)])
+        running = asyncio.create_task(outage.step(conduct))
+        await outage.time.sleep(0.1)
+        self.cut(outage)
+        await outage.time.sleep(60)
+        self.cut(outage, down=False)
+        assert (await running).verdict is Verdict.DONE
+        assert [row["attempt"] for row in outage.rows()] == [1, 1]
+
     async def test_an_outcome_that_cannot_be_stored_is_no_outcome(self, outage: Rehearsal) -> None:
         conduct = await outage.opened([setpoint("bl7:x", 0.5)])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(0.1)
         self.cut(outage)
-        with pytest.raises(StoreUnavailableError):
+        with pytest.raises((StoreUnavailableError, TimeoutError)):
             await running
         self.cut(outage, down=False)
-        assert (await outage.step(conduct)).verdict is Verdict.DONE
-        assert [row["attempt"] for row in outage.rows()] == [1, 2, 2]
+        again = await outage.step(conduct)
+        assert again.failure is not None
+        assert again.failure.error_class == "StepInterrupted", "it stood still for too long meanwhile"
+        assert [row["attempt"] for row in outage.rows()] == [1]
 
     async def test_a_wait_for_a_job_stops_itself_and_leaves_the_job_alone(self, outage: Rehearsal) -> None:
         ready = asyncio.Event()

@@ -138,6 +138,10 @@ def asset_begins(world: World) -> tuple[UUID, Scene]:
     )
 
 
+def attached(world: World, id: UUID, scene: Scene) -> None:
+    world.given(id, AssetAttachedToFixture(fixture_id=scene.fixture_id))
+
+
 def worn(scene: Scene) -> dict[str, Any]:
     return {"reason": "runout above 1 micron"}
 
@@ -200,7 +204,7 @@ ASSET = Life(
         "attach_asset_to_fixture": in_service("AttachToFixture", lambda scene: {"fixture_id": scene.fixture_id}),
         "detach_asset_from_fixture": Verb(
             given=lambda scene: {"fixture_id": scene.fixture_id},
-            recorded=lambda scene: (AssetAttachedToFixture(fixture_id=scene.fixture_id),),
+            arranged=attached,
         ),
         "assign_asset_external_id": in_service("AssignExternalId", lambda scene: {"external_id_scheme": "DOI"}),
     },

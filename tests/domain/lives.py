@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.contexts import REGISTRY
-from domain.kernel import Command, Event
+from domain.kernel import Command
 from tests.domain.world import World
 
 Scene = SimpleNamespace
@@ -38,8 +38,8 @@ class Verb:
     given: Callable[[Scene], Mapping[str, Any]] = nothing
     before: tuple[tuple[str, Callable[[Scene], Mapping[str, Any]]], ...] = ()
     """Verbs that must have happened for this one to succeed, with their input."""
-    recorded: Callable[[Scene], tuple[Event, ...]] | None = None
-    """Events that must stand in the log for this one to succeed, where no verb leads to them from this state any more."""
+    arranged: Callable[[World, UUID, Scene], None] | None = None
+    """What must be true for this one to succeed, where no verb leads there from this state any more."""
 
     def allows(self, state: "Standing") -> bool:
         return self.allowed == EVERY or next(iter(state.values())) in self.allowed.split()
@@ -82,8 +82,8 @@ class Life:
         verb = self.verbs[name]
         for earlier, fields in verb.before:
             world.when(command(earlier, fields(scene)), on=id)
-        if verb.recorded is not None:
-            world.given(id, *verb.recorded(scene))
+        if verb.arranged is not None:
+            verb.arranged(world, id, scene)
         return world, id, scene
 
     def command(self, name: str, scene: Scene) -> Command:

@@ -41,6 +41,8 @@ class World:
     call: Call | None = None
     """The last call, and what it answered."""
     answer: Any = None
+    status: int | None = None
+    """The status it answered with, where that is not its usual one."""
 
     def given(self, id: UUID, *events: Event) -> Self:
         for event in events:
@@ -55,6 +57,7 @@ class World:
         """Decide and apply; the events of the command's own stream come back, everything else is in the world."""
         operation = command.operation
         self.now += timedelta(seconds=1)
+        self.answer = self.status = None
         call = self.call = Call(self.principal_id, self.surface_id, self.now, new_id(), new_id())
         if hasattr(command, "examine"):
             command.examine()
@@ -85,7 +88,12 @@ class World:
         try:
             request = next(reads)
             while True:
-                request = reads.send(self._read(request))
+                try:
+                    answer = self._read(request)
+                except Refusal as refusal:
+                    request = reads.throw(refusal)
+                else:
+                    request = reads.send(answer)
         except StopIteration as done:
             return done.value
 
@@ -135,8 +143,8 @@ class World:
                 case Enter(entries):
                     for entry in entries:
                         self.entries.setdefault(entry.event_id, entry)
-                case Answer(body):
-                    self.answer = body
+                case Answer(body, status):
+                    self.answer, self.status = body, status
         return events
 
     def _refuse_rivals(self, outcome: Outcome) -> None:

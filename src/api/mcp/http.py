@@ -1,13 +1,15 @@
-"""MCP over streamable HTTP: one frame in, one frame out, so that any replica can answer any of them."""
+"""MCP over streamable HTTP: one frame in, one answer out, so that any replica can answer any of them."""
 
-from collections.abc import MutableMapping
-from contextlib import AbstractAsyncContextManager
+import asyncio
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from api.http import Request, Response
+from api.mcp.progress import wants_progress
 from api.mcp.server import Context, Toolbox, mcp_server
 from application.ports import Caller
 from application.service import Service
@@ -16,6 +18,8 @@ from domain.contexts import REGISTRY
 from domain.shared.refusals import Forbidden
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+EVENT_STREAM = "text/event-stream"
+Message = MutableMapping[str, Any]
 
 
 class ForeignOriginError(Forbidden):
@@ -23,48 +27,100 @@ class ForeignOriginError(Forbidden):
 
 
 class McpEndpoint:
-    """`POST /mcp`; the edge has measured the frame and established its caller."""
+    """`POST /mcp`; the edge has measured the frame and established its caller.
+
+    A frame is answered by one body, unless it asks to hear of progress: then by a stream that ends with the answer.
+    """
 
     def __init__(self, settings: Settings, service: Service) -> None:
         self._origin = settings.public_base_url and "{0.scheme}://{0.netloc}".format(urlsplit(settings.public_base_url))
-        self._manager = StreamableHTTPSessionManager(
-            mcp_server(Toolbox(REGISTRY, service, settings.mcp_toolset), caller_of),
-            json_response=True,
-            stateless=True,
-            max_request_body_size=settings.max_request_body_size_bytes,
-        )
+        server = mcp_server(Toolbox(REGISTRY, service, settings.mcp_toolset), caller_of)
+        size = settings.max_request_body_size_bytes
+        self._plain = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=size)
+        self._telling = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=size)
 
-    def running(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
         """What must be open while frames are answered."""
-        return self._manager.run()
+        async with self._plain.run(), self._telling.run():
+            yield
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
         self._check_origin(request.header(b"origin"))
         request.scope["caller"] = caller
-        unread = [await request.body()]
-        answer = Response(500)
-
-        async def receive() -> MutableMapping[str, Any]:
-            if unread:
-                return {"type": "http.request", "body": unread.pop(), "more_body": False}
-            await request.disconnected()
-            return {"type": "http.disconnect"}
-
-        async def send(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                answer.status = message["status"]
-                answer.content_type = dict(message["headers"]).get(b"content-type", answer.content_type)
-            else:
-                answer.body += message.get("body", b"")
-
-        await self._manager.handle_request(request.scope, receive, send)
-        return answer
+        body = await request.body()
+        exchange = Exchange(request, body)
+        if wants_progress(body) and EVENT_STREAM in (request.header(b"accept") or ""):
+            return await exchange.streamed(self._telling)
+        return await exchange.answered(self._plain)
 
     def _check_origin(self, origin: str | None) -> None:
         """A browser says whose page is asking: only ours and those of the same machine may (DNS rebinding)."""
         if origin is None or origin == self._origin or host_of(origin) in LOOPBACK:
             return
         raise ForeignOriginError("Pages of other sites may not use MCP here; if this one is ours, set PUBLIC_BASE_URL.")
+
+
+class Exchange:
+    """One frame and the messages that answer it: a head, and a body in one part or several."""
+
+    def __init__(self, request: Request, body: bytes) -> None:
+        self._request = request
+        self._unread = [body]
+        self._answer: asyncio.Queue[Message | None] = asyncio.Queue()
+
+    async def answered(self, manager: StreamableHTTPSessionManager) -> Response:
+        """The answer as a whole."""
+        await manager.handle_request(self._request.scope, self._receive, self._answer.put)
+        self._answer.put_nowait(None)
+        return await self._whole(await self._head(), self._parts())
+
+    async def streamed(self, manager: StreamableHTTPSessionManager) -> Response:
+        """The answer part by part as it comes, if it comes in parts."""
+        handling = asyncio.create_task(manager.handle_request(self._request.scope, self._receive, self._answer.put))
+        handling.add_done_callback(lambda _: self._answer.put_nowait(None))
+        head = await self._head()
+        if head is None:
+            await handling
+        parts = self._until_done(handling)
+        if head is None or not media_type_of(head).startswith(EVENT_STREAM.encode()):
+            return await self._whole(head, parts)
+        return Response(head["status"], content_type=media_type_of(head), stream=parts)
+
+    async def _head(self) -> Message | None:
+        """How the answer begins; None where it never does."""
+        return await self._answer.get()
+
+    async def _whole(self, head: Message | None, parts: AsyncIterator[bytes]) -> Response:
+        body = b"".join([part async for part in parts])
+        if head is None:
+            return Response(500)
+        return Response(head["status"], body, content_type=media_type_of(head))
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        while (message := await self._answer.get()) is not None:
+            yield message.get("body", b"")
+
+    async def _until_done(self, handling: "asyncio.Task[None]") -> AsyncIterator[bytes]:
+        """The parts of the body; whoever stops reading them stops the exchange."""
+        try:
+            async for part in self._parts():
+                yield part
+            await handling
+        finally:
+            handling.cancel()
+
+    async def _receive(self) -> Message:
+        if self._unread:
+            return {"type": "http.request", "body": self._unread.pop(), "more_body": False}
+        await self._request.disconnected()
+        return {"type": "http.disconnect"}
+
+
+def media_type_of(head: Message) -> bytes:
+    """What the head of an answer says of its body."""
+    media_type: bytes = dict(head["headers"]).get(b"content-type", b"application/json")
+    return media_type
 
 
 def host_of(origin: str) -> str | None:

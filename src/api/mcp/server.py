@@ -1,7 +1,8 @@
 """The MCP server: which tools a caller sees, and what happens when one is called."""
 
+import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from inspect import getdoc
 from typing import Annotated, Any
 
@@ -22,12 +23,13 @@ from pydantic import BaseModel, Field
 from api.edge import as_refusal
 from api.errors import error_body
 from api.mcp.arguments import checked, refuse, requested
+from api.mcp.progress import Notifier
 from api.mcp.search import FoundOperation, FoundOperations, Index, SearchOperations
 from api.mcp.tools import KEY, Key, answer_form, described_tool, form_of, tool_of
 from api.metrics import observe
 from api.rest import answer_json
-from application.ports import Caller
-from application.service import Service
+from application.ports import Caller, Executed
+from application.service import Service, Told
 from application.settings import McpToolset
 from domain.kernel import Operation, Query, Value, omitted
 from domain.shared.refusals import NotFound
@@ -74,6 +76,7 @@ class Toolbox:
         self._tools = {name: wire_form(tool_of(operation.input)) for name, operation in self._operations.items()}
         self._index = Index.of(self._operations.values())
         self._toolset = toolset
+        self._executing: set[asyncio.Task[Executed]] = set()
 
     async def listed(self, caller: Caller) -> list[dict[str, Any]]:
         """The tools this caller is shown, the two that reach every other one first."""
@@ -84,8 +87,10 @@ class Toolbox:
         ]
         return [wire_form(SEARCH), wire_form(CALL), *shown]
 
-    async def call(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> CallToolResult:
-        """Call a tool; a refusal is an answer too, with the body that REST gives it."""
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], caller: Caller, told: Told | None = None
+    ) -> CallToolResult:
+        """Call a tool; a refusal is an answer too, with the body that REST gives it. `told` hears how long work goes."""
         if name not in self._operations and name not in (SEARCH.name, CALL.name):
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:200]}. Find the one you need with {SEARCH.name}.")
         started, context = time.perf_counter(), "edge"
@@ -95,7 +100,7 @@ class Toolbox:
             else:
                 operation, arguments = self._chosen(name, arguments)
                 name, context = operation.name, operation.context
-                status, result = await self._carried_out(operation, arguments, caller)
+                status, result = await self._carried_out(operation, arguments, caller, told)
         except Exception as error:
             refusal = as_refusal(error, caller.correlation_id)
             status, result = refusal.status, refused(error_body(refusal, context, caller.correlation_id), caller)
@@ -133,24 +138,40 @@ class Toolbox:
         return self._operations[call.name], {**call.arguments, KEY: call.idempotency_key}
 
     async def _carried_out(
-        self, operation: Operation, arguments: Mapping[str, Any], caller: Caller
+        self, operation: Operation, arguments: Mapping[str, Any], caller: Caller, told: Told | None
     ) -> tuple[int, CallToolResult]:
         wanted = requested(operation, arguments)
         if isinstance(wanted.request, Query):
             answer = await self._service.ask(wanted.request, caller, target_id=wanted.target_id)
             return 200, answered(answer_json(answer), caller)
-        done = await self._service.execute(wanted.request, caller, target_id=wanted.target_id, key=wanted.key)
+        done = await self._unhindered(
+            self._service.execute(wanted.request, caller, target_id=wanted.target_id, key=wanted.key, told=told)
+        )
         facts = {"baton/status": done.status, "baton/position": done.position}
         if done.replayed:
             facts["baton/replayed"] = True
         return done.status, answered(orjson.dumps(done.body or {}), caller, facts)
+
+    async def _unhindered(self, execution: Coroutine[Any, Any, Executed]) -> Executed:
+        """Carry out a command to its end, whatever becomes of whoever waits for it."""
+        task = asyncio.create_task(execution)
+        self._executing.add(task)
+        task.add_done_callback(self._executed)
+        return await asyncio.shield(task)
+
+    def _executed(self, task: "asyncio.Task[Executed]") -> None:
+        self._executing.discard(task)
+        if not task.cancelled():
+            task.exception()  # of one that nobody waits for any more there is nobody to tell
 
 
 def mcp_server(toolbox: Toolbox, caller_of: Callable[[Context], Caller]) -> Server[Any]:
     """The server over these tools, for callers that the transport establishes."""
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
-        return await toolbox.call(params.name, params.arguments or {}, caller_of(context))
+        wanted = (context.meta or {}).get("progress_token") is not None
+        told = Notifier(context.session.report_progress) if wanted else None
+        return await toolbox.call(params.name, params.arguments or {}, caller_of(context), told)
 
     async def list_tools(context: Context, params: PaginatedRequestParams) -> dict[str, Any]:
         """One page, since many clients follow no cursor and would miss the rest."""

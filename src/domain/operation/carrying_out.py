@@ -53,7 +53,7 @@ class StartProcedure(Command):
 @procedure.command(
     post="/{procedure_id}/resume",
     allowed=[HELD],
-    reasons=["parent_run_not_running", "conduct_pinned"],
+    reasons=["conduct_live", "parent_run_not_running", "conduct_pinned"],
     refuses=[*GATE_REFUSALS, InvalidProcedureReEstablishmentBoundaryError],
 )
 class ResumeProcedure(Command):
@@ -65,6 +65,8 @@ class ResumeProcedure(Command):
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[Ground, int | None]]:
         self.operation.check(self, procedure)
+        if procedure.live_conduct_id is not None:
+            raise conduct_live(self, procedure)
         run = yield from parent_run_of(procedure)
         if not is_running(run):
             raise self.cannot("parent_run_not_running", "The parent run is not Running; resume it first.")

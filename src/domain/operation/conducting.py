@@ -45,6 +45,7 @@ from domain.operation.results import ConductResult
 from domain.recipe.expansion import Expansion
 from domain.recipe.step_shapes import Documented
 from domain.recipe.steps import PlainCriterion, Step
+from domain.run.run import Run
 from domain.shared.logbooks import open_logbook
 from domain.shared.reads import Holders, Reads, every, happened
 from domain.shared.refusals import Refusal
@@ -149,14 +150,18 @@ def refuse_other_mode(procedure: Procedure, mode: ConductMode) -> None:
         )
 
 
+def refuse_idle_run(run: Run | None, verb: type[Command]) -> None:
+    """Refuse to start or take up a phase whose run does not go on."""
+    if not is_running(run):
+        advice = "resume it first" if verb is ResumeProcedure else "start or resume it first"
+        raise verb.Cannot(f"The parent run is not Running; {advice}.", reason="parent_run_not_running")
+
+
 def forward(procedure: Procedure, call: Call, sent: tuple[Any, ...]) -> Reads[Opening]:
     """Load what a conduct from the beginning is judged by, and refuse what stands in its way."""
     refuse_forward(procedure)
     run = yield from parent_run_of(procedure)
-    if not is_running(run):
-        raise StartProcedure.Cannot(
-            "The parent run is not Running; start or resume it first.", reason="parent_run_not_running"
-        )
+    refuse_idle_run(run, StartProcedure)
     steps = yield from prepared(procedure, sent, run)
     ground = yield from ground_of(procedure, run, call, resuming=False)
     return Opening(ground, steps, (yield from rivals_of(procedure)))
@@ -166,8 +171,7 @@ def resuming(procedure: Procedure, call: Call, mode: ConductMode) -> Reads[tuple
     """Load what a conduct that goes on is judged by, and refuse what stands in its way."""
     refuse_resuming(procedure)
     run = yield from parent_run_of(procedure)
-    if not is_running(run):
-        raise ResumeProcedure.Cannot("The parent run is not Running; resume it first.", reason="parent_run_not_running")
+    refuse_idle_run(run, ResumeProcedure)
     refuse_other_mode(procedure, mode)
     pins = yield from happened(procedure.id, ProcedureStepsResolved)
     ground = yield from ground_of(procedure, run, call, resuming=True)

@@ -73,6 +73,8 @@ def same(one: Any, other: Any) -> bool:
         return one is other
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(item, other[key]) for key, item in one.items())
     return bool(one == other)
 
 

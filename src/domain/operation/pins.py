@@ -15,6 +15,7 @@ from domain.operation.virtual_axes import (
 from domain.recipe.expansion import (
     EXPANDER_VERSION,
     Expansion,
+    InvalidProcedureBindingsError,
     ProcedureExpansionOverflowError,
     UnboundRecipeBindingError,
     bindings_hash,
@@ -56,6 +57,7 @@ PIN_REFUSALS = (
     RecipeVersionNotFoundError,
     ProcedureStepsForbiddenError,
     InvalidRecipeStepShapeError,
+    InvalidProcedureBindingsError,
     UnboundRecipeBindingError,
     ProcedureExpansionOverflowError,
     ProcedureExpansionRecordNotFoundError,
@@ -116,17 +118,19 @@ def expanded_again(procedure: Procedure) -> Reads[Expansion]:
 
 def checked(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep], record: ProcedureRecipeExpanded) -> Expansion:
     """The expansion, if it is what was recorded."""
+    refuse_drift("bindings", bindings_hash(record.bindings), record.bindings_hash)
     expansion = expansion_of(steps, closing_steps, record.bindings)
-    for name, found, kept in (
-        ("bindings", bindings_hash(record.bindings), record.bindings_hash),
-        ("steps", expansion.steps_hash, record.steps_hash),
-    ):
-        if found != kept:
-            raise ProcedureExpansionDriftError(
-                f"The {name} do not hash to what was recorded; register the procedure anew and report this.",
-                reason=f"{name}_differ",
-            )
+    refuse_drift("steps", expansion.steps_hash, record.steps_hash)
     return expansion
+
+
+def refuse_drift(name: str, found: str, kept: str) -> None:
+    """Refuse what is not what was recorded."""
+    if found != kept:
+        raise ProcedureExpansionDriftError(
+            f"The {name} do not hash to what was recorded; register the procedure anew and report this.",
+            reason=f"{name}_differ",
+        )
 
 
 def check_closing_captures(procedure: Procedure, pin: Expansion, boundary: int) -> Reads[None]:

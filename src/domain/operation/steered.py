@@ -19,6 +19,7 @@ from domain.operation.procedure import (
     ConductMode,
     Procedure,
     ProcedureAdvised,
+    ProcedureIterationStarted,
     ProcedureOutcomeRecorded,
     ProcedureSteeringDeclared,
     procedure,
@@ -227,8 +228,24 @@ def remaining(design: ProcedureSteeringDeclared, passes: int, started_at: dateti
     )
 
 
+def advice_given(events: Sequence[Any], conduct_id: UUID, iteration_index: int, *, within: bool) -> ProcedureAdvised | None:
+    """The advice that a conduct was given on a pass: where it is to measure, or, `within` it, what follows it.
+
+    Both name the same pass. Which of them an advice is shows by whether the pass had begun.
+    """
+    begun, found = False, None
+    for event in events:
+        match event:
+            case ProcedureIterationStarted(iteration_index=index) if index == iteration_index:
+                begun = True
+            case ProcedureAdvised(conduct_id=of, iteration_index=index):
+                if (of, index, begun) == (conduct_id, iteration_index, within):
+                    found = event
+    return found
+
+
 def question_of(procedure: Procedure, call: Call) -> Reads[Question | None]:
-    """What the live conduct waits to be told; None where it does not wait for advice."""
+    """What the live conduct waits to be told; None where it does not wait for advice, or was given it already."""
     progress = yield from record_of(ConductProgress, procedure_id=procedure.id)
     if (
         progress is None
@@ -239,9 +256,14 @@ def question_of(procedure: Procedure, call: Call) -> Reads[Question | None]:
         return None
     designs = yield from happened(procedure.id, ProcedureSteeringDeclared)
     outcomes = yield from happened(procedure.id, ProcedureOutcomeRecorded)
+    said = yield from happened(procedure.id, ProcedureIterationStarted, ProcedureAdvised)
     passes = sum(outcome.occurred_at >= progress.started_at for outcome in outcomes)
     budget = remaining(designs[-1], passes, progress.started_at, call.now)
-    return Question(progress.conduct_id, evidence_of(procedure, designs[-1], outcomes, budget), progress.waiting_until)
+    evidence = evidence_of(procedure, designs[-1], outcomes, budget)
+    within = procedure.current_iteration_index is not None
+    if advice_given(said, progress.conduct_id, evidence.iteration_index, within=within) is not None:
+        return None
+    return Question(progress.conduct_id, evidence, progress.waiting_until)
 
 
 class SteeringView(BaseModel):
@@ -286,20 +308,14 @@ class AdviseProcedure(Command):
     iteration_index: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
     advice: SteeringAdvice
 
-    def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[Question | None, tuple[Any, ...]]]:
-        question = yield from question_of(procedure, call)
-        given = () if question is None else (yield from happened(procedure.id, ProcedureAdvised))
-        return question, given
+    def gather(self, procedure: Procedure, call: Call) -> Reads[Question | None]:
+        return (yield from question_of(procedure, call))
 
-    def decide(self, procedure: Procedure, call: Call, facts: tuple[Question | None, tuple[Any, ...]]) -> Outcome:
-        question, given = facts
+    def decide(self, procedure: Procedure, call: Call, question: Question | None) -> Outcome:
         if procedure.pending_request is not None:
             asked = procedure.pending_request.value.lower()
             raise self.cannot("request_pending", f"The conduct is being asked to {asked}; it takes no advice now.")
-        if question is None or any(
-            (said.conduct_id, said.iteration_index) == (question.conduct_id, question.evidence.iteration_index)
-            for said in given
-        ):
+        if question is None:
             raise self.cannot("not_waiting", "No conduct of this procedure waits for advice; read its steering first.")
         if self.iteration_index != question.evidence.iteration_index:
             raise self.cannot(

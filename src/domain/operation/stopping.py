@@ -7,7 +7,7 @@ through the same commands, which then carry its result; what nobody asked for is
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Annotated, Self
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -78,12 +78,7 @@ def progress_of(procedure: Procedure, wanted: bool) -> Reads[ConductProgress | N
 
 
 def concluded(procedure: Procedure, progress: ConductProgress | None, result: ConductResult, *ending: Event) -> Outcome:
-    """The end of a live conduct: its result, what it leads to, and everything it held given back.
-
-    Of a conduct that is over already nothing is said again: its assets may be another one's by now.
-    """
-    if result.conduct_id != procedure.live_conduct_id:
-        return []
+    """The end of a live conduct: its result, what it leads to, and everything it held given back."""
     key = str(result.conduct_id)
     ended = (
         [Put(replace(progress, phase=ConductPhase.ENDED.value, waiting_for=None, waiting_until=None))]
@@ -316,12 +311,6 @@ class RecordConductEnd(Command):
 
     result: ConductResult
     abort_reason: str | None = None
-
-    @classmethod
-    def expired(cls, procedure_id: UUID, conduct_id: UUID, command_name: str) -> Self:
-        """The end of a conduct that nobody began in time: nothing was touched, and nothing is closed."""
-        result = given_up(procedure_id, conduct_id, command_name, EXPIRED)
-        return cls(result=result, abort_reason=f"lifecycle start failed: {EXPIRED.error_class}: {EXPIRED.message}")
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
         return (yield from progress_of(procedure, wanted=True))

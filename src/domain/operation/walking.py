@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import Any, assert_never
 from uuid import UUID, uuid5
 
+from pydantic import ConfigDict
+
 from domain.kernel import Value
 from domain.operation.procedure import ConductMode
 from domain.operation.results import Failure, SourceKind, TerminationReason
@@ -35,7 +37,13 @@ class Mark(StrEnum):
     DEPOSIT = "deposit"
 
 
-class Place(Value):
+class Word(Value):
+    """What travels between the conductor and those who act for it; one of another build may say more than is understood."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Place(Word):
     """One step of one conduct: in which pass (0 where there are none), in which list, at which index."""
 
     procedure_id: UUID
@@ -50,7 +58,7 @@ class Place(Value):
         return uuid5(self.conduct_id, f"{self.iteration_index}:{part}:{self.step_index}:{mark.value}:{attempt}")
 
 
-class Ahead(Value):
+class Ahead(Word):
     """The step that comes next: what to call it, and how many seconds it may take by its own account."""
 
     label: str
@@ -108,7 +116,7 @@ class Verdict(StrEnum):
     """The conduct is not the live one any more; nothing was touched."""
 
 
-class Report(Value):
+class Report(Word):
     """What came of a step, and what comes next in its list."""
 
     verdict: Verdict
@@ -118,7 +126,7 @@ class Report(Value):
     """The job of a compute step that was submitted and is to be waited for."""
 
 
-class Briefing(Value):
+class Briefing(Word):
     """What a conductor must know to begin."""
 
     command_name: str
@@ -133,7 +141,8 @@ class Briefing(Value):
     """The first step of every pass."""
     asks_first: bool = False
     """Whether the decider is asked before the first pass, because something was measured before."""
-    advice_timeout: float = 120.0
+    advised_from_outside: bool = False
+    """Whether somebody else is waited for to advise."""
     first_point: dict[str, Any] | None = None
     asset_ids: tuple[UUID, ...] = ()
     run_id: UUID | None = None
@@ -157,7 +166,7 @@ class Finish(StrEnum):
     GONE = "gone"
 
 
-class Outcome(Value):
+class Outcome(Word):
     """The end of the main list, with what there is to say of it."""
 
     finish: Finish
@@ -170,7 +179,7 @@ class Outcome(Value):
     """The closing step before which an abort stopped the walk."""
 
 
-class Cursor(Value):
+class Cursor(Word):
     """Where a conduct stands between two steps; everything else is on the record."""
 
     closing: bool = False
@@ -185,7 +194,7 @@ class Cursor(Value):
     outcome: Outcome | None = None
 
 
-class ConductOrder(Value):
+class ConductOrder(Word):
     """What a conductor is told: which conduct, on whose behalf, and where it stands if it has begun."""
 
     procedure_id: UUID
@@ -198,7 +207,7 @@ class ConductOrder(Value):
     cursor: Cursor = Cursor()
 
 
-class Turn(Value):
+class Turn(Word):
     """What stands at the beginning or the end of a pass: whether it begins, how it ended, where to measure next."""
 
     verdict: Verdict

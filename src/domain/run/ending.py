@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from domain.kernel import Call, Command, Outcome
+from domain.kernel import Call, Command, Internal, Outcome
 from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.procedure import COMPLETED, PHASES, Procedure
 from domain.run.run import HELD, LIVE, Run, RunAborted, RunCompleted, RunStopped, RunTruncated, run
@@ -42,10 +42,10 @@ def kind_of(run: Run, phases: Phases) -> ActuationKind | None:
     return merged_kind((run.actuation_kind, *(phase.actuation_kind for phase in phases)))
 
 
-def refuse_live(command: Command, run: Run, phases: Phases) -> None:
-    """Refuse to end a run under a conduct that is still at work."""
+def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = None) -> None:
+    """Refuse to end a run under a conduct that is still at work, unless it is the run's own that ends it."""
     live = [phase for phase in phases if phase.live_conduct_id is not None]
-    if live or run.live_conduct_id is not None:
+    if live or run.live_conduct_id != own:
         raise command.cannot(
             "conduct_live",
             "A conduct of this run is live; wait for it, or stop or abort the run.",
@@ -59,21 +59,27 @@ def refuse_live(command: Command, run: Run, phases: Phases) -> None:
 class CompleteRun(Command):
     """The run is done as intended; a held one is, once it has phases and every one of them is Completed."""
 
+    conduct_id: Annotated[UUID | None, Internal()] = None
+    """The run's own conduct, where that completes it; while the run is held, it does not."""
+
     def gather(self, run: Run, call: Call) -> Reads[Phases]:
         return (yield from phases_of(run))
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
-        refuse_live(self, run, phases)
-        if run.status is HELD and not phases:
-            raise self.cannot("held", "The run is Held and has no phases; resume it, or stop or abort it.")
+        completed = RunCompleted(actuation_kind=kind_of(run, phases))
         undone = [phase for phase in phases if phase.status is not COMPLETED]
-        if run.status is HELD and undone:
+        if run.status is HELD and phases and not undone and self.conduct_id is None:
+            return [completed]
+        refuse_live(self, run, phases, self.conduct_id)
+        if run.status is HELD and not undone:
+            raise self.cannot("held", "The run is Held and has no phases; resume it, or stop or abort it.")
+        if run.status is HELD:
             raise self.cannot(
                 "phase_not_completed",
                 "The run is Held, and not every phase of it is Completed; resume it, or stop or abort it.",
                 procedure_ids=[str(phase.id) for phase in undone],
             )
-        return [RunCompleted(actuation_kind=kind_of(run, phases))]
+        return [completed]
 
 
 class EndingCommand(Command):

@@ -1,7 +1,8 @@
 """A run: one execution of a plan, whose reason to exist is to leave a dataset of record.
 
 It knows its parameters, its subject and what it rests on; its assets are those of the plan. How it starts and resumes is
-in `starting`, how it ends in `ending`; its readings and notes are in `observations` and `narrative`.
+in `starting`, how its phases are conducted in `conducting`, how it ends in `ending`; its readings and notes are in
+`observations` and `narrative`.
 """
 
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from typing import Annotated, Any, assert_never
 from uuid import UUID
 
 from domain.caution.banner import AcknowledgedCaution
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, changed
+from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
 from domain.operation.actuation import ActuationKind, merged_kind
+from domain.run.results import RunConductResult
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.logbooks import LogbookOpened
 from domain.shared.refusals import Invalid
@@ -87,6 +89,18 @@ class RunStarted(Event, of=run):
     decided_by_decision_id: UUID | None
 
 
+class ListedPhase(Value):
+    """A procedure that the run is to conduct, with the command that opens it and that command's own fields."""
+
+    procedure_id: UUID
+    conduct: dict[str, Any]
+
+
+class RunConductStarted(Event, of=run):
+    conduct_id: UUID
+    phases: tuple[ListedPhase, ...]
+
+
 class RunHeld(Event, of=run):
     reason: FreeText | None
     decided_by_decision_id: UUID | None
@@ -122,6 +136,13 @@ class RunNarrativeLogbookOpened(LogbookOpened, of=run):
     pass
 
 
+class RunConducted(Event, of=run):
+    """The end of a conduct and what came of it."""
+
+    conduct_id: UUID
+    result: Annotated[RunConductResult, MayContainPersonalData()]
+
+
 class RunCompleted(Event, of=run):
     actuation_kind: ActuationKind | None
 
@@ -146,13 +167,15 @@ class RunTruncated(Event, of=run):
 
 
 RunEvent = (
-    RunHeld
+    RunConductStarted
+    | RunHeld
     | RunResumed
     | RunAdjusted
     | RunAddedToCampaign
     | RunRemovedFromCampaign
     | RunObservationLogbookOpened
     | RunNarrativeLogbookOpened
+    | RunConducted
     | RunCompleted
     | RunStopped
     | RunAborted
@@ -171,6 +194,8 @@ def begin(event: RunStarted) -> Run:
 def evolve(run: Run, event: RunEvent) -> Run:
     at = event.occurred_at
     match event:
+        case RunConductStarted():
+            return changed(run, live_conduct_id=event.conduct_id, updated_at=at)
         case RunHeld():
             return changed(run, status=HELD, updated_at=at)
         case RunResumed():
@@ -193,6 +218,10 @@ def evolve(run: Run, event: RunEvent) -> Run:
             return changed(run, observation_logbook_id=event.logbook_id)
         case RunNarrativeLogbookOpened():
             return changed(run, narrative_logbook_id=event.logbook_id)
+        case RunConducted():
+            kind = merged_kind((run.actuation_kind, event.result.actuation_kind))
+            live = None if event.conduct_id == run.live_conduct_id else run.live_conduct_id
+            return changed(run, live_conduct_id=live, actuation_kind=kind, updated_at=at)
         case RunCompleted() | RunStopped() | RunAborted() | RunTruncated():
             kind = merged_kind((run.actuation_kind, event.actuation_kind))
             return changed(run, status=ENDINGS[type(event)], actuation_kind=kind, updated_at=at)

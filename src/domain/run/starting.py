@@ -25,9 +25,10 @@ from domain.recipe.practice import Practice
 from domain.run import gates
 from domain.run.gates import FOOTING_REFUSALS, RESUMING, Execution, Footing, execution_of, footing_of
 from domain.run.run import HELD, Parameters, Run, RunResumed, RunStarted, run
+from domain.shared.gates import GateVerdict, judged
 from domain.shared.identifiers import trimmed_refs
 from domain.shared.reads import Reads, required_if_given
-from domain.shared.refusals import Conflict, Invalid, Refusal
+from domain.shared.refusals import Conflict, Invalid
 from domain.shared.text import Word
 from domain.shared.writes import Also, Answer
 from domain.subject.subject import IN_PLACE, Subject, SubjectStatus
@@ -321,18 +322,6 @@ class StartRun(RunRequest, Command):
         return [started, *joined, Answer(answer.model_dump(mode="json"))]
 
 
-class GateVerdict(BaseModel):
-    """What one gate says: whether it lets the run pass, and if not, the refusal that `start_run` would give."""
-
-    gate: str
-    passed: bool
-    code: str | None = None
-    reason: str | None = None
-    detail: str | None = None
-    facts: dict[str, Any] | None = None
-    subjects: tuple[UUID, ...]
-
-
 class Preflight(BaseModel):
     """Every gate's verdict in order; null parameters are such as no run could have."""
 
@@ -360,20 +349,7 @@ class PreflightRun(RunRequest, Query):
 
 def verdict(gate: Gate, start: Start) -> GateVerdict:
     """What a gate says to a start."""
-    subjects = tuple(sorted(gate.subjects(start)))
-    try:
-        gate.judge(start)
-    except Refusal as refusal:
-        return GateVerdict(
-            gate=gate.name,
-            passed=False,
-            code=refusal.code,
-            reason=refusal.reason,
-            detail=refusal.detail,
-            facts=refusal.facts,
-            subjects=subjects,
-        )
-    return GateVerdict(gate=gate.name, passed=True, subjects=subjects)
+    return judged(gate.name, gate.subjects(start), lambda: gate.judge(start))
 
 
 @run.command(

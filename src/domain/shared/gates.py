@@ -1,8 +1,11 @@
 """What a gate found. A gate is a pure rule over loaded facts; what it refuses as is the affair of whoever passes it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel
 
 from domain.shared.refusals import Refusal
 
@@ -19,3 +22,38 @@ class Finding:
     def refusal(self, total: type[Refusal], partial: type[Refusal], **facts: Any) -> Refusal:
         """This finding in the words of its caller, which has a class for each of the two cases and may know more."""
         return (total if self.total else partial)(self.detail, reason=self.reason, facts={**self.facts, **facts})
+
+
+class GateVerdict(BaseModel):
+    """What one gate says: whether it lets pass and, if not, the refusal that whoever has to pass it would get."""
+
+    gate: str
+    passed: bool
+    code: str | None = None
+    reason: str | None = None
+    detail: str | None = None
+    facts: dict[str, Any] | None = None
+    subjects: tuple[UUID, ...]
+
+
+def judged(gate: str, subjects: Iterable[UUID], judge: Callable[[], None]) -> GateVerdict:
+    """What a gate says about these subjects, by the rule that refuses or does not."""
+    about = tuple(sorted(subjects))
+    try:
+        judge()
+    except Refusal as refusal:
+        return closed(gate, about, refusal)
+    return GateVerdict(gate=gate, passed=True, subjects=about)
+
+
+def closed(gate: str, subjects: Iterable[UUID], refusal: Refusal) -> GateVerdict:
+    """What a gate says that refuses."""
+    return GateVerdict(
+        gate=gate,
+        passed=False,
+        code=refusal.code,
+        reason=refusal.reason,
+        detail=refusal.detail,
+        facts=refusal.facts,
+        subjects=tuple(sorted(subjects)),
+    )

@@ -63,6 +63,8 @@ class Answer:
 
     body: Mapping[str, Any]
     status: int | None = None
+    replayed: bool = False
+    """Whether it is the answer to an earlier request, which this one repeats."""
 
 
 class Record:

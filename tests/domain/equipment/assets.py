@@ -12,6 +12,7 @@ from domain.equipment.fixture import FixtureRegistered, SlotBinding
 from domain.equipment.frame import RegisterFrame
 from domain.equipment.model import DefineModel
 from domain.equipment.mount import InstallAsset, RegisterMount
+from domain.operation.deciding import offered
 from domain.shared.reads import Read, Reads
 from domain.shared.schema import DIALECT
 from tests.domain.world import World, new_id
@@ -32,6 +33,7 @@ def facility_world() -> World:
         landing_page_template=None,
         publisher="Lumen Light Source",
         self_facility_code=LUMEN,
+        deciders=offered(()),
     )
     return world
 

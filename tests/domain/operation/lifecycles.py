@@ -1,17 +1,31 @@
-"""The life of a procedure by hand, as the specification tabulates it."""
+"""The life of a procedure by hand and under conducts, as the specification tabulates it."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from domain.operation.procedure import Procedure, ProcedureIterationStarted
-from domain.operation.registering import RegisterProcedure
+from domain.kernel import Command
+from domain.operation.carrying_out import ResumeProcedure
+from domain.operation.conducting import ConductProcedure, ConductUntilConverged
+from domain.operation.procedure import HELD, Procedure, ProcedureIterationStarted
+from domain.operation.steered import ConductUntilAdvised
 from tests.domain.lives import Life, Scene, Verb, at, because
+from tests.domain.operation.conducts import (
+    BY_CALLER,
+    LOOP,
+    SEARCH,
+    asks_for_advice,
+    from_recipe,
+    procedure_of,
+    taken_to_hold,
+)
 from tests.domain.run.lifecycles import run_world
 from tests.domain.world import START, World, new_id
 
 
 def procedure_begins(world: World) -> tuple[UUID, Scene]:
-    return world.create(RegisterProcedure(name="Centre the axis", kind="center_alignment")), Scene()
+    """A procedure with a recipe, which can be conducted in every mode."""
+    return from_recipe(world), Scene()
 
 
 def first(scene: Scene) -> dict[str, Any]:
@@ -22,14 +36,54 @@ def ended(scene: Scene) -> dict[str, Any]:
     return {"iteration_index": 1, "converged": False}
 
 
+def one_open(world: World, id: UUID, scene: Scene) -> None:
+    world.given(id, ProcedureIterationStarted(iteration_index=1))
+
+
 def one_activity(scene: Scene) -> dict[str, Any]:
     written = {"address": "bl7:energy", "value": 25.0}
     return {"entries": [{"event_id": new_id(), "step_kind": "setpoint", "payload": written, "sampled_at": START}]}
 
 
+def from_the_start(scene: Scene) -> dict[str, Any]:
+    return {"re_establishment_boundary": 0}
+
+
+def loop(scene: Scene) -> dict[str, Any]:
+    return LOOP
+
+
+def search(scene: Scene) -> dict[str, Any]:
+    return SEARCH
+
+
+def search_by_caller(scene: Scene) -> dict[str, Any]:
+    return BY_CALLER
+
+
+def stop(scene: Scene) -> dict[str, Any]:
+    return {"iteration_index": 1, "advice": {"verdict": "Stop"}}
+
+
+def waiting(world: World, id: UUID, scene: Scene) -> None:
+    asks_for_advice(world, id)
+
+
+def held_under(conduct: Command) -> Callable[[World, UUID, Scene], None]:
+    """Where the procedure is Held, it is so since this conduct."""
+
+    def arrange(world: World, id: UUID, scene: Scene) -> None:
+        if procedure_of(world, id).status is HELD:
+            world.when(ResumeProcedure(), on=id)
+            taken_to_hold(world, conduct, on=id)
+
+    return arrange
+
+
+START_REFUSED, RESUME_REFUSED = "ProcedureCannotStartError", "ProcedureCannotResumeError"
 PROCEDURE = Life(
     Procedure.__name__,
-    "register_procedure",
+    "register_procedure_from_recipe",
     procedure_begins,
     {
         "status": {
@@ -42,24 +96,42 @@ PROCEDURE = Life(
         }
     },
     {
-        "start_procedure": Verb("Defined", at("Running"), "ProcedureCannotStartError"),
+        "start_procedure": Verb("Defined", at("Running"), START_REFUSED),
         "hold_procedure": Verb("Running", at("Held"), "ProcedureCannotHoldError", given=because),
-        "resume_procedure": Verb("Held", at("Running"), "ProcedureCannotResumeError"),
+        "resume_procedure": Verb("Held", at("Running"), RESUME_REFUSED),
         "complete_procedure": Verb("Running", at("Completed"), "ProcedureCannotCompleteError"),
         "abort_procedure": Verb("Running Held", at("Aborted"), "ProcedureCannotAbortError", given=because),
         "truncate_procedure": Verb("Running Held", at("Truncated"), "ProcedureCannotTruncateError", given=because),
         "start_iteration": Verb("Running", {}, "ProcedureCannotStartIterationError", given=first),
-        "end_iteration": Verb(
-            "Running Held",
-            {},
-            "ProcedureCannotEndIterationError",
-            given=ended,
-            recorded=lambda scene: (ProcedureIterationStarted(iteration_index=1),),
-        ),
+        "end_iteration": Verb("Running Held", {}, "ProcedureCannotEndIterationError", given=ended, arranged=one_open),
         "append_activities": Verb("Running", {}, "ProcedureActivitiesLogbookClosedError", given=one_activity),
+        "conduct_procedure": Verb("Defined Running", at("Running"), START_REFUSED),
+        "conduct_or_hold_procedure": Verb("Defined Running", at("Running"), START_REFUSED),
+        "conduct_from_procedure": Verb(
+            "Held", at("Running"), RESUME_REFUSED, given=from_the_start, arranged=held_under(ConductProcedure())
+        ),
+        "conduct_until_converged": Verb(
+            "Defined Running Held",
+            at("Running"),
+            START_REFUSED,
+            given=loop,
+            arranged=held_under(ConductUntilConverged(**LOOP)),
+        ),
+        "conduct_until_advised": Verb("Defined Running", at("Running"), START_REFUSED, given=search),
+        "conduct_until_advised_from": Verb(
+            "Held", at("Running"), RESUME_REFUSED, given=search, arranged=held_under(ConductUntilAdvised(**SEARCH))
+        ),
+        "advise_procedure": Verb(
+            "Running",
+            {},
+            "ProcedureCannotAdviseError",
+            given=stop,
+            before=(("conduct_until_advised", search_by_caller),),
+            arranged=waiting,
+        ),
     },
     run_world,
-    also_by=("register_procedure_from_recipe",),
+    also_by=("register_procedure",),
 )
 
 LIVES = (PROCEDURE,)

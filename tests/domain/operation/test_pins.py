@@ -16,15 +16,10 @@ from domain.recipe.recipe import VersionRecipe
 from domain.recipe.steps import wire_form
 from domain.run.run import Run
 from tests.domain.operation.test_registering import recipe, register
-from tests.domain.run.beamline import Beamline, beamline
+from tests.domain.run.beamline import Beamline
 from tests.domain.world import new_id, refused
 
 ENERGY = {"kind": "setpoint", "address": "bl7:energy", "value": 25.0}
-
-
-@pytest.fixture
-def line() -> Beamline:
-    return beamline()
 
 
 def from_recipe(line: Beamline) -> UUID:
@@ -63,11 +58,12 @@ def test_steps_may_not_be_sent_for_a_recipe(line: Beamline) -> None:
     ("changes", "refusal"),
     [
         ({"bindings_hash": "0" * 64}, "ProcedureExpansionDriftError"),
+        ({"bindings": {}}, "ProcedureExpansionDriftError"),
         ({"steps_hash": "0" * 64}, "ProcedureExpansionDriftError"),
         ({"expander_version": 0}, "ProcedureExpanderVersionMismatchError"),
         ({"recipe_version": "never"}, "RecipeVersionNotFoundError"),
     ],
-    ids=["bindings", "steps", "expander", "version"],
+    ids=["hash of bindings", "bindings", "steps", "expander", "version"],
 )
 def test_what_cannot_be_had_again_faithfully_is_refused(line: Beamline, changes: dict[str, Any], refusal: str) -> None:
     id = from_recipe(line)
@@ -76,6 +72,14 @@ def test_what_cannot_be_had_again_faithfully_is_refused(line: Beamline, changes:
     stream[stream.index(record)] = record.model_copy(update=changes)
     with refused(refusal):
         pin(line, id)
+
+
+def test_without_the_record_of_its_expansion_a_recipe_is_not_expanded(line: Beamline) -> None:
+    id = from_recipe(line)
+    del line.world.streams["Procedure", id][1:]
+    with refused("ProcedureExpansionRecordNotFoundError") as caught:
+        pin(line, id)
+    assert caught.value.status == 500
 
 
 def by_hand(line: Beamline) -> UUID:

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from domain.equipment.asset_tree import DecommissionAsset
 from domain.operation.activities import Activity, AppendProcedureActivities
 from domain.operation.actuation import ActuationKind, merged_kind
-from domain.operation.carrying_out import (
-    AbortProcedure,
-    CompleteProcedure,
-    HoldProcedure,
-    ResumeProcedure,
-    StartProcedure,
-    TruncateProcedure,
-)
+from domain.operation.carrying_out import ResumeProcedure, StartProcedure
 from domain.operation.iterations import EndProcedureIteration, ListProcedureIterations, StartProcedureIteration
 from domain.operation.procedure import (
     ConductMode,
@@ -36,15 +29,11 @@ from domain.operation.procedure import (
 )
 from domain.operation.registering import RegisterProcedure
 from domain.operation.results import ConductResult
+from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure, TruncateProcedure
 from domain.run.run import HoldRun
 from domain.supply.supply import DegradeSupply
-from tests.domain.run.beamline import TTL, Beamline, beamline
+from tests.domain.run.beamline import TTL, Beamline
 from tests.domain.world import START, new_id, refused
-
-
-@pytest.fixture
-def line() -> Beamline:
-    return beamline()
 
 
 def registered(line: Beamline, **fields: Any) -> UUID:
@@ -203,6 +192,15 @@ def test_the_end_of_a_conduct_ends_its_requests_and_adds_its_kind(line: Beamline
     line.world.given(id, result(id, conduct_id, ActuationKind.SIMULATED))
     state = procedure_of(line, id)
     assert (state.live_conduct_id, state.pending_request, state.conduct_mode) == (None, None, ConductMode.FLAT)
+    assert state.actuation_kind is ActuationKind.SIMULATED
+
+
+def test_the_end_of_another_conduct_only_adds_its_kind(line: Beamline) -> None:
+    id, conduct_id = conducted(line)
+    line.world.when(HoldProcedure(reason="shift change"), on=id)
+    line.world.given(id, result(id, new_id(), ActuationKind.SIMULATED))
+    state = procedure_of(line, id)
+    assert (state.live_conduct_id, state.pending_request) == (conduct_id, PendingRequest.HOLD)
     assert state.actuation_kind is ActuationKind.SIMULATED
 
 

@@ -10,16 +10,11 @@ from domain.operation.registering import RegisterProcedure, RegisterProcedureFro
 from domain.recipe.capability import DeprecateCapability, VersionCapability
 from domain.recipe.recipe import DefineRecipe, DeprecateRecipe
 from tests.domain.recipe.ladder import capability, contract, parameters
-from tests.domain.run.beamline import Beamline, beamline
+from tests.domain.run.beamline import Beamline
 from tests.domain.world import new_id, refused
 
 EXPOSE = [{"kind": "action", "name": "collect", "params": {"dwell": {"__binding__": "dwell"}, "repetitions": 2}}]
 HOME = [{"kind": "setpoint", "address": "bl7:shutter", "value": 0}]
-
-
-@pytest.fixture
-def line() -> Beamline:
-    return beamline()
 
 
 def recipe(line: Beamline, capability_id: UUID | None = None) -> UUID:

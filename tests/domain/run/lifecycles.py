@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from domain.operation.procedure import ProcedureCompleted, ProcedureStarted
+from domain.operation.procedure import ProcedureCompleted, ProcedureRegistered, ProcedureStarted
 from domain.operation.registering import RegisterProcedure
 from domain.recipe.plan import Plan
 from domain.run.run import Run
@@ -24,7 +24,18 @@ def run_begins(world: World) -> tuple[UUID, Scene]:
     phase = world.create(RegisterProcedure(name="Flat field", kind="flat_field", parent_run_id=run_id))
     started = ProcedureStarted(conduct_id=None, command_name=None)
     world.given(phase, started, ProcedureCompleted(actuation_kind=None, termination_reason=None))
-    return run_id, Scene()
+    return run_id, Scene(phase_id=new_id())
+
+
+def one_phase_to_come(world: World, run_id: UUID, scene: Scene) -> None:
+    """A phase that stands at its beginning."""
+    unsaid = {"capability_id": None, "recipe_id": None, "max_consecutive_unconverged_iterations": None}
+    task = {"name": "Projections", "kind": "projections", "target_asset_ids": frozenset(), "parent_run_id": run_id}
+    world.given(scene.phase_id, ProcedureRegistered(**task, **unsaid))
+
+
+def that_phase(scene: Scene) -> dict[str, Any]:
+    return {"procedure_ids": [scene.phase_id]}
 
 
 def one_sample(scene: Scene) -> dict[str, Any]:
@@ -57,6 +68,9 @@ RUN = Life(
     {
         "hold_run": Verb("Running", at("Held"), "RunCannotHoldError"),
         "resume_run": Verb("Held", at("Running"), "RunCannotResumeError"),
+        "conduct_run": Verb(
+            "Running", {}, "RunCannotConductError", "run_not_running", given=that_phase, arranged=one_phase_to_come
+        ),
         "complete_run": Verb("Running Held", at("Completed"), "RunCannotCompleteError"),
         "stop_run": Verb("Running Held", at("Stopped"), "RunCannotStopError", given=because),
         "abort_run": Verb("Running Held", at("Aborted"), "RunCannotAbortError", given=because),

@@ -1,4 +1,4 @@
-"""Conducts: where each stands, its ledger among the activities, and the slots that the ledger fills."""
+"""Conducts of procedures and of runs: where each stands, the ledger among the activities, and the slots that it fills."""
 
 from alembic import op
 
@@ -36,6 +36,26 @@ CREATE TABLE conduct_progress (
 ) WITH (fillfactor = 50);
 CREATE INDEX conduct_progress_phase ON conduct_progress (phase) WHERE phase <> 'Ended';
 
+CREATE TABLE run_conducts (
+    conduct_id uuid PRIMARY KEY,
+    run_id uuid NOT NULL,
+    principal_id uuid NOT NULL,
+    surface_id uuid NOT NULL,
+    conduit_id uuid NOT NULL,
+    correlation_id uuid NOT NULL,
+    phase_count integer NOT NULL
+);
+CREATE TABLE run_conduct_progress (
+    run_id uuid PRIMARY KEY,
+    conduct_id uuid NOT NULL,
+    phase text NOT NULL,
+    phase_index integer,
+    waiting jsonb,
+    started_at timestamptz NOT NULL,
+    heartbeat_at timestamptz
+) WITH (fillfactor = 50);
+CREATE INDEX run_conduct_progress_phase ON run_conduct_progress (phase) WHERE phase <> 'Ended';
+
 ALTER TABLE entries_procedure_activities
     ADD COLUMN iteration_index integer,
     ADD COLUMN closing boolean,
@@ -66,7 +86,8 @@ CREATE VIEW conduct_slots AS
 
 def upgrade() -> None:
     op.execute(TABLES)
-    op.execute(f"GRANT SELECT, INSERT, UPDATE ON conducts, conduct_progress TO {RUNTIME_ROLE}")
+    rows = "conducts, conduct_progress, run_conducts, run_conduct_progress"
+    op.execute(f"GRANT SELECT, INSERT, UPDATE ON {rows} TO {RUNTIME_ROLE}")
     op.execute(f"GRANT SELECT ON conduct_slots TO {RUNTIME_ROLE}")
 
 

@@ -1,0 +1,181 @@
+"""How a conduct is seen: where it stands, whether anybody is heard to work on it, and what came of it.
+
+What it did is read from the record, where it stands from its progress row. Nothing here says that it runs: only how long ago
+its worker was heard of.
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from domain.kernel import Call, Query
+from domain.operation.procedure import (
+    ConductMode,
+    PendingRequest,
+    Procedure,
+    ProcedureConducted,
+    ProcedureStatus,
+    procedure,
+)
+from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct, WaitingFor
+from domain.operation.results import ConductResult
+from domain.shared.reads import Reads, answered, happened, record_of
+
+LOST_AFTER = timedelta(seconds=6)
+"""A worker is heard of every second; silent for so long, it counts as lost."""
+LOOPS = frozenset({ConductMode.CONVERGED, ConductMode.ADVISED})
+
+
+class WorkerContact(StrEnum):
+    AWAITED = "awaited"
+    """No worker has taken the conduct up."""
+    HEARD = "heard"
+    LOST = "lost"
+    """Nothing was heard of its worker for longer than one can be silent; another one takes over, if there is any."""
+
+
+class MeasuredObjective(BaseModel):
+    """What a loop is judged by, as the pass that came this far last measured it."""
+
+    name: str
+    value: float
+    iteration_index: int
+
+
+class ConductView(BaseModel):
+    """The latest conduct of a procedure; `conduct_id` is null where there was none, `result` while it has not ended."""
+
+    procedure_id: UUID
+    status: ProcedureStatus
+    message: str
+    """Where it stands, in words."""
+    conduct_id: UUID | None = None
+    command_name: str | None = None
+    phase: ConductPhase | None = None
+    waiting_for: WaitingFor | None = None
+    waiting_until: datetime | None = None
+    step_index: int | None = None
+    step_count: int | None = None
+    closing_count: int | None = None
+    iteration_index: int | None = None
+    started_at: datetime | None = None
+    heartbeat_at: datetime | None = None
+    worker: WorkerContact | None = None
+    silence: Annotated[
+        float | None,
+        Field(
+            description="Seconds since the worker was heard of, while the conduct has not ended.",
+            json_schema_extra={"unit": {"system": "udunits", "code": "s"}},
+        ),
+    ] = None
+    pending_request: PendingRequest | None = None
+    measurement: MeasuredObjective | None = None
+    result: ConductResult | None = None
+
+
+def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
+    """The latest conduct of a procedure as it stands."""
+    progress = yield from record_of(ConductProgress, procedure_id=procedure.id)
+    opened = None if progress is None else (yield from record_of(OpenedConduct, conduct_id=progress.conduct_id))
+    if progress is None or opened is None:
+        return ConductView(procedure_id=procedure.id, status=procedure.status, message="never conducted")
+    measured: MeasuredObjective | None = None
+    if procedure.conduct_mode in LOOPS:
+        measured = yield from answered("measured_objective", procedure_id=procedure.id, conduct_id=opened.conduct_id)
+    live = progress.phase != ConductPhase.ENDED.value
+    ends = () if live else (yield from happened(procedure.id, ProcedureConducted))
+    result = next((one.result for one in reversed(ends) if one.conduct_id == opened.conduct_id), None)
+    silence = silence_of(progress, call.now)
+    return ConductView(
+        procedure_id=procedure.id,
+        status=procedure.status,
+        message=told_of(opened, progress, measured, call.now) if result is None else ending_of(result),
+        conduct_id=opened.conduct_id,
+        command_name=opened.command_name,
+        phase=ConductPhase(progress.phase),
+        waiting_for=None if progress.waiting_for is None else WaitingFor(progress.waiting_for),
+        waiting_until=progress.waiting_until if progress.waiting_for is not None else None,
+        step_index=progress.step_index,
+        step_count=opened.step_count,
+        closing_count=opened.closing_count,
+        iteration_index=progress.iteration_index,
+        started_at=progress.started_at,
+        heartbeat_at=progress.heartbeat_at,
+        worker=contact_with(silence) if live else None,
+        silence=None if silence is None or not live else silence.total_seconds(),
+        pending_request=procedure.pending_request if live and procedure.live_conduct_id == opened.conduct_id else None,
+        measurement=measured,
+        result=result,
+    )
+
+
+def silence_of(progress: ConductProgress, now: datetime) -> timedelta | None:
+    """How long nothing was heard of the worker; None where none has taken the conduct up."""
+    return None if progress.heartbeat_at is None else max(timedelta(0), now - progress.heartbeat_at)
+
+
+def contact_with(silence: timedelta | None) -> WorkerContact:
+    """What so long a silence means."""
+    if silence is None:
+        return WorkerContact.AWAITED
+    return WorkerContact.LOST if silence > LOST_AFTER else WorkerContact.HEARD
+
+
+def told_of(opened: OpenedConduct, progress: ConductProgress, measured: MeasuredObjective | None, now: datetime) -> str:
+    """Where a conduct stands, in words for whoever waits for it."""
+    silence = silence_of(progress, now)
+    if progress.phase == ConductPhase.OPENED.value:
+        return "waiting for a worker to take it up"
+    parts = [f"iteration {progress.iteration_index}"] if progress.iteration_index is not None else []
+    parts.append(doing_of(opened, progress))
+    if measured is not None:
+        parts.append(f"{measured.name} {measured.value:.6g} in iteration {measured.iteration_index}")
+    if silence is not None and contact_with(silence) is WorkerContact.LOST:
+        parts.append(f"worker lost {silence.total_seconds():.0f} s ago")
+    return ", ".join(parts)
+
+
+def doing_of(opened: OpenedConduct, progress: ConductProgress) -> str:
+    """What a conduct is at."""
+    match progress.waiting_for:
+        case WaitingFor.RUN.value:
+            return "waiting for its run to be resumed"
+        case WaitingFor.ADVICE.value:
+            return "waiting for advice"
+    if progress.phase == ConductPhase.STALLED.value:
+        return "stalled in the engine"
+    closing = progress.phase == ConductPhase.CLOSING.value
+    at, count = progress.step_index or 0, opened.closing_count if closing else opened.step_count
+    if closing and not count:
+        return "coming to its end"
+    return f"{'closing step' if closing else 'step'} {min(at + 1, count)} of {count}"
+
+
+def ending_of(result: ConductResult) -> str:
+    """How a conduct ended, in words."""
+    if result.failure is None:
+        return "succeeded"
+    how = "held" if result.held else "halted" if result.acquisition_halt else "failed"
+    return f"{how}: {result.failure.message}"
+
+
+@procedure.query(get="/{procedure_id}/conduct", returns=ConductView, essential=True)
+class GetProcedureConduct(Query):
+    """How the latest conduct of a procedure stands, how long ago its worker was heard of, and what came of it."""
+
+    def answer(self, procedure: Procedure, call: Call) -> Reads[ConductView]:
+        return (yield from conduct_view(procedure, call))
+
+
+@procedure.query(get="/{procedure_id}/conduct/stream", mcp=False)
+class StreamProcedureConduct(GetProcedureConduct):
+    """The latest conduct of a procedure as it goes on (server-sent events); resumable without loss or repeat.
+
+    Frames: `snapshot` (what `get_procedure_conduct` answers: first, and again whenever the conduct waits, is asked for
+    something or its worker falls silent), `step`, `iteration`, and one of `held`, `halted` or `ended`, which closes the
+    stream. The id of a frame is `conduct_id:ordinal`; give it as `Last-Event-ID` to go on behind it. To the id of a last
+    frame, as long as no other conduct was opened, the answer is 204: there is nothing to come.
+    """

@@ -1,0 +1,63 @@
+"""How far the conduct of a run is, for whoever looks: one row for each run, overwritten as the conduct goes on."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+from pydantic import AliasChoices, ConfigDict, Field
+
+from domain.kernel import Value
+from domain.shared.writes import Record
+
+
+class WaitingFor(StrEnum):
+    RUN = "run"
+    """The run is held."""
+    PHASE = "phase"
+    """The phase is held or halted, and somebody must bring it to an end."""
+    GATE = "gate"
+    """The phase may not start; the run is held until somebody resumes it."""
+
+
+class Waiting(Value):
+    """What the conduct of a run waits for, and why."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    for_: Annotated[WaitingFor, Field(validation_alias=AliasChoices("for", "for_"), serialization_alias="for")]
+    procedure_id: UUID | None = None
+    code: str | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class OpenedRunConduct(Record):
+    """A conduct of a run as it was opened: on whose behalf, and how many phases it has."""
+
+    relation: ClassVar[str] = "run_conducts"
+    key: ClassVar[tuple[str, ...]] = ("conduct_id",)
+    conduct_id: UUID
+    run_id: UUID
+    principal_id: UUID
+    surface_id: UUID
+    conduit_id: UUID
+    correlation_id: UUID
+    phase_count: int
+
+
+@dataclass(frozen=True)
+class RunConductProgress(Record):
+    """Where the latest conduct of a run stands."""
+
+    relation: ClassVar[str] = "run_conduct_progress"
+    key: ClassVar[tuple[str, ...]] = ("run_id",)
+    run_id: UUID
+    conduct_id: UUID
+    phase: str
+    """Where it stands in the life of conducts; the phases of the run are something else."""
+    phase_index: int | None
+    waiting: dict[str, Any] | None
+    started_at: datetime
+    heartbeat_at: datetime | None

@@ -1,0 +1,32 @@
+"""What came of conducting a run: of each of its phases, and of all of them together."""
+
+from uuid import UUID
+
+from domain.kernel import Value
+from domain.operation.actuation import ActuationKind
+from domain.operation.results import Artifact, Failure
+
+
+class PhaseResult(Value):
+    """What came of one phase; one that was not reached has neither conduct nor failure."""
+
+    procedure_id: UUID
+    conduct_id: UUID | None = None
+    succeeded: bool
+    completed_count: int = 0
+    iteration_count: int | None = None
+    failure: Failure | None = None
+    closing_failures: tuple[Failure, ...] = ()
+
+
+class RunConductResult(Value):
+    """The outcome of one conduct of a run. It succeeded exactly when every phase and the run itself were completed."""
+
+    run_id: UUID
+    conduct_id: UUID
+    succeeded: bool
+    actuation_kind: ActuationKind | None = None
+    failure: Failure | None = None
+    phases: tuple[PhaseResult, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    outputs: dict[str, Artifact] = {}

@@ -1,0 +1,188 @@
+"""The conduct of a run: its phases one after the other, each a conduct of its own, then the end of the run.
+
+It only decides what comes next. What is true is on the record, and every effect is an activity that may be repeated.
+"""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import (
+    RetryPolicy,
+    SearchAttributeKey,
+    SearchAttributePair,
+    TypedSearchAttributes,
+    WorkflowIDReusePolicy,
+)
+from temporalio.exceptions import WorkflowAlreadyStartedError, is_cancelled_exception
+from temporalio.workflow import ActivityCancellationType, ChildWorkflowCancellationType, ParentClosePolicy
+
+with workflow.unsafe.imports_passed_through():
+    from domain.operation.progress import ConductPhase
+    from domain.run.driving import (
+        ENDS,
+        PhaseJob,
+        PhaseReport,
+        PhaseVerdict,
+        RunConductOrder,
+        RunFinish,
+        RunOutcome,
+    )
+
+RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(seconds=30))
+HEARTBEAT = timedelta(seconds=6)
+SHORT = timedelta(seconds=60)
+LONGEST = timedelta(days=365)
+STATE = SearchAttributeKey.for_keyword("BatonState")
+
+
+@workflow.defn(name="conduct-run")
+class ConductRunWorkflow:
+    """One conduct of one run."""
+
+    @workflow.init
+    def __init__(self, order: RunConductOrder) -> None:
+        self._order = order
+        self._index = order.phase_index
+        self._count = order.phase_count or 0
+        self._state = ""
+
+    @workflow.run
+    async def run(self, order: RunConductOrder) -> None:
+        try:
+            outcome, recorded = await self._conduct()
+        except BaseException as error:
+            if not is_cancelled_exception(error):
+                raise
+            outcome, recorded = RunOutcome(finish=RunFinish.CANCELLED), False
+        if not recorded:
+            await self._whatever_comes(outcome)
+        self._show(ConductPhase.ENDED, outcome.finish.value)
+
+    async def _conduct(self) -> tuple[RunOutcome, bool]:
+        """The phases and, where all went well, the end of the run; whether that is on the record already.
+
+        A run that is held although all is done is completed when it goes on.
+        """
+        count = self._count or await self._shortly("brief_run_conduct", result_type=int | None)
+        if count is None:
+            return RunOutcome(finish=RunFinish.GONE), True
+        self._count = count
+        while (outcome := await self._phases()).finish is RunFinish.COMPLETED:
+            if await self._end(outcome) is not PhaseVerdict.RUN_HELD:
+                return outcome, True
+            report = await self._run_resumed()
+            if report.verdict is not PhaseVerdict.RUN_RESUMED:
+                outcome = RunOutcome(finish=ENDS[report.verdict])
+                break
+        return outcome, outcome.finish is RunFinish.GONE
+
+    async def _phases(self) -> RunOutcome:
+        """Every phase that is left, until one does not come to its good end."""
+        while self._index < self._count:
+            self._roll_over()
+            report = await self._phase()
+            if report.verdict is PhaseVerdict.RUN_HELD:
+                report = await self._run_resumed()
+                if report.verdict is PhaseVerdict.RUN_RESUMED:
+                    continue
+            if report.verdict is not PhaseVerdict.COMPLETED:
+                return RunOutcome(finish=ENDS[report.verdict], phase_index=self._index, failure=report.failure)
+            self._index += 1
+        return RunOutcome(finish=RunFinish.COMPLETED)
+
+    async def _phase(self) -> PhaseReport:
+        """One phase, from its opening to its end."""
+        self._show(ConductPhase.WALKING, "")
+        report = await self._shortly("open_phase", self._index, result_type=PhaseReport)
+        if report.verdict is not PhaseVerdict.OPENED:
+            return report
+        if report.job is not None:
+            await self._take_up(report.job)
+        return await self._waiting("await_phase", self._index, result_type=PhaseReport)
+
+    async def _take_up(self, job: PhaseJob) -> None:
+        """Have the engine conduct a phase that was opened; it goes on whatever becomes of this conduct.
+
+        Where somebody else has started it from the record meanwhile, that is as good.
+        """
+        known = job.attributes.items() if self._findable else ()
+        attributes = [SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in known]
+        try:
+            await workflow.start_child_workflow(
+                "conduct",
+                job.order,
+                id=job.id,
+                parent_close_policy=ParentClosePolicy.ABANDON,
+                cancellation_type=ChildWorkflowCancellationType.ABANDON,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                search_attributes=TypedSearchAttributes(attributes),
+                static_summary=job.summary,
+            )
+        except WorkflowAlreadyStartedError:
+            return
+
+    async def _run_resumed(self) -> PhaseReport:
+        """Wait until the run goes on, or is brought to an end."""
+        self._show(ConductPhase.WAITING, "waiting for the run to be resumed")
+        at = min(self._index, self._count - 1)
+        report: PhaseReport = await self._waiting("await_run_resumed", at, result_type=PhaseReport)
+        return report
+
+    async def _whatever_comes(self, outcome: RunOutcome) -> None:
+        """Put the end on the record, whoever cancels it now."""
+        ending = asyncio.create_task(self._end(outcome))
+        while not ending.done():
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:
+                continue
+        ending.result()
+
+    async def _end(self, outcome: RunOutcome) -> PhaseVerdict:
+        verdict: PhaseVerdict = await self._waiting("end_run_conduct", outcome, result_type=PhaseVerdict)
+        return verdict
+
+    def _roll_over(self) -> None:
+        """Go on in a fresh history when this one has become long; only between two phases."""
+        if workflow.info().is_continue_as_new_suggested():
+            standing = {"phase_count": self._count, "phase_index": self._index}
+            workflow.continue_as_new(self._order.model_copy(update=standing))
+
+    def _show(self, phase: ConductPhase, doing: str) -> None:
+        """Tell whoever looks into the engine where the conduct stands."""
+        at = f"phase {min(self._index + 1, self._count)}/{self._count}"
+        workflow.set_current_details(f"**{phase.value}**: {at}{doing and f', {doing}'}")
+        if phase.value != self._state and self._findable:
+            self._state = phase.value
+            workflow.upsert_search_attributes([STATE.value_set(phase.value)])
+
+    @property
+    def _findable(self) -> bool:
+        """Whether the server has our search attributes; naming them to one that lacks them fails the task."""
+        return workflow.info().typed_search_attributes.get(STATE) is not None
+
+    async def _waiting(self, name: str, *given: Any, result_type: Any) -> Any:
+        """Something that may wait for equipment or for people."""
+        return await workflow.execute_activity(
+            name,
+            args=[self._order.run_id, self._order.conduct_id, *given],
+            result_type=result_type,
+            start_to_close_timeout=LONGEST,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=RETRY,
+            cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            summary=f"phase {min(self._index + 1, self._count)}/{self._count}",
+        )
+
+    async def _shortly(self, name: str, *given: Any, result_type: Any) -> Any:
+        """Something short between two phases."""
+        return await workflow.execute_activity(
+            name,
+            args=[self._order.run_id, self._order.conduct_id, *given],
+            result_type=result_type,
+            start_to_close_timeout=SHORT,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=RETRY,
+        )

@@ -1,0 +1,337 @@
+"""What refuses a conduct before it is opened: by which class, for which reason, in which order."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+
+from domain.enclosure.enclosure import ObserveEnclosureStatus
+from domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
+from domain.kernel import Command
+from domain.operation.conducting import (
+    CONDUCTED_ASSETS,
+    ConductFromProcedure,
+    ConductProcedure,
+    ConductUntilConverged,
+)
+from domain.operation.procedure import (
+    RUNNING,
+    ConductMode,
+    ProcedureAbortRequested,
+    ProcedureCompleted,
+    ProcedureConducted,
+    ProcedureIterationStarted,
+    ProcedureResumed,
+    ProcedureStarted,
+)
+from domain.operation.progress import ConductProgress, OpenedConduct
+from domain.operation.results import ConductResult
+from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
+from domain.operation.stopping import RecordConductEnd
+from domain.run.run import HoldRun
+from domain.supply.supply import DegradeSupply
+from tests.domain.equipment.assets import enclosure
+from tests.domain.operation.conducts import (
+    BEGINNING,
+    FORWARD,
+    GOING_ON,
+    LOOP,
+    SEARCH,
+    STEPS,
+    by_hand,
+    from_recipe,
+    opened,
+    procedure_of,
+    result,
+    taken_to_hold,
+)
+from tests.domain.run.beamline import SEARCHED, Beamline, beamline
+from tests.domain.world import World, new_id, refused
+from tests.workflows.steps import criterion
+
+
+class Phase:
+    """A procedure on three assets of a running run, and for everything that can keep it from being conducted a way to
+    bring that about."""
+
+    def __init__(self) -> None:
+        self.line = beamline()
+        self.world = self.line.world
+        self.run_id = self.line.start()
+        hutch = self.line.hutch
+        self.fields = {
+            "parent_run_id": self.run_id,
+            "target_asset_ids": [hutch.camera, hutch.shutter, hutch.timing_box],
+        }
+
+    def occupy(self) -> None:
+        rival = by_hand(self.world, target_asset_ids=[self.line.hutch.camera])
+        self.world.when(ConductProcedure(steps=STEPS), on=rival)
+
+    def hold_run(self) -> None:
+        self.world.when(HoldRun(), on=self.run_id)
+
+    def lose_target(self) -> None:
+        del self.world.streams["Asset", self.line.hutch.shutter]
+
+    def scrap_target(self) -> None:
+        self.world.when(DecommissionAsset(), on=self.line.hutch.timing_box)
+
+    def put(self, id: UUID, obstacle: str) -> None:
+        conduct_id = new_id()
+        opening = ProcedureStarted(conduct_id=conduct_id, command_name="ConductProcedure")
+        closing = ProcedureAbortRequested(conduct_id=conduct_id, reason="smoke", run_closing=True)
+        resumed = ProcedureResumed(
+            re_establishment_boundary=0, conduct_id=None, command_name=None, decided_by_decision_id=None
+        )
+        completed = ProcedureCompleted(actuation_kind=None, termination_reason=None)
+        said = ConductResult(procedure_id=id, conduct_id=conduct_id, command_name="ConductProcedure", succeeded=True)
+        put: dict[str, Callable[[], Any]] = {
+            "asset in use": self.occupy,
+            "pinned": lambda: self.world.given(id, opening, ProcedureConducted(conduct_id=conduct_id, result=said)),
+            "live": lambda: self.world.given(id, opening),
+            "closing live": lambda: self.world.given(id, closing),
+            "iteration open": lambda: self.world.given(id, ProcedureIterationStarted(iteration_index=1)),
+            "completed": lambda: self.world.given(id, completed),
+            "not held": lambda: self.world.given(id, resumed),
+            "run held": self.hold_run,
+            "target missing": self.lose_target,
+            "target scrapped": self.scrap_target,
+            "no beam": self.line.lose_beam,
+            "not permitted": lambda: self.line.observe("NotPermitted"),
+        }
+        put[obstacle]()
+
+
+ARRANGED = ["asset in use", "pinned", "live", "closing live", "iteration open", "completed", "not held", "run held"]
+"""What has to be brought about before the rest."""
+GROUND = {
+    "target scrapped": ("ProcedureAssetDecommissionedError", 409),
+    "no beam": ("ProcedureSupplyCoverageMismatchError", 409),
+    "not permitted": ("ProcedureRequiresPermittedEnclosureError", 409),
+    "asset in use": ("ProcedureCannotConductError", 409),
+}
+BEFORE_A_BEGINNING = {
+    "live": ("ProcedureCannotConductError", 409),
+    "completed": ("ProcedureCannotStartError", 409),
+    "pinned": ("ProcedureCannotStartError", 409),
+    "iteration open": ("ProcedureCannotStartError", 409),
+    "run held": ("ProcedureCannotStartError", 409),
+    "steps": ("InvalidRecipeStepShapeError", 422),
+    "target missing": ("AssetNotFoundError", 404),
+    **GROUND,
+}
+BEFORE_GOING_ON = {
+    "closing live": ("ProcedureCannotConductError", 409),
+    "not held": ("ProcedureCannotResumeError", 409),
+    "run held": ("ProcedureCannotResumeError", 409),
+    "other mode": ("ProcedureCannotResumeError", 409),
+    "target missing": ("AssetNotFoundError", 404),
+    "changed": ("", 0),
+    **GROUND,
+}
+"""What stands in the way of a conduct, in the order in which it is told."""
+REASONS = {
+    "live": "conduct_live",
+    "closing live": "conduct_live",
+    "completed": "completed",
+    "pinned": "pinned",
+    "iteration open": "iteration_open",
+    "not held": "running",
+    "run held": "parent_run_not_running",
+    "other mode": "other_mode",
+    "steps": "unknown_kind",
+    "target scrapped": "asset_decommissioned",
+    "asset in use": "asset_in_use",
+}
+
+
+def obstructed(phase: Phase, id: UUID, obstacles: list[str]) -> None:
+    """Everything on the list, brought about in an order in which that is possible."""
+    for obstacle in sorted(obstacles, key=lambda name: ARRANGED.index(name) if name in ARRANGED else len(ARRANGED)):
+        if obstacle not in ("steps", "other mode", "changed"):
+            phase.put(id, obstacle)
+
+
+@pytest.mark.parametrize("how", FORWARD)
+@pytest.mark.parametrize("obstacle", BEFORE_A_BEGINNING)
+def test_what_keeps_a_conduct_from_beginning_is_told_in_order(obstacle: str, how: str) -> None:
+    standing = list(BEFORE_A_BEGINNING)[list(BEFORE_A_BEGINNING).index(obstacle) :]
+    phase = Phase()
+    id = by_hand(phase.world, **phase.fields)
+    obstructed(phase, id, standing)
+    command = FORWARD[how]([{"kind": "dance"}] if "steps" in standing else STEPS)
+    code, status = BEFORE_A_BEGINNING[obstacle]
+    with refused(code, REASONS.get(obstacle)) as caught:
+        phase.world.when(command, on=id)
+    assert caught.value.status == status
+
+
+CHANGED: dict[ConductMode, tuple[Command, str, int]] = {
+    ConductMode.FLAT: (
+        ConductFromProcedure(re_establishment_boundary=3),
+        "InvalidProcedureReEstablishmentBoundaryError",
+        400,
+    ),
+    ConductMode.CONVERGED: (
+        ConductUntilConverged(**{**LOOP, "criterion": criterion(1.0, 0.1)}),
+        "ProcedureCannotResumeError",
+        409,
+    ),
+    ConductMode.ADVISED: (
+        ConductUntilAdvisedFrom(**{**SEARCH, "objective": {"kind": "Explore"}}),
+        "ProcedureSteeringDesignMismatchError",
+        422,
+    ),
+}
+"""What no held conduct goes on with."""
+
+
+BEGUN_INSTEAD = ("not held", ConductMode.CONVERGED)
+"""A loop that is not held does not go on by its command, but would begin."""
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "mode"),
+    [cell for cell in itertools.product(BEFORE_GOING_ON, ConductMode) if cell != BEGUN_INSTEAD],
+)
+def test_what_keeps_a_conduct_from_going_on_is_told_in_order(obstacle: str, mode: ConductMode) -> None:
+    standing = list(BEFORE_GOING_ON)[list(BEFORE_GOING_ON).index(obstacle) :]
+    phase = Phase()
+    id = from_recipe(phase.world, **phase.fields)
+    other = BEGINNING[ConductMode.FLAT if mode is ConductMode.ADVISED else ConductMode.ADVISED]
+    taken_to_hold(phase.world, other if "other mode" in standing else BEGINNING[mode], on=id)
+    obstructed(phase, id, standing)
+    changed, code, status = CHANGED[mode]
+    command = changed if "changed" in standing else GOING_ON[mode]
+    if obstacle != "changed":
+        code, status = BEFORE_GOING_ON[obstacle]
+    with refused(code, REASONS.get(obstacle)) as caught:
+        phase.world.when(command, on=id)
+    assert caught.value.status == status
+
+
+@pytest.mark.parametrize("how", FORWARD)
+def test_a_refused_conduct_leaves_nothing_behind(line: Beamline, how: str) -> None:
+    world, id = line.world, by_hand(line.world, target_asset_ids=[line.hutch.camera])
+    line.observe("NotPermitted")
+    with refused("ProcedureRequiresPermittedEnclosureError"):
+        world.when(FORWARD[how](STEPS), on=id)
+    assert len(world.streams["Procedure", id]) == 1
+    assert not any(kind == CONDUCTED_ASSETS for kind, _ in world.claims)
+    assert not any(isinstance(row, ConductProgress | OpenedConduct) for row in world.records.values())
+
+
+def test_an_unknown_procedure_is_not_found(world: World) -> None:
+    with refused("ProcedureNotFoundError"):
+        world.when(ConductProcedure(), on=new_id())
+
+
+def test_an_unknown_parent_run_is_not_found(world: World) -> None:
+    id = by_hand(world, parent_run_id=new_id())
+    with refused("RunNotFoundError"):
+        world.when(ConductProcedure(), on=id)
+
+
+def test_missing_targets_are_all_named(world: World) -> None:
+    gone = sorted([new_id(), new_id()])
+    id = by_hand(world, target_asset_ids=gone)
+    with refused("AssetNotFoundError") as caught:
+        world.when(ConductProcedure(), on=id)
+    assert caught.value.facts == {"missing_ids": [str(one) for one in gone]}
+
+
+def test_scrapped_targets_are_all_named(line: Beamline) -> None:
+    gone = sorted([line.hutch.timing_box, line.hutch.shutter])
+    id = by_hand(line.world, target_asset_ids=[*gone, line.hutch.camera])
+    for one in gone:
+        line.world.when(DecommissionAsset(), on=one)
+    with refused("ProcedureAssetDecommissionedError") as caught:
+        line.world.when(ConductProcedure(), on=id)
+    assert caught.value.facts == {"asset_ids": [str(one) for one in gone]}
+
+
+def test_some_enclosures_that_do_not_permit_are_told_from_all(line: Beamline) -> None:
+    cabinet = enclosure(line.world, "Optics hutch A")
+    line.world.when(RelocateAsset(located_in_enclosure_id=cabinet, reason="it stands there"), on=line.hutch.timing_box)
+    line.world.when(ObserveEnclosureStatus(new_status="NotPermitted", **SEARCHED), on=cabinet)
+    id = by_hand(line.world, target_asset_ids=[line.hutch.timing_box])
+    with refused("ProcedureEnclosureCoverageMismatchError"):
+        line.world.when(ConductProcedure(), on=id)
+
+
+def test_a_phase_needs_the_enclosures_of_its_runs_plan_too(line: Beamline) -> None:
+    alone, phase = by_hand(line.world), by_hand(line.world, parent_run_id=line.start())
+    line.observe("NotPermitted")
+    line.world.when(ConductProcedure(), on=alone)
+    with refused("ProcedureRequiresPermittedEnclosureError"):
+        line.world.when(ConductProcedure(), on=phase)
+
+
+def test_a_degraded_supply_is_enough_to_go_on_and_not_to_begin(line: Beamline) -> None:
+    run_id = line.start()
+    held, fresh = by_hand(line.world, parent_run_id=run_id), by_hand(line.world, parent_run_id=run_id)
+    taken_to_hold(line.world, ConductProcedure(steps=STEPS), on=held)
+    assert line.supply_id is not None
+    line.world.when(DegradeSupply(reason="half the current"), on=line.supply_id)
+    line.world.when(ConductFromProcedure(re_establishment_boundary=0), on=held)
+    with refused("ProcedureSupplyCoverageMismatchError"):
+        line.world.when(ConductProcedure(steps=STEPS), on=fresh)
+
+
+def test_a_second_conduct_beside_a_live_one_is_told_which(world: World) -> None:
+    id = from_recipe(world)
+    conduct_id = opened(world, ConductProcedure(), on=id)
+    for command in (*BEGINNING.values(), *GOING_ON.values()):
+        with refused("ProcedureCannotConductError", "conduct_live") as caught:
+            world.when(command, on=id)
+        assert caught.value.facts == {"conduct_id": str(conduct_id)}
+
+
+@pytest.mark.parametrize("mode", ConductMode)
+def test_what_was_conducted_is_not_begun_again(world: World, mode: ConductMode) -> None:
+    id = from_recipe(world)
+    opened(world, BEGINNING[mode], on=id)
+    world.when(RecordConductEnd(result=result(world, id, succeeded=False, acquisition_halt=True)), on=id)
+    assert procedure_of(world, id).status is RUNNING
+    for command in BEGINNING.values():
+        with refused("ProcedureCannotStartError", "pinned"):
+            world.when(command, on=id)
+
+
+@pytest.mark.parametrize("how", [*FORWARD, "advise"])
+def test_steps_are_not_sent_for_a_recipe(world: World, how: str) -> None:
+    id = from_recipe(world)
+    if how == "advise":
+        with pytest.raises(ValidationError, match="steps"):
+            ConductUntilAdvised(**SEARCH, steps=STEPS)
+        return
+    with refused("ProcedureStepsForbiddenError") as caught:
+        world.when(FORWARD[how](STEPS), on=id)
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"wait": -1}, "wait"),
+        ({"wait": 60.5}, "wait"),
+        ({"wait": "5"}, "wait"),
+        ({"wait": True}, "wait"),
+        ({"steps": [STEPS[0]] * 501}, "steps"),
+        ({"conduct_id": str(new_id())}, "conduct_id"),
+        ({"re_establishment_boundary": 0}, "re_establishment_boundary"),
+    ],
+)
+def test_a_request_of_another_form_is_refused_at_the_edge(fields: dict[str, Any], place: str) -> None:
+    with pytest.raises(ValidationError, match=place):
+        ConductProcedure(**fields)
+
+
+@pytest.mark.parametrize("boundary", [-1, 0.5, "0", None, True])
+def test_a_boundary_is_a_whole_number(boundary: Any) -> None:
+    with pytest.raises(ValidationError, match="re_establishment_boundary"):
+        ConductFromProcedure(re_establishment_boundary=boundary)

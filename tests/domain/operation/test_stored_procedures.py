@@ -1,0 +1,242 @@
+"""Procedures as the log keeps them: what every payload holds, how old ones are read, and what a fold passes over."""
+
+import json
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.kernel import Event, StoredEvent
+from domain.operation.actuation import ActuationKind
+from domain.operation.iterations import EndProcedureIteration, StartProcedureIteration
+from domain.operation.procedure import (
+    ABORTED,
+    COMPLETED,
+    RUNNING,
+    ConductMode,
+    ProcedureAdvised,
+    ProcedureConducted,
+    ProcedureIterationEnded,
+    ProcedureIterationStarted,
+    ProcedureOutcomeRecorded,
+    ProcedureRecipeExpanded,
+    ProcedureSteeringDeclared,
+    ProcedureStepsResolved,
+    procedure,
+)
+from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, RecordProcedureOutcome
+from domain.operation.steering import SteeringAdvice
+from domain.operation.stopping import AbortProcedure, HoldProcedure
+from tests.domain.operation.conducts import (
+    BY_CALLER,
+    asks_for_advice,
+    from_recipe,
+    left_held,
+    measured,
+    opened,
+    procedure_of,
+    result,
+)
+from tests.domain.world import START, World, new_id
+
+STEERED = "advised_stop reasoning confidence confidence_source alternatives model_ref advised_next_point advised_by"
+KEYS = {
+    "ProcedureRegistered": "name kind target_asset_ids parent_run_id capability_id recipe_id "
+    "max_consecutive_unconverged_iterations",
+    "ProcedureRecipeExpanded": "recipe_id recipe_version capability_id capability_version bindings overridden "
+    "expander_version steps_hash bindings_hash step_count",
+    "ProcedureStepsResolved": "conduct_id conduct_mode resolved_steps resolved_closing_steps step_count steps_hash "
+    "convergence",
+    "ProcedureSteeringDeclared": "objective objective_capture_name space decide budget",
+    "ProcedureStarted": "conduct_id command_name",
+    "ProcedureActivitiesLogbookOpened": "logbook_id kind schema",
+    "ProcedureIterationStarted": "iteration_index point advice",
+    "ProcedureOutcomeRecorded": "iteration_index point measurements succeeded actuation_kind",
+    "ProcedureAdvised": "conduct_id iteration_index advice advised_by",
+    "ProcedureIterationEnded": f"iteration_index converged reason {STEERED} advice_latency",
+    "ProcedureHoldRequested": "conduct_id reason decided_by_decision_id",
+    "ProcedureHeld": "reason cause decided_by_decision_id actuation_kind",
+    "ProcedureResumed": "re_establishment_boundary conduct_id command_name decided_by_decision_id "
+    "max_consecutive_unconverged_iterations",
+    "ProcedureAbortRequested": "conduct_id reason run_closing",
+    "ProcedureConducted": "conduct_id result",
+    "ProcedureCompleted": "actuation_kind termination_reason",
+    "ProcedureAborted": "reason actuation_kind",
+    "ProcedureTruncated": "reason interrupted_at",
+}
+"""What the payload of each event holds besides the procedure's id and the time."""
+
+
+def test_every_event_of_a_procedure_is_tabulated() -> None:
+    assert procedure.events.keys() == KEYS.keys()
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_payload_has_these_keys_and_no_others(name: str) -> None:
+    fields = procedure.events[name].model_fields.items()
+    assert {info.serialization_alias or key for key, info in fields} == set(KEYS[name].split())
+
+
+def rows_of(id: UUID, payloads: list[tuple[str, dict[str, Any]]]) -> list[StoredEvent]:
+    return [
+        StoredEvent(id, version, version, name, json.dumps(payload), START + timedelta(seconds=version))
+        for version, (name, payload) in enumerate(payloads, 1)
+    ]
+
+
+FIRST, SECOND, LOGBOOK = (str(UUID(int=0x0197A1000000700080000000000000C0 + number)) for number in range(3))
+REGISTERED: dict[str, Any] = {
+    "name": "Centre",
+    "kind": "center_alignment",
+    "target_asset_ids": [],
+    "parent_run_id": None,
+    "capability_id": None,
+    "recipe_id": None,
+    "max_consecutive_unconverged_iterations": 5,
+}
+OPENED = [
+    ("ProcedureRegistered", REGISTERED),
+    (
+        "ProcedureStepsResolved",
+        {
+            "conduct_id": FIRST,
+            "conduct_mode": "Converged",
+            "resolved_steps": [{"kind": "capture", "address": "bl7:x", "capture_name": "offset"}],
+            "resolved_closing_steps": [],
+            "step_count": 1,
+            "steps_hash": "0" * 64,
+        },
+    ),
+    ("ProcedureActivitiesLogbookOpened", {"logbook_id": LOGBOOK, "kind": "activity", "schema": {"fields": {}}}),
+    ("ProcedureStarted", {"conduct_id": FIRST, "command_name": "ConductUntilConverged"}),
+]
+
+
+def ended(conduct_id: str, **fields: Any) -> tuple[str, dict[str, Any]]:
+    said = {"procedure_id": FIRST, "conduct_id": conduct_id, "command_name": "ConductUntilConverged", "succeeded": False}
+    return "ProcedureConducted", {"conduct_id": conduct_id, "result": {**said, **fields}}
+
+
+LOOPED = [
+    *OPENED,
+    ("ProcedureIterationStarted", {"iteration_index": 1}),
+    ("ProcedureIterationEnded", {"iteration_index": 1, "converged": False, "reason": None}),
+    ("ProcedureIterationStarted", {"iteration_index": 2}),
+    ("ProcedureHoldRequested", {"conduct_id": FIRST, "reason": "lunch", "decided_by_decision_id": None}),
+    ("ProcedureIterationEnded", {"iteration_index": 2, "converged": None, "reason": "held"}),
+    ended(FIRST, actuation_kind="Simulated"),
+    (
+        "ProcedureHeld",
+        {"reason": "lunch", "cause": "Operator", "decided_by_decision_id": None, "actuation_kind": "Simulated"},
+    ),
+    (
+        "ProcedureResumed",
+        {
+            "re_establishment_boundary": 0,
+            "conduct_id": SECOND,
+            "command_name": "ConductUntilConverged",
+            "decided_by_decision_id": None,
+        },
+    ),
+]
+"""A held and resumed loop in the fewest keys that were ever written."""
+
+
+def test_a_loop_is_read_as_it_was_first_written() -> None:
+    state = procedure.replay(rows_of(new_id(), LOOPED))
+    assert state is not None
+    assert (state.status, state.live_conduct_id, state.conduct_mode) == (RUNNING, UUID(SECOND), ConductMode.CONVERGED)
+    assert (state.iteration_count, state.consecutive_unconverged_iterations) == (2, 1)
+    assert (state.hold_cause, state.pending_request, state.last_status_reason) == (None, None, None)
+    assert (state.actuation_kind, state.activity_logbook_id) == (ActuationKind.SIMULATED, UUID(LOGBOOK))
+
+
+@pytest.mark.parametrize(
+    ("last", "status"),
+    [
+        (("ProcedureCompleted", {"actuation_kind": "Physical", "termination_reason": None}), COMPLETED),
+        (("ProcedureAborted", {"reason": "smoke", "actuation_kind": "Physical"}), ABORTED),
+    ],
+    ids=["completed", "aborted"],
+)
+def test_an_end_is_read_as_it_was_first_written(last: tuple[str, dict[str, Any]], status: str) -> None:
+    state = procedure.replay(rows_of(new_id(), [*LOOPED, ended(SECOND), last]))
+    assert state is not None
+    assert (state.status, state.live_conduct_id, state.last_conduct_id) == (status, None, UUID(SECOND))
+    assert state.actuation_kind is ActuationKind.HYBRID
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        (ProcedureIterationStarted, {"iteration_index": 1}),
+        (ProcedureIterationEnded, {"iteration_index": 1, "converged": True, "reason": None}),
+        (ProcedureConducted, ended(FIRST)[1]),
+        (ProcedureStepsResolved, OPENED[1][1]),
+    ],
+)
+def test_what_an_old_payload_lacks_is_none_or_empty(event: type[Event], payload: dict[str, Any]) -> None:
+    read = json.loads(procedure.decode(event.__name__, json.dumps(payload), new_id(), START).payload())
+    read.update(read.pop("result", {}))
+    given = {**payload, **payload.get("result", {})}
+    added = {key: value for key, value in read.items() if key not in {*given, "procedure_id", "occurred_at"}}
+    assert added
+    assert not any(added.values())
+
+
+def searched(world: World) -> UUID:
+    """A search that was advised, held and aborted: every inert event stands in its log."""
+    id = from_recipe(world)
+    conduct_id = opened(world, ConductUntilAdvised(**BY_CALLER), on=id)
+    world.when(StartProcedureIteration(iteration_index=1, point={"focus": -2.0}, conduct_id=conduct_id), on=id)
+    world.when(RecordProcedureOutcome(outcome=measured(1)), on=id)
+    asks_for_advice(world, id)
+    advice = SteeringAdvice.model_validate({"verdict": "Stop", "rationale": "sharp enough"})
+    world.when(AdviseProcedure(iteration_index=1, advice=advice), on=id)
+    world.when(HoldProcedure(reason="lunch"), on=id)
+    world.when(EndProcedureIteration(iteration_index=1, converged=None, conduct_id=conduct_id), on=id)
+    left_held(world, id)
+    world.when(AbortProcedure(reason="smoke", run_closing=True), on=id)
+    world.when(AbortProcedure(reason="smoke", conducted=result(world, id)), on=id)
+    return id
+
+
+INERT = {
+    ProcedureRecipeExpanded,
+    ProcedureStepsResolved,
+    ProcedureSteeringDeclared,
+    ProcedureOutcomeRecorded,
+    ProcedureAdvised,
+}
+
+
+def test_these_events_never_change_what_a_procedure_is() -> None:
+    assert {event for event in procedure.events.values() if event.inert} == INERT
+
+
+def test_a_fold_does_not_even_read_what_it_passes_over(world: World) -> None:
+    id = searched(world)
+    events = world.streams["Procedure", id]
+    assert {type(event) for event in events} >= INERT
+    rows = [
+        StoredEvent(id, version, version, type(event).__name__, "" if event.inert else event.payload(), event.occurred_at)
+        for version, event in enumerate(events, 1)
+    ]
+    assert procedure.replay(rows) == procedure.fold(events) == procedure_of(world, id)
+
+
+def test_what_is_said_of_people_is_marked(world: World) -> None:
+    id = searched(world)
+    marked = {type(event).__name__: set(event.personal) for event in world.streams["Procedure", id] if event.personal}
+    assert marked == {
+        "ProcedureRegistered": {"name"},
+        "ProcedureIterationStarted": {"advice"},
+        "ProcedureAdvised": {"advice"},
+        "ProcedureHoldRequested": {"reason"},
+        "ProcedureIterationEnded": {"reason", "reasoning", "alternatives"},
+        "ProcedureConducted": {"result"},
+        "ProcedureHeld": {"reason"},
+        "ProcedureAbortRequested": {"reason"},
+        "ProcedureAborted": {"reason"},
+    }
