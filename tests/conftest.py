@@ -5,6 +5,7 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
@@ -15,6 +16,9 @@ from cli.embedded.temporal import EmbeddedTemporal
 from cli.up import SEARCH_ATTRIBUTES
 from infrastructure.postgres.migrate import migrate
 from tests.running import Api, running_api
+
+if TYPE_CHECKING:
+    from tests.workflows.theatre import Theatre
 
 settings.register_profile("baton", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100)
 settings.load_profile("baton")
@@ -63,6 +67,17 @@ async def api(database_url: str) -> AsyncIterator[Api]:
     """The service on a real socket, permissive, with its projector."""
     async with running_api(database_url) as api:
         yield api
+
+
+@pytest.fixture(scope="module")
+async def theatre(postgres: EmbeddedPostgres, template: str, temporal: EmbeddedTemporal) -> AsyncIterator["Theatre"]:
+    """A worker on a simulated plant and the service on a real socket beside it, on one record, for a module's tests."""
+    from tests.api.serving import shared_database
+    from tests.workflows.theatre import opened_theatre
+
+    with shared_database(postgres, template) as url:
+        async with opened_theatre(url, temporal.address) as theatre:
+            yield theatre
 
 
 @pytest.fixture

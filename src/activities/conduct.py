@@ -1,47 +1,16 @@
 """The effects of a conduct: its steps, and what is put on the record between them."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime
 from uuid import UUID
 
 from temporalio import activity
 
+from activities.attempts import EngineAttempt, going_on, handed_on
 from application.conductor import Conductor
-from application.pulse import INTERVAL
 from application.scores import Scores
 from application.steps import Steps
 from domain.operation.results import Failure
 from domain.operation.walking import Briefing, Outcome, Place, Report, Turn, Verdict
-
-
-class EngineAttempt:
-    """An activity of the engine as the work sees it."""
-
-    def alive(self) -> None:
-        activity.heartbeat()
-
-    @property
-    def called_off(self) -> bool:
-        details = activity.cancellation_details()
-        return details is not None and details.cancel_requested
-
-
-@asynccontextmanager
-async def going_on() -> AsyncIterator[None]:
-    """Let the engine know each second that something goes on which gives no sign of life by itself."""
-
-    async def beat() -> None:
-        while True:
-            await asyncio.sleep(INTERVAL)
-            activity.heartbeat()
-
-    beating = asyncio.create_task(beat())
-    try:
-        yield
-    finally:
-        beating.cancel()
 
 
 class ConductActivities:
@@ -74,7 +43,7 @@ class ConductActivities:
 
     @activity.defn(name="await_run")
     async def await_run(self, procedure_id: UUID, conduct_id: UUID) -> Verdict:
-        return await self._conductor.await_run(procedure_id, conduct_id, self._attempt)
+        return await handed_on(self._conductor.await_run(procedure_id, conduct_id, self._attempt))
 
     @activity.defn(name="start_pass")
     async def start_pass(
@@ -97,11 +66,11 @@ class ConductActivities:
 
     @activity.defn(name="advise_pass")
     async def advise_pass(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, passes: int) -> Turn:
-        return await self._conductor.advise(procedure_id, conduct_id, iteration_index, passes, self._attempt)
+        return await handed_on(self._conductor.advise(procedure_id, conduct_id, iteration_index, passes, self._attempt))
 
     @activity.defn(name="take_up_search")
     async def take_up_search(self, procedure_id: UUID, conduct_id: UUID) -> Turn:
-        return await self._conductor.take_up(procedure_id, conduct_id, self._attempt)
+        return await handed_on(self._conductor.take_up(procedure_id, conduct_id, self._attempt))
 
     @activity.defn(name="begin_closing")
     async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome) -> Verdict:

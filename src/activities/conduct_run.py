@@ -1,18 +1,12 @@
 """The effects of conducting a run: its phases are opened and waited for, and its end is put on the record."""
 
-import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
 from uuid import UUID
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 
-from activities.conduct import EngineAttempt, going_on
+from activities.attempts import EngineAttempt, going_on, handed_on
 from application.run_conductor import RunConductor
 from domain.run.driving import PhaseReport, PhaseVerdict, RunOutcome
-
-T = TypeVar("T")
 
 
 class RunConductActivities:
@@ -44,18 +38,3 @@ class RunConductActivities:
     async def end(self, run_id: UUID, conduct_id: UUID, outcome: RunOutcome) -> PhaseVerdict:
         async with going_on():
             return await self._conductor.end(run_id, conduct_id, outcome, self._attempt)
-
-
-async def handed_on(waiting: Coroutine[Any, Any, T]) -> T:
-    """The result of something that only waits; a worker that is told to stop hands it on at once."""
-    work = asyncio.ensure_future(waiting)
-    stopping = asyncio.ensure_future(activity.wait_for_worker_shutdown())
-    try:
-        await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
-            return work.result()
-        raise ApplicationError("The worker stops; another one waits on.", type="WorkerStopping")
-    finally:
-        for task in (work, stopping):
-            task.cancel()
-        await asyncio.gather(work, stopping, return_exceptions=True)

@@ -148,7 +148,9 @@ class Commands:
         return Executed(status, body, position or unit.position, replayed)
 
     def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
-        request = [operation.command_name, target_id, command.model_dump(mode="json", exclude_unset=True)]
+        beside = {"wait"} if operation.work is not None else None  # how long somebody waits is not what is asked for
+        asked = command.model_dump(mode="json", exclude_unset=True, exclude=beside)
+        request = [operation.command_name, target_id, asked]
         fingerprint = content_hash(request)
         return KeyClaim(caller.principal_id, key, caller.surface_id, operation.command_name, fingerprint, self._clock())
 

@@ -53,7 +53,7 @@ class Standing:
 
 
 class ConductSights(Protocol):
-    """The record of conducts as those see it who watch; each question is one statement."""
+    """The record of conducts as those see it who watch; a look is one statement."""
 
     async def standing(self, procedure_id: UUID, conduct_id: UUID | None = None) -> Standing | None:
         """A conduct of a procedure, the latest unless another is named; None where there is none."""

@@ -335,25 +335,30 @@ class Conductor:
         self, score: Score, iteration_index: int, within: bool, decide: CallerDecide, attempt: Attempt
     ) -> tuple[SteeringAdvice, UUID | None] | Turn:
         """What an outside decider says, as soon as it does; a hold or an abort is served while it is waited for."""
-        deadline, pause = await self._deadline(score, iteration_index, decide), FIRST_POLL
+        deadline = await self._deadline(score, iteration_index, decide)
         await self._ledger.wait(score.procedure_id, score.conduct_id, WaitingFor.ADVICE, deadline)
-        try:
-            while True:
-                attempt.alive()
-                events = await self._happened(score, ProcedureIterationStarted, ProcedureAdvised)
-                said = advice_given(events, score.conduct_id, iteration_index, within=within)
-                if said is not None:
-                    return said.advice, said.advised_by
-                orders = await self._ledger.beat(place_of(score), None, score.run_id)
-                if (verdict := ordered(orders)) is not None and verdict is not Verdict.RUN_HELD:
-                    return Turn(verdict=verdict)
-                if self._clock() >= deadline:
-                    message = f"Nobody advised within {decide.advice_timeout} s."
-                    return Turn(verdict=Verdict.HOLD, stood_down=True, failure=stood_down(message))
-                await asyncio.sleep(pause)
-                pause = min(pause * 1.3, POLL)
-        finally:
-            await self._ledger.wait(score.procedure_id, score.conduct_id, None)
+        heard = await self._listened(score, iteration_index, within, deadline, attempt)
+        await self._ledger.wait(score.procedure_id, score.conduct_id, None)
+        return heard
+
+    async def _listened(
+        self, score: Score, iteration_index: int, within: bool, deadline: datetime, attempt: Attempt
+    ) -> tuple[SteeringAdvice, UUID | None] | Turn:
+        """What is said until the deadline, looked for again and again."""
+        pause = FIRST_POLL
+        while True:
+            attempt.alive()
+            events = await self._happened(score, ProcedureIterationStarted, ProcedureAdvised)
+            said = advice_given(events, score.conduct_id, iteration_index, within=within)
+            if said is not None:
+                return said.advice, said.advised_by
+            orders = await self._ledger.beat(place_of(score), None, score.run_id)
+            if (verdict := ordered(orders)) is not None and verdict is not Verdict.RUN_HELD:
+                return Turn(verdict=verdict)
+            if self._clock() >= deadline:
+                return Turn(verdict=Verdict.HOLD, stood_down=True, failure=stood_down("Nobody advised in time."))
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.3, POLL)
 
     async def _deadline(self, score: Score, iteration_index: int, decide: CallerDecide) -> datetime:
         """Until when advice is waited for: counted from what was recorded last, so that a restart grants no more."""
@@ -369,15 +374,14 @@ class Conductor:
         if score is None:
             return Verdict.GONE
         await self._ledger.wait(procedure_id, conduct_id, WaitingFor.RUN)
-        try:
-            while True:
-                attempt.alive()
-                verdict = ordered(await self._ledger.beat(place_of(score), None, score.run_id))
-                if verdict is not Verdict.RUN_HELD:
-                    return verdict or Verdict.DONE
+        verdict: Verdict | None = Verdict.RUN_HELD
+        while verdict is Verdict.RUN_HELD:
+            attempt.alive()
+            verdict = ordered(await self._ledger.beat(place_of(score), None, score.run_id))
+            if verdict is Verdict.RUN_HELD:
                 await asyncio.sleep(POLL)
-        finally:
-            await self._ledger.wait(procedure_id, conduct_id, None)
+        await self._ledger.wait(procedure_id, conduct_id, None)
+        return verdict or Verdict.DONE
 
     async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome) -> Verdict:
         """Close the open pass and mark that closing begins, unless something was asked for before."""

@@ -28,6 +28,7 @@ from infrastructure.control.routes import RoutedControl
 from infrastructure.control.simulated_plant import simulated_plant
 from infrastructure.control.simulator import Simulator
 from infrastructure.runtime import Runtime, new_id
+from infrastructure.telemetry.tracing import Tracing
 from infrastructure.temporal.engine import connect
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
@@ -152,6 +153,7 @@ async def staged(
     *,
     actions: Actions | None = None,
     compute: Compute | None = None,
+    tracing: Tracing | None = None,
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     """A stage with a worker, until the end of the block."""
@@ -162,9 +164,9 @@ async def staged(
     routes = chosen.control_routes
     control = Recorded(RoutedControl(routes, {route.substrate: plant for route in routes}) if routes else plant)
     caller = Caller(OPERATOR, SYSTEM_HTTP, new_id())
-    async with Runtime(chosen) as runtime:
+    async with Runtime(chosen, tracing) as runtime:
         await runtime.plant_seeds()
-        stage = Stage(runtime, await connect(chosen), plant, control, actions, compute, caller)
+        stage = Stage(runtime, await connect(chosen, tracing), plant, control, actions, compute, caller)
         await stage.start_worker()
         try:
             yield stage

@@ -7,14 +7,14 @@ from uuid import UUID
 import pytest
 
 from application.conducts import workflow_id
-from application.reconciling import ConductReconciler
+from application.reconciling import Reconciler
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.operation.conducting import ConductProcedure
 from domain.operation.procedure import ProcedureStatus
 from domain.operation.progress import ConductPhase, ConductProgress
 from domain.operation.stopping import AbortProcedure, TruncateProcedure
 from domain.shared.refusals import Refusal
-from infrastructure.runtime import clock, new_id
+from infrastructure.runtime import clock
 from tests.workflows.stage import Stage, staged, until
 from tests.workflows.steps import check, setpoint
 
@@ -27,10 +27,9 @@ async def stage(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[
         yield stage
 
 
-def reconciler(stage: Stage, restart_limit: float = 300) -> ConductReconciler:
+def reconciler(stage: Stage, restart_limit: float = 300) -> Reconciler:
     runtime = stage.runtime
-    limit = timedelta(seconds=restart_limit)
-    return ConductReconciler(runtime.store, runtime.commands, runtime.engine, clock, new_id, limit)
+    return Reconciler([runtime.conducts, runtime.run_conducts], runtime.engine, clock, timedelta(seconds=restart_limit))
 
 
 async def waiting(stage: Stage) -> UUID:

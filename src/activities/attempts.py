@@ -1,0 +1,56 @@
+"""What every activity needs to say while it goes on, and how one that only waits is handed on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from application.pulse import INTERVAL
+
+T = TypeVar("T")
+
+
+class EngineAttempt:
+    """An activity of the engine as the work sees it."""
+
+    def alive(self) -> None:
+        activity.heartbeat()
+
+    @property
+    def called_off(self) -> bool:
+        details = activity.cancellation_details()
+        return details is not None and details.cancel_requested
+
+
+@asynccontextmanager
+async def going_on() -> AsyncIterator[None]:
+    """Let the engine know each second that something goes on which gives no sign of life by itself."""
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            activity.heartbeat()
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+
+
+async def handed_on(waiting: Coroutine[Any, Any, T]) -> T:
+    """The result of something that only waits; a worker that is told to stop hands it on at once."""
+    work = asyncio.ensure_future(waiting)
+    stopping = asyncio.ensure_future(activity.wait_for_worker_shutdown())
+    try:
+        await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            return work.result()
+        raise ApplicationError("The worker stops; another one waits on.", type="WorkerStopping")
+    finally:
+        for task in (work, stopping):
+            task.cancel()
+        await asyncio.gather(work, stopping, return_exceptions=True)

@@ -1,0 +1,367 @@
+"""Records the histories that every change is held against: `python -m tests.workflows.recording [form ...]`.
+
+A form is one way that a workflow can go. Its history is what a running workflow looks like to the next release, which must
+be able to replay it; record again only where workflows of the old code may be forgotten.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from temporalio import activity
+from temporalio.client import Client, WorkflowHandle
+from temporalio.worker import Worker
+
+from application.conducts import workflow_id
+from application.run_conducts import workflow_id as run_workflow_id
+from application.settings import Settings
+from cli.embedded.postgres import EmbeddedPostgres
+from cli.embedded.temporal import EmbeddedTemporal
+from cli.up import SEARCH_ATTRIBUTES
+from cli.worker import WORKFLOWS
+from domain.operation.conducting import ConductFromProcedure, ConductProcedure, ConductUntilConverged
+from domain.operation.procedure import ProcedureStatus
+from domain.operation.results import Measured
+from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
+from domain.operation.stopping import AbortProcedure, HoldProcedure
+from infrastructure.actions.registry import ActionRegistry
+from infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from infrastructure.postgres.migrate import migrate
+from infrastructure.temporal.engine import connect
+from tests.conftest import with_database
+from tests.workflows.runs import PLANT, furnished
+from tests.workflows.stage import Stage, staged, until
+from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint, steered
+from workflows.calibration_publication import RECORD, SEND, SIGN
+from workflows.mint_sweep import CANDIDATES, FINISH, MINT
+
+HISTORIES = Path(__file__).parent / "histories"
+NEUTRAL = "worker@facility"
+"""Whose identity stands in the files instead of this machine's."""
+FEW_EVENTS = {"limit.historyCount.suggestContinueAsNew": "25"}
+"""A server that suggests to go on in a fresh history when there are so many events."""
+
+GATE = check("gate", 1, timeout=60)
+CLOSING = [setpoint("shutter", 0)]
+FOCUS = [setpoint("a", steered("focus")), capture("sharpness", "sharpness")]
+SEARCH = {
+    "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
+    "space": {"axes": [{"name": "focus", "lower": 0.0, "upper": 2.0}]},
+    "objective_capture_name": "sharpness",
+    "wait": 60,
+}
+ASKING = {**SEARCH, "decide": {"substrate": "caller"}}
+
+Form = Callable[[Stage], Awaitable[str]]
+FORMS: dict[str, Form] = {}
+"""The ways a conduct, of a procedure or of a run, can go; each answers the id of its workflow."""
+
+
+def form(conduct: Form) -> Form:
+    FORMS[conduct.__name__.replace("_", "-")] = conduct
+    return conduct
+
+
+@form
+async def conduct_flat(stage: Stage) -> str:
+    steps = [setpoint("a", 1), check("a", 1), capture("b", "seen"), setpoint("c", captured("seen")), action("collect")]
+    id, result = await stage.conducted(steps)
+    assert result["succeeded"], result
+    return workflow_id(id)
+
+
+@form
+async def conduct_closing(stage: Stage) -> str:
+    """A step fails, what is to be closed is closed, and the procedure is aborted."""
+    id = await stage.from_recipe([setpoint("a", 1), check("a", 2), setpoint("c", 1)], CLOSING)
+    result = await stage.conduct(ConductProcedure(wait=60), id)
+    assert result["failure"]["error_class"] == "CheckFailedError", result
+    return workflow_id(id)
+
+
+@form
+async def conduct_held(stage: Stage) -> str:
+    return workflow_id(await held(stage, [setpoint("a", 1), GATE, setpoint("c", 1)]))
+
+
+@form
+async def conduct_resumed(stage: Stage) -> str:
+    id = await held(stage, [setpoint("a", 1), GATE, setpoint("c", 1)])
+    result = await stage.conduct(ConductFromProcedure(re_establishment_boundary=2, wait=60), id)
+    assert result["succeeded"], result
+    return workflow_id(id)
+
+
+@form
+async def conduct_aborted(stage: Stage) -> str:
+    id = await at_the_gate(stage, [setpoint("a", 1), GATE])
+    await stage.do(AbortProcedure(reason="wrong sample"), id)
+    await reaches(stage, id, ProcedureStatus.ABORTED)
+    return workflow_id(id)
+
+
+@form
+async def conduct_closing_only(stage: Stage) -> str:
+    """What was held is aborted, and only its closing steps are done."""
+    id = await held(stage, [setpoint("a", 1), GATE], CLOSING)
+    await stage.do(AbortProcedure(reason="not needed any more", run_closing=True), id)
+    await reaches(stage, id, ProcedureStatus.ABORTED)
+    return workflow_id(id)
+
+
+@form
+async def conduct_waiting(stage: Stage) -> str:
+    """Still at a step when the next release comes."""
+    return workflow_id(await at_the_gate(stage, [setpoint("a", 1), GATE, setpoint("c", 1)]))
+
+
+@form
+async def conduct_converged(stage: Stage) -> str:
+    steps = [compute("find-offset", capture_name="offset"), setpoint("a", captured("offset"))]
+    id = await stage.from_recipe(steps, CLOSING)
+    command = ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5), wait=60)
+    result = await stage.conduct(command, id)
+    assert result["iteration_count"] == 2, result
+    return workflow_id(id)
+
+
+@form
+async def conduct_advised(stage: Stage) -> str:
+    id = await stage.from_recipe(FOCUS, CLOSING)
+    decide = {"substrate": "grid_walk", "points_per_axis": 2}
+    result = await stage.conduct(ConductUntilAdvised(**SEARCH, decide=decide), id)
+    assert result["succeeded"], result
+    return workflow_id(id)
+
+
+@form
+async def conduct_advised_by_caller(stage: Stage) -> str:
+    """A search that somebody outside steers, held while it waits and taken up again."""
+    id = await stage.from_recipe(FOCUS)
+    await stage.do(ConductUntilAdvised(**{**ASKING, "wait": 0}), id)
+    await advise(stage, id, measure(0.5))
+    await asked(stage, id)
+    await stage.do(HoldProcedure(reason="shift change"), id)
+    await reaches(stage, id, ProcedureStatus.HELD)
+    await stage.do(ConductUntilAdvisedFrom(**{**ASKING, "wait": 0}), id)
+    await advise(stage, id, measure(1.5))
+    await advise(stage, id, {"verdict": "Stop"})
+    await reaches(stage, id, ProcedureStatus.COMPLETED)
+    return workflow_id(id)
+
+
+@form
+async def conduct_of_a_held_run(stage: Stage) -> str:
+    """A phase that waits for its run to be resumed."""
+    series = await (await furnished(stage)).start()
+    phase = await series.recipe_phase([setpoint("a", 1), GATE, setpoint("c", 1)], CLOSING)
+    await stage.do(ConductProcedure(wait=0), phase)
+    await series.at_step(phase, 2)
+    await series.give("hold_run", reason="beam dump")
+    await stage.plant.write("gate", 1)
+
+    async def waiting() -> bool:
+        async with stage.runtime.pool.connection() as connection:
+            found = await connection.execute("SELECT waiting_for FROM conduct_progress WHERE procedure_id = %s", [phase])
+            return await found.fetchone() == ("run",)
+
+    await until(waiting)
+    await series.give("resume_run")
+    await reaches(stage, phase, ProcedureStatus.COMPLETED)
+    return workflow_id(phase)
+
+
+@form
+async def conduct_run_flat(stage: Stage) -> str:
+    """Two phases, and a hold between them."""
+    series = await (await furnished(stage)).start()
+    first, second = await series.recipe_phase([GATE]), await series.recipe_phase([setpoint("c", 1)], CLOSING)
+    await series.conduct(first, second, wait=0)
+    await series.reaches_conduct(first)
+    await series.give("hold_run", reason="beam dump")
+    await stage.plant.write("gate", 1)
+    await series.waits_for("run")
+    await series.give("resume_run")
+    assert (await series.result())["succeeded"]
+    return run_workflow_id(series.run_id)
+
+
+@form
+async def conduct_run_failed(stage: Stage) -> str:
+    series = await (await furnished(stage)).start()
+    first, second = await series.recipe_phase([check("a", 5)]), await series.recipe_phase([setpoint("c", 1)])
+    executed = await series.conduct(first, second)
+    assert not (executed.body or {})["succeeded"], executed.body
+    return run_workflow_id(series.run_id)
+
+
+async def conduct_continued(stage: Stage) -> str:
+    """So many steps that it goes on in a fresh history."""
+    id, result = await stage.conducted([setpoint("a", value) for value in range(9)])
+    assert result["succeeded"], result
+    return workflow_id(id)
+
+
+async def at_the_gate(stage: Stage, steps: list[Any], closing: list[Any] | None = None) -> UUID:
+    """A conduct that waits at the step before which its ledger has two rows."""
+    await stage.plant.write("gate", 0)
+    id = await stage.from_recipe(steps, closing or ())
+    await stage.do(ConductProcedure(wait=0), id)
+
+    async def there() -> bool:
+        return len(await stage.ledger(id)) >= 2
+
+    await until(there)
+    return id
+
+
+async def held(stage: Stage, steps: list[Any], closing: list[Any] | None = None) -> UUID:
+    """A conduct that was held at its gate."""
+    id = await at_the_gate(stage, steps, closing)
+    await stage.do(HoldProcedure(reason="shift change"), id)
+    await stage.plant.write("gate", 1)
+    await reaches(stage, id, ProcedureStatus.HELD)
+    return id
+
+
+async def asked(stage: Stage, id: UUID) -> int:
+    """The pass for which a search waits for advice, once it does."""
+
+    async def waiting() -> int | None:
+        index: int | None = (await stage.ask(GetProcedureSteering(), id)).iteration_index
+        return index
+
+    index: int = await until(waiting)
+    return index
+
+
+async def advise(stage: Stage, id: UUID, advice: dict[str, Any]) -> None:
+    await stage.do(AdviseProcedure(iteration_index=await asked(stage, id), advice=advice), id)
+
+
+def measure(at: float) -> dict[str, Any]:
+    return {"verdict": "Measure", "next_point": {"focus": at}}
+
+
+async def reaches(stage: Stage, id: UUID, status: ProcedureStatus) -> None:
+    async def reached() -> bool:
+        return (await stage.procedure(id)).status is status
+
+    await until(reached)
+
+
+async def collected(control: Any, time: Any, params: Any) -> dict[str, Any]:
+    return {"frames": 1}
+
+
+def offsets(*values: float) -> SimulatedCompute:
+    """A program that finds these offsets, one after the other."""
+
+    def finding(value: float) -> Callable[[Any], Simulated]:
+        measured = Measured(name="offset", value=value, kind="Scalar", units="px", quality="Good")
+        return lambda job: Simulated(measurements=(measured,))
+
+    program = SimulatedCompute()
+    program.seed(("find-offset",), *map(finding, values))
+    return program
+
+
+async def simple_workflows(client: Client, keep: Callable[[str, WorkflowHandle[Any, Any]], Awaitable[None]]) -> None:
+    """The workflows that are told an id and know nothing else; those who do their work are stood in for."""
+    batches = [["0197a100-0000-7000-8000-0000000000a1", "0197a100-0000-7000-8000-0000000000a2"], []]
+
+    @activity.defn(name=CANDIDATES)
+    async def candidates(sweep_id: str) -> list[str]:
+        return batches.pop(0)
+
+    @activity.defn(name=MINT)
+    async def mint(sweep_id: str, asset_id: str) -> None: ...
+
+    @activity.defn(name=FINISH)
+    async def finish(sweep_id: str) -> None: ...
+
+    @activity.defn(name=SIGN)
+    async def sign(receipt_id: str) -> bool:
+        return True
+
+    @activity.defn(name=SEND)
+    async def send(receipt_id: str) -> bool:
+        return receipt_id.endswith("1")
+
+    @activity.defn(name=RECORD)
+    async def record(receipt_id: str) -> None: ...
+
+    async with Worker(
+        client, task_queue="recording", workflows=WORKFLOWS, activities=[candidates, mint, finish, sign, send, record]
+    ):
+        for name, kind, id in (
+            ("mint-sweep", "mint-sweep", "0197a100-0000-7000-8000-0000000000b0"),
+            ("calibration-publication", "calibration-publication", "0197a100-0000-7000-8000-0000000000c1"),
+            ("calibration-publication-refused", "calibration-publication", "0197a100-0000-7000-8000-0000000000c2"),
+        ):
+            handle = await client.start_workflow(kind, id, id=f"{kind}:{id}", task_queue="recording")
+            await handle.result()
+            await keep(name, handle)
+
+
+async def record(names: set[str], directory: Path) -> None:
+    """Run each form on servers of its own and keep what the engine says of it."""
+    here = f"{os.getpid()}@{socket.gethostname()}"
+
+    async def keep(name: str, handle: WorkflowHandle[Any, Any]) -> None:
+        if not names or name in names:
+            history = (await handle.fetch_history()).to_json().replace(here, NEUTRAL)
+            events = [json.dumps(event, separators=(",", ":")) for event in json.loads(history)["events"]]
+            (HISTORIES / f"{name}.json").write_text('{"events":[\n' + ",\n".join(events) + "\n]}\n")
+            print(f"{name}: {len(events)} events")
+
+    async def conduct(name: str, act: Form, stage: Stage) -> None:
+        if names and name not in names:
+            return
+        id = await act(stage)
+        latest = await stage.client.get_workflow_handle(id).describe()
+        first = latest.raw_description.workflow_execution_info.first_run_id
+        if act is not FORMS.get("conduct-waiting"):
+            await stage.client.get_workflow_handle(id).result()
+        if act is conduct_continued:
+            await keep(f"{name}-from", stage.client.get_workflow_handle(id, run_id=first))
+        await keep(name, stage.client.get_workflow_handle(id, run_id=latest.run_id))
+
+    numbers = count(1)
+
+    def database(postgres: EmbeddedPostgres) -> str:
+        name = f"form_{next(numbers)}"
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE forms STRATEGY file_copy")
+        return with_database(postgres.url, name)
+
+    plant: dict[str, Any] = {**PLANT, "actions": ActionRegistry({"collect": collected})}
+    known = {"headless": True, "search_attributes": SEARCH_ATTRIBUTES}
+    with EmbeddedPostgres(directory / "postgres") as postgres:
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE forms")
+        migrate(with_database(postgres.url, "forms"))
+        with EmbeddedTemporal(directory / "temporal", **known) as temporal:
+            await simple_workflows(await connect(Settings(temporal_address=temporal.address)), keep)
+            for name, act in FORMS.items():
+                program = offsets(3.2, 0.3)
+                async with staged(database(postgres), temporal.address, compute=program, **plant) as stage:
+                    await conduct(name, act, stage)
+        with EmbeddedTemporal(directory / "short", settings=FEW_EVENTS, **known) as temporal:
+            async with staged(database(postgres), temporal.address, **plant) as stage:
+                await conduct("conduct-continued", conduct_continued, stage)
+
+
+if __name__ == "__main__":
+    HISTORIES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        asyncio.run(record(set(sys.argv[1:]), Path(place)))

@@ -1,0 +1,513 @@
+"""Runs conducted from end to end: phases in order, what holds them up, what ends them, and what is told of them."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from application.conducts import workflow_id
+from application.ports import Caller
+from application.reconciling import Reconciler
+from application.run_conducts import workflow_id as run_workflow_id
+from cli.embedded.postgres import EmbeddedPostgres
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.access.actor import RegisterActor
+from domain.kernel import NIL, REGISTRY, SYSTEM_CONDUIT
+from domain.operation.conducting import ConductFromProcedure
+from domain.operation.procedure import ProcedureStatus
+from domain.operation.stopping import AbortProcedure
+from domain.operation.work_items import GetWork, WorkView
+from domain.run.driving import PhaseVerdict, phase_conduct_id
+from domain.run.ending import AbortRun, CompleteRun, StopRun
+from domain.run.run import HoldRun, RunAborted, RunHeld, RunStatus
+from domain.run.starting import ResumeRun
+from domain.trust.policy import DefinePolicy
+from domain.trust.surface import SYSTEM_HTTP
+from infrastructure.compute.in_memory import SimulatedCompute
+from infrastructure.conducting import conducting
+from infrastructure.control.simulator import Fault
+from infrastructure.runtime import clock, new_id
+from tests.conftest import with_database
+from tests.domain.world import refused
+from tests.workflows.runs import PLANT, Floor, Series, furnished
+from tests.workflows.stage import OPERATOR, Stage, staged, until
+from tests.workflows.steps import capture, check, compute, criterion, setpoint, steered
+
+OPEN_GATE = check("gate", 1, timeout=30)
+"""A step that goes on when the test says so."""
+
+
+@pytest.fixture(scope="module")
+def database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
+    """One database for all these tests: every run is one of its own."""
+    name = f"runs_{os.getpid()}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        yield with_database(postgres.url, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+async def floor(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[Floor]:
+    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": OPERATOR}
+    async with staged(database, temporal.address, compute=SimulatedCompute(), **enforced, **PLANT) as stage:
+        stage.caller = Caller.system(new_id())
+        floor = await furnished(stage)
+        stage.caller = await member(stage, REGISTRY.command_names())
+        yield floor
+
+
+async def member(stage: Stage, may: Iterable[str]) -> Caller:
+    """Somebody of the crew, and what they may do."""
+    id = UUID((await stage.do(RegisterActor(name="Mira Okafor"))).body["actor_id"])
+    grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [id]}
+    await stage.do(DefinePolicy(name="Crew", **grant, permitted_commands=sorted(may)))
+    return Caller(id, SYSTEM_HTTP, new_id())
+
+
+@pytest.fixture
+async def series(floor: Floor) -> Series:
+    return await floor.start()
+
+
+def by(procedure_id: UUID, *steps: Any, command: str = "conduct_procedure", **fields: Any) -> dict[str, Any]:
+    """A phase with its steps and the command that conducts them."""
+    return {"procedure_id": procedure_id, "conduct": {"command": command, "steps": steps, **fields}}
+
+
+async def set_off(series: Series, *steps: Any, closing: Any = (), rows: int) -> tuple[UUID, UUID]:
+    """Two phases under way: the first has come as far as its ledger has rows, the second waits for its turn."""
+    first = await series.recipe_phase(steps, closing)
+    second = await series.recipe_phase([setpoint("c", 9)])
+    accepted = await series.conduct(first, second, wait=0)
+    assert accepted.status == 202
+    await series.at_step(first, rows)
+    return first, second
+
+
+async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: Series) -> None:
+    first, second = await series.phase(), await series.recipe_phase([setpoint("b", 2)], [setpoint("shutter", 0)])
+    done = await series.conduct(by(first, setpoint("a", 1)), second)
+    assert (done.status, done.replayed) == (200, False)
+    assert series.stage.control.writes == [("a", 1), ("b", 2), ("shutter", 0)]
+    assert await series.happened() == ["RunStarted", "RunConductStarted", "RunCompleted", "RunConducted"]
+    run = await series.run()
+    assert (run.status, run.live_conduct_id, run.actuation_kind) == (RunStatus.COMPLETED, None, "Physical")
+    conduct_id = UUID(done.body["conduct_id"])
+    phases = [
+        {
+            "procedure_id": str(id),
+            "conduct_id": str(phase_conduct_id(conduct_id, id)),
+            "succeeded": True,
+            "completed_count": 1,
+            "iteration_count": None,
+            "failure": None,
+            "closing_failures": [],
+        }
+        for id in (first, second)
+    ]
+    assert done.body == {
+        "run_id": str(series.run_id),
+        "conduct_id": str(conduct_id),
+        "succeeded": True,
+        "actuation_kind": "Physical",
+        "failure": None,
+        "phases": phases,
+        "artifacts": [],
+        "outputs": {},
+    }
+    view = await series.view()
+    assert [(phase.status, phase.command) for phase in view.phases] == [("Completed", "conduct_procedure")] * 2
+    assert view.result is not None
+    assert view.result.model_dump(mode="json") == done.body
+
+
+async def test_loops_are_phases_too_and_all_they_bring_is_told(series: Series) -> None:
+    looked = await series.recipe_phase([setpoint("a", steered("focus")), capture("sharpness", "sharpness")])
+    search = {
+        "command": "conduct_until_advised",
+        "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
+        "space": {"axes": [{"name": "focus", "lower": 0, "upper": 2}]},
+        "objective_capture_name": "sharpness",
+        "decide": {"substrate": "grid_walk", "points_per_axis": 3},
+    }
+    settled = await series.phase()
+    within = {"convergence_capture_name": "seen", "criterion": criterion(2, 0.1)}
+    kept = await series.recipe_phase([compute("reduce", output_uri="file:///reduced.h5", output_ref_name="reduced")])
+    done = await series.conduct(
+        {"procedure_id": looked, "conduct": search},
+        by(settled, capture("a", "seen"), command="conduct_until_converged", **within),
+        kept,
+    )
+    assert done.body["succeeded"], done.body
+    assert [phase["iteration_count"] for phase in done.body["phases"]] == [3, 1, None]
+    assert [artifact["uri"] for artifact in done.body["artifacts"]] == ["file:///reduced.h5"]
+    assert done.body["outputs"] == {"reduced": done.body["artifacts"][0]}
+    assert (done.body["actuation_kind"], (await series.run()).actuation_kind) == ("Hybrid", "Hybrid")
+
+
+async def test_holding_the_run_pauses_the_phase_at_its_next_step_until_the_run_is_resumed(series: Series) -> None:
+    stage = series.stage
+    first, _ = await set_off(series, setpoint("a", 1), OPEN_GATE, setpoint("b", 2), rows=2)
+    await stage.do(HoldRun(reason="top-up"), series.run_id)
+    await stage.plant.write("gate", 1)
+    await waiting_for_its_run(stage, first)
+    view = await series.waits_for("run")
+    assert (view.current_procedure_id, view.phases[0].status) == (first, ProcedureStatus.RUNNING)
+    assert stage.control.writes == [("a", 1)]
+    await stage.do(ResumeRun(), series.run_id)
+    assert (await series.result())["succeeded"]
+    assert stage.control.writes == [("a", 1), ("b", 2), ("c", 9)]
+
+
+async def waiting_for_its_run(stage: Stage, procedure_id: UUID) -> None:
+    async def waits() -> bool:
+        async with stage.runtime.pool.connection() as connection:
+            found = await connection.execute(
+                "SELECT waiting_for = 'run' FROM conduct_progress WHERE procedure_id = %s", [procedure_id]
+            )
+            return bool((await found.fetchone() or (False,))[0])
+
+    await until(waits)
+
+
+async def test_aborting_the_run_cancels_the_phase_and_closes_nothing(series: Series) -> None:
+    stage = series.stage
+    first, second = await set_off(series, OPEN_GATE, closing=[setpoint("shutter", 0)], rows=0)
+    await series.reaches_conduct(first)
+    await stage.do(AbortRun(reason="smoke in the hutch"), series.run_id)
+    result = await series.result()
+    assert (result["succeeded"], result["phases"][0]["succeeded"], result["phases"][1]["conduct_id"]) == (False, False, None)
+    phase = await stage.procedure(first)
+    assert (phase.status, phase.last_status_reason) == (ProcedureStatus.ABORTED, "smoke in the hutch")
+    assert (await stage.procedure(second)).status is ProcedureStatus.DEFINED
+    assert stage.control.writes == []
+    assert (await series.happened())[-2:] == ["RunAborted", "RunConducted"]
+
+
+async def test_stopping_the_run_ends_the_phase_at_its_next_step_and_closes(series: Series) -> None:
+    stage = series.stage
+    steps = (setpoint("a", 1), OPEN_GATE, setpoint("b", 2))
+    first, second = await set_off(series, *steps, closing=[setpoint("shutter", 0)], rows=2)
+    await stage.do(StopRun(reason="enough statistics"), series.run_id)
+    await stage.plant.write("gate", 1)
+    result = await series.result()
+    assert (result["succeeded"], result["failure"]["error_class"]) == (False, "RunStopped")
+    phase = await stage.procedure(first)
+    assert (phase.status, phase.last_status_reason) == (ProcedureStatus.ABORTED, "enough statistics")
+    assert stage.control.writes == [("a", 1), ("shutter", 0)]
+    assert (await stage.procedure(second)).status is ProcedureStatus.DEFINED
+    run = await series.run()
+    assert (run.status, run.actuation_kind) == (RunStatus.STOPPED, "Physical")
+
+
+async def test_a_phase_that_is_held_is_waited_for_until_somebody_takes_it_up_again(series: Series) -> None:
+    stage = series.stage
+    first, second = await series.phase(), await series.recipe_phase([setpoint("c", 9)])
+    await series.conduct(by(first, setpoint("a", 1), check("b", 5), command="conduct_or_hold_procedure"), second, wait=0)
+    view = await series.waits_for("phase", procedure_id=first, code="StepFault")
+    assert view.waiting is not None
+    assert "CheckFailedError" in (view.waiting.detail or "")
+    assert (await series.run()).status is RunStatus.RUNNING
+    await stage.plant.write("b", 5)
+    await stage.do(ConductFromProcedure(re_establishment_boundary=1, wait=60), first)
+    result = await series.result()
+    assert result["succeeded"]
+    assert result["phases"][0]["conduct_id"] != str(phase_conduct_id(UUID(result["conduct_id"]), first))
+    assert stage.control.writes == [("a", 1), ("c", 9)]
+
+
+async def test_a_phase_whose_conduct_was_lost_is_waited_for_until_somebody_ends_it(series: Series) -> None:
+    stage, runtime = series.stage, series.stage.runtime
+    first, _ = await set_off(series, setpoint("a", 1), OPEN_GATE, rows=2)
+    await stage.client.get_workflow_handle(workflow_id(first)).terminate()
+    await Reconciler([runtime.conducts], runtime.engine, clock, timedelta(seconds=300)).compare()
+    await series.waits_for("phase", procedure_id=first, code="ConductLost")
+    await stage.do(AbortProcedure(reason="nobody knows"), first)
+    result = await series.result()
+    assert (result["succeeded"], result["failure"]["error_class"]) == (False, "ConductLost")
+    assert (await series.run()).status is RunStatus.ABORTED
+
+
+async def test_the_first_phase_that_fails_aborts_the_run_and_the_rest_is_left(series: Series) -> None:
+    stage = series.stage
+    stage.plant.simulate_fault("b", Fault.REJECTING)
+    first, second, third = [await series.recipe_phase([setpoint(signal, 1)], name=signal.upper()) for signal in "abc"]
+    done = await series.conduct(first, second, third)
+    failure = {
+        "step_index": 0,
+        "source_kind": "setpoint",
+        "target": "b",
+        "error_class": "ControlWriteRejectedError",
+        "message": "b refuses to be written.",
+    }
+    assert (done.status, done.body["succeeded"], done.body["failure"]) == (200, False, failure)
+    assert [(phase["succeeded"], phase["failure"]) for phase in done.body["phases"]] == [
+        (True, None),
+        (False, failure),
+        (False, None),
+    ]
+    (aborted,) = [event for event in await series.events() if isinstance(event, RunAborted)]
+    assert aborted.reason == "phase B: setpoint[0] b failed: ControlWriteRejectedError: b refuses to be written."
+    assert aborted.actuation_kind == "Physical"
+    assert (await stage.procedure(third)).status is ProcedureStatus.DEFINED
+
+
+async def test_a_gate_that_stays_closed_holds_the_run_and_is_asked_again_when_it_is_resumed(series: Series) -> None:
+    stage = series.stage
+    first, second = await set_off(series, OPEN_GATE, rows=0)
+    await series.reaches_conduct(first)
+    await series.lose_beam()
+    await stage.plant.write("gate", 1)
+    view = await series.waits_for("gate", procedure_id=second, code="ProcedureSupplyCoverageMismatchError")
+    await series.reaches(RunStatus.HELD)
+    (held,) = [event for event in await series.events() if isinstance(event, RunHeld)]
+    assert view.waiting is not None
+    assert held.reason == view.waiting.detail
+    with refused("RunSupplyCoverageMismatchError"):
+        await stage.do(ResumeRun(), series.run_id)
+    assert (await series.view()).waiting == view.waiting
+    await series.beam_back()
+    await stage.do(ResumeRun(), series.run_id)
+    assert (await series.result())["succeeded"]
+    assert stage.control.writes == [("c", 9)]
+
+
+async def test_a_phase_that_must_not_start_fails_the_run(series: Series) -> None:
+    stage = series.stage
+    first, second = await set_off(series, OPEN_GATE, rows=0)
+    await series.give("start_procedure", second)
+    await series.give("complete_procedure", second)
+    await stage.plant.write("gate", 1)
+    result = await series.result()
+    failure = result["failure"]
+    assert (failure["source_kind"], failure["target"], failure["error_class"]) == (
+        "lifecycle",
+        "start",
+        "ProcedureCannotStartError",
+    )
+    assert (await series.run()).status is RunStatus.ABORTED
+    assert (await stage.procedure(first)).status is ProcedureStatus.COMPLETED
+
+
+async def test_a_run_that_is_held_when_all_is_done_is_completed_when_it_is_resumed(series: Series) -> None:
+    stage = series.stage
+    await held_at_the_end(series)
+    await stage.do(ResumeRun(), series.run_id)
+    assert (await series.result())["succeeded"]
+    assert (await series.happened())[-4:] == ["RunHeld", "RunResumed", "RunCompleted", "RunConducted"]
+
+
+async def test_a_run_that_is_held_when_all_is_done_may_be_completed_by_hand(series: Series) -> None:
+    await held_at_the_end(series)
+    await series.stage.do(CompleteRun(), series.run_id)
+    assert (await series.result())["succeeded"]
+    assert (await series.happened())[-3:] == ["RunHeld", "RunCompleted", "RunConducted"]
+
+
+async def held_at_the_end(series: Series) -> None:
+    """A run that was held while its only phase was closing, which is finished all the same."""
+    stage = series.stage
+    only = await series.recipe_phase([setpoint("a", 1)], [OPEN_GATE, setpoint("shutter", 0)])
+    await series.conduct(only, wait=0)
+    await series.at_step(only, 2)
+
+    async def closing() -> bool:
+        async with stage.runtime.pool.connection() as connection:
+            found = await connection.execute("SELECT phase FROM conduct_progress WHERE procedure_id = %s", [only])
+            return await found.fetchone() == ("Closing",)
+
+    await until(closing)
+    await stage.do(HoldRun(), series.run_id)
+    await stage.plant.write("gate", 1)
+
+    async def done() -> bool:
+        return (await stage.procedure(only)).status is ProcedureStatus.COMPLETED
+
+    await until(done)
+    await series.waits_for("run")
+
+
+async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_is_live(series: Series) -> None:
+    stage = series.stage
+    first, second = await series.recipe_phase([OPEN_GATE]), await series.recipe_phase([setpoint("a", 1)])
+    accepted = await series.conduct(first, wait=0, key="k1")
+    ids = {"run_id": str(series.run_id), "conduct_id": accepted.body["conduct_id"], "work_id": accepted.body["conduct_id"]}
+    assert (accepted.status, accepted.body, accepted.replayed) == (202, ids, False)
+    for key in ("k1", None, "k2"):
+        again = await series.conduct(first, wait=0, key=key)
+        assert (again.status, again.body, again.replayed) == (202, ids, True), key
+    with refused("RunCannotConductError", "conduct_live"):
+        await series.conduct(first, second)
+    stage.caller, own = await member(stage, ["ConductRun"]), stage.caller
+    with refused("RunCannotConductError", "conduct_live"):
+        await series.conduct(first)
+    stage.caller = own
+    await stage.plant.write("gate", 1)
+    result = await series.result()
+    for key in ("k1", "k2"):
+        last = await series.conduct(first, wait=0, key=key)
+        assert (last.status, last.body, last.replayed) == (200, result, True)
+    assert (await series.happened()).count("RunConductStarted") == 1
+
+
+async def test_a_conduct_goes_on_where_it_stood_when_its_worker_comes_back(series: Series) -> None:
+    stage = series.stage
+    first, second = await series.phase(), await series.recipe_phase([setpoint("c", 9)])
+    await series.conduct(by(first, setpoint("a", 1), check("b", 5), command="conduct_or_hold_procedure"), second, wait=0)
+    await series.waits_for("phase")
+    await stage.stop_worker()
+    await stage.do(AbortProcedure(reason="not today"), first)
+    assert (await series.run()).status is RunStatus.RUNNING
+    await stage.start_worker()
+    result = await series.result()
+    assert (result["failure"]["error_class"], (await series.run()).status) == ("CheckFailedError", RunStatus.ABORTED)
+    assert stage.control.writes == [("a", 1)]
+
+
+async def test_a_conduct_opened_while_nobody_works_begins_when_somebody_does(series: Series) -> None:
+    stage = series.stage
+    await stage.stop_worker()
+    only = await series.recipe_phase([setpoint("a", 1)])
+    accepted = await series.conduct(only, wait=0)
+    assert accepted.status == 202
+    view = await series.view()
+    assert (view.heartbeat_at, view.current_procedure_id, view.phases[0].status) == (None, None, ProcedureStatus.DEFINED)
+    await stage.start_worker()
+    assert (await series.result())["succeeded"]
+
+
+async def test_what_is_tried_twice_at_once_is_done_once(series: Series) -> None:
+    """A worker that was taken for lost may still be at it when the next one takes over."""
+    stage = series.stage
+    await stage.stop_worker()
+    only = await series.recipe_phase([setpoint("a", 1)])
+    conduct_id = UUID((await series.conduct(only, wait=0)).body["conduct_id"])
+    async with conducting(stage.runtime, stage.control) as wired:
+        conductor = wired.run_conductor
+        assert await asyncio.gather(*(conductor.brief(series.run_id, conduct_id) for _ in range(2))) == [1, 1]
+        opened = await asyncio.gather(*(conductor.open_phase(series.run_id, conduct_id, 0) for _ in range(4)))
+        assert {report.verdict for report in opened} == {PhaseVerdict.OPENED}
+        assert len({report.job.order.conduct_id for report in opened if report.job is not None}) == 1
+        assert (await stage.happened(only)).count("ProcedureStarted") == 1
+        await stage.start_worker()
+        assert (await series.result())["succeeded"]
+        assert await conductor.brief(series.run_id, conduct_id) is None
+        assert (await conductor.open_phase(series.run_id, conduct_id, 0)).verdict is PhaseVerdict.GONE
+    assert (await series.happened()).count("RunConducted") == 1
+
+
+async def test_a_conduct_that_is_cancelled_in_the_engine_aborts_the_run_and_its_phase(series: Series) -> None:
+    stage = series.stage
+    first, _ = await set_off(series, OPEN_GATE, closing=[setpoint("shutter", 0)], rows=0)
+    await series.reaches_conduct(first)
+    await stage.client.get_workflow_handle(run_workflow_id(series.run_id)).cancel()
+    result = await series.result()
+    assert (result["succeeded"], result["failure"]["error_class"]) == (False, "CancelledError")
+    (aborted,) = [event for event in await series.events() if isinstance(event, RunAborted)]
+    assert aborted.reason == "conduct cancelled"
+    phase = await stage.procedure(first)
+    assert (phase.status, phase.last_status_reason) == (ProcedureStatus.ABORTED, "conduct cancelled")
+    assert stage.control.writes == []
+
+
+async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_the_run_to_a_person(series: Series) -> None:
+    stage = series.stage
+    first, _ = await set_off(series, OPEN_GATE, rows=0)
+    await series.reaches_conduct(first)
+    conduct_id = (await series.run()).live_conduct_id
+    assert conduct_id is not None
+    await stage.client.get_workflow_handle(run_workflow_id(series.run_id)).terminate()
+    runtime = stage.runtime
+    await Reconciler([runtime.run_conducts], runtime.engine, clock, timedelta(seconds=300)).compare()
+    result = await series.result()
+    assert (result["failure"]["error_class"], (await series.run()).status) == ("ConductLost", RunStatus.RUNNING)
+    await stage.plant.write("gate", 1)
+
+    async def done() -> bool:
+        return (await stage.procedure(first)).status is ProcedureStatus.COMPLETED
+
+    await until(done)
+    assert await runtime.run_conducts.answer(conduct_id) == result
+
+
+async def test_a_conduct_that_nobody_began_in_time_is_given_up_and_the_run_stands_where_it_stood(
+    series: Series, database: str, temporal: EmbeddedTemporal
+) -> None:
+    stage = series.stage
+    await stage.stop_worker()
+    only = await series.recipe_phase([setpoint("a", 1)])
+    await series.conduct(only, wait=1.1)
+    async with staged(database, temporal.address, conduct_restart_limit_seconds=1):
+        result = await series.result()
+    await stage.start_worker()
+    assert (result["failure"]["target"], result["failure"]["error_class"]) == ("start", "ConductStartExpired")
+    run = await series.run()
+    assert (run.status, run.live_conduct_id) == (RunStatus.RUNNING, None)
+    assert (await stage.procedure(only)).status is ProcedureStatus.DEFINED
+
+
+@pytest.mark.parametrize(("denied", "written"), [("ConductProcedure", []), ("CompleteRun", [("a", 1)])])
+async def test_what_its_submitter_may_not_do_any_more_the_service_ends_by_name(
+    series: Series, denied: str, written: list[Any]
+) -> None:
+    stage = series.stage
+    only = await series.recipe_phase([setpoint("a", 1)])
+    stage.caller, own = await member(stage, REGISTRY.command_names() - {denied}), stage.caller
+    scientist = stage.caller.principal_id
+    done = await series.conduct(only)
+    stage.caller = own
+    failure = done.body["failure"]
+    assert (failure["source_kind"], failure["error_class"]) == ("lifecycle", "UnauthorizedError")
+    (aborted,) = [event for event in await series.events() if isinstance(event, RunAborted)]
+    assert str(scientist) in aborted.reason
+    async with stage.runtime.store.session() as session:
+        history = await session.history("Run", series.run_id, 0, 10)
+    assert next(row for row in history if row.event_type == "RunAborted").principal_id == NIL
+    assert stage.control.writes == written
+
+
+async def test_a_tomography_series_with_a_beam_loss_is_conducted(series: Series) -> None:
+    stage, now = series.stage, clock()
+    sample = {"event_id": new_id(), "channel_name": "ring_current", "value": 198.7, "sampling_procedure": "baseline"}
+    await series.give("append_observations", entries=[{**sample, "sampled_at": now}])
+    await series.lose_beam()
+    await stage.do(HoldRun(reason="beam lost"), series.run_id)
+    await series.beam_back()
+    await stage.do(ResumeRun(), series.run_id)
+    await series.give("adjust_run", parameters_patch={"exposure": 0.08}, reason="lower flux after top-up")
+    flat_field = await series.recipe_phase([setpoint("shutter", 0), setpoint("a", 1)], [setpoint("shutter", 1)])
+    projected = compute("reconstruct", output_uri="file:///projections.h5", output_ref_name="projections")
+    projections = await series.recipe_phase([setpoint("b", 1), OPEN_GATE, setpoint("b", 2), projected])
+    held = {"procedure_id": projections, "conduct": {"command": "conduct_or_hold_procedure"}}
+    accepted = await series.conduct(flat_field, held, wait=0)
+    conduct_id = accepted.body["conduct_id"]
+    assert (accepted.status, accepted.body) == (
+        202,
+        {"run_id": str(series.run_id), "conduct_id": conduct_id, "work_id": conduct_id},
+    )
+    assert (await series.happened())[5] == "RunConductStarted"
+    with refused("RunCannotCompleteError", "conduct_live"):
+        await stage.do(CompleteRun(), series.run_id)
+    await series.at_step(projections, 2)
+    await stage.do(HoldRun(), series.run_id)
+    await stage.plant.write("gate", 1)
+    await waiting_for_its_run(stage, projections)
+    view = await series.waits_for("run")
+    assert (view.current_procedure_id, stage.control.writes[-1]) == (projections, ("b", 1))
+    await stage.do(ResumeRun(), series.run_id)
+    result = await series.result()
+    assert (await series.happened())[6:] == ["RunHeld", "RunResumed", "RunCompleted", "RunConducted"]
+    work: WorkView = await stage.ask(GetWork(work_id=conduct_id))
+    assert (work.state, work.answer) == ("done", result)
+    assert (result["succeeded"], [artifact["uri"] for artifact in result["artifacts"]]) == (
+        True,
+        ["file:///projections.h5"],
+    )
+    with refused("RunObservationLogbookClosedError"):
+        await series.give("append_observations", entries=[{**sample, "event_id": new_id(), "sampled_at": now}])

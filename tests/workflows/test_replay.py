@@ -1,0 +1,93 @@
+"""Recorded histories against today's workflows: what a conduct has begun, every later release can go on with."""
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import pytest
+from temporalio import workflow
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+
+from cli.worker import WORKFLOWS
+from domain.operation.walking import ConductOrder
+from infrastructure.temporal.converter import data_converter
+from infrastructure.temporal.interceptors import CallerCarrier
+from infrastructure.temporal.lines import core_runtime
+from tests.workflows.recording import HISTORIES, NEUTRAL
+from workflows.conduct import ConductWorkflow
+
+FILES = sorted(HISTORIES.glob("*.json"))
+every_history = pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+WELL_KNOWN = re.compile(r"/(tmp|home|root|work|usr|var|opt|Users)/|\.py\b|localhost|127\.0\.0\.1")
+"""What would tell of the machine that a history was recorded on."""
+
+
+def replayer(*kinds: type, sandboxed: bool = True) -> Replayer:
+    """As a worker would go on with them, but without one."""
+    runner = SandboxedWorkflowRunner() if sandboxed else UnsandboxedWorkflowRunner()
+    return Replayer(
+        workflows=kinds,
+        workflow_runner=runner,
+        data_converter=data_converter,
+        interceptors=[CallerCarrier()],
+        runtime=core_runtime(),
+    )
+
+
+def history(path: Path) -> WorkflowHistory:
+    return WorkflowHistory.from_json(f"recorded:{path.stem}", path.read_text())
+
+
+def kind_of(path: Path) -> str:
+    return history(path).events[0].workflow_execution_started_event_attributes.workflow_type.name
+
+
+@every_history
+async def test_a_recorded_workflow_can_be_gone_on_with(path: Path) -> None:
+    await replayer(*WORKFLOWS).replay_workflow(history(path))
+
+
+def test_there_are_histories_of_every_workflow() -> None:
+    ours = {workflow._Definition.must_from_class(kind).name for kind in WORKFLOWS}
+    assert {kind_of(path) for path in FILES} == ours
+
+
+@workflow.defn(name="conduct")
+class Careless(ConductWorkflow):
+    """A conduct that has learned to rest first, and forgotten those who are on their way."""
+
+    @workflow.init
+    def __init__(self, order: ConductOrder) -> None:
+        super().__init__(order)
+
+    @workflow.run
+    async def run(self, order: ConductOrder) -> None:
+        await workflow.sleep(1)
+        await super().run(order)
+
+
+async def test_a_workflow_that_does_something_else_first_fails_the_replay() -> None:
+    path = HISTORIES / "conduct-waiting.json"
+    await replayer(ConductWorkflow, sandboxed=False).replay_workflow(history(path))
+    with pytest.raises(workflow.NondeterminismError, match="Nondeterminism error"):
+        await replayer(Careless, sandboxed=False).replay_workflow(history(path))
+
+
+@every_history
+def test_a_history_tells_nothing_of_the_machine_it_was_recorded_on(path: Path) -> None:
+    text = path.read_text()
+    payloads = [base64.b64decode(data).decode() for data in re.findall(r'"data":"([^"]*)"', text)]
+    assert payloads
+    for told in (text, *payloads):
+        assert WELL_KNOWN.search(told) is None
+    assert set(re.findall(r'"identity":"([^"]*)"', text)) <= {NEUTRAL, "history-service", ""}
+    assert all(one.startswith(NEUTRAL) for one in re.findall(r'[^"]*@[^"]*', text))
+
+
+@every_history
+def test_a_history_is_small_and_has_a_line_for_every_event(path: Path) -> None:
+    assert path.stat().st_size < 64 * 1024
+    assert len(path.read_text().splitlines()) == len(json.loads(path.read_text())["events"]) + 2
