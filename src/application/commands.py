@@ -169,7 +169,7 @@ class Commands:
                 case Claim():
                     batch.claims.append((effect, stream_id))
                 case Release():
-                    batch.releases.append(effect)
+                    batch.releases.append((effect, stream_id))
                 case Enlist():
                     batch.enlistments.append((effect, stream_id))
                 case Delist():

@@ -124,7 +124,7 @@ class Batch:
     command_name: str
     appends: list[StreamAppend] = field(default_factory=list)
     claims: list[tuple[Claim, UUID]] = field(default_factory=list)
-    releases: list[Release] = field(default_factory=list)
+    releases: list[tuple[Release, UUID]] = field(default_factory=list)
     enlistments: list[tuple[Enlist, UUID]] = field(default_factory=list)
     delistments: list[tuple[Delist, UUID]] = field(default_factory=list)
     puts: list[Put] = field(default_factory=list)

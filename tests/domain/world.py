@@ -127,7 +127,7 @@ class World:
                 case Claim(kind, key):
                     self.claims[kind, key] = id
                 case Release(kind, key):
-                    del self.claims[kind, key]
+                    assert self.claims.pop((kind, key)) == id, "only who holds a key gives it back"
                 case Enlist(kind, key):
                     self.members[kind, key].add(id)
                 case Delist(kind, key):

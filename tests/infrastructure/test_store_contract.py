@@ -246,7 +246,7 @@ class TestAllOrNothing:
     def everything(self, holder: UUID, rival: UUID, *appends: StreamAppend, **more: Any) -> dict[str, Any]:
         return {
             "claims": [(Claim("name", "door", taken()), rival), *more.get("claims", ())],
-            "releases": [Release("name", "gate")] if not more.get("claims") else [],
+            "releases": [(Release("name", "gate"), holder)] if not more.get("claims") else [],
             "enlistments": [(Enlist("kind", "human"), rival)],
             "delistments": [(Delist("kind", "human"), holder)],
             "puts": [Put(profile(rival, "Rival")), *more.get("puts", ())],
@@ -320,10 +320,17 @@ class TestClaims:
         await kept.append(to(first, 0, registered()), claims=[(Claim("name", "gate", taken()), first)])
         with pytest.raises(Conflict):
             await kept.append(to(second, 0, registered()), claims=[(Claim("name", "gate", taken()), second)])
-        await kept.append(to(first, 1, ActorDeactivated()), releases=[Release("name", "gate")])
+        await kept.append(to(first, 1, ActorDeactivated()), releases=[(Release("name", "gate"), first)])
         await kept.append(to(second, 0, registered()), claims=[(Claim("name", "gate", taken()), second)])
         async with kept.store.session() as session:
             assert await session.holders("name", ["gate"]) == {"gate": second}
+
+    async def test_nobody_releases_what_another_holds(self, kept: Kept) -> None:
+        first, second = new_id(), new_id()
+        await kept.append(to(first, 0, registered()), claims=[(Claim("name", "gate", taken()), first)])
+        await kept.append(to(second, 0, registered()), releases=[(Release("name", "gate"), second)])
+        async with kept.store.session() as session:
+            assert await session.holders("name", ["gate"]) == {"gate": first}
 
     async def test_the_refusal_is_that_of_the_key_that_is_held(self, kept: Kept) -> None:
         first, second = new_id(), new_id()

@@ -73,29 +73,19 @@ class Exchange:
         """The answer as a whole."""
         await manager.handle_request(self._request.scope, self._receive, self._answer.put)
         self._answer.put_nowait(None)
-        return await self._whole(await self._head(), self._parts())
+        head = await self._answer.get()
+        return Response(500) if head is None else await whole(head, self._parts())
 
     async def streamed(self, manager: StreamableHTTPSessionManager) -> Response:
-        """The answer part by part as it comes, if it comes in parts."""
+        """The answer part by part as it comes, if it comes in parts; none comes where the client went away before."""
         handling = asyncio.create_task(manager.handle_request(self._request.scope, self._receive, self._answer.put))
         handling.add_done_callback(lambda _: self._answer.put_nowait(None))
-        head = await self._head()
-        if head is None:
+        if (head := await self._answer.get()) is None:
             await handling
-        parts = self._until_done(handling)
-        if head is None or not media_type_of(head).startswith(EVENT_STREAM.encode()):
-            return await self._whole(head, parts)
-        return Response(head["status"], content_type=media_type_of(head), stream=parts)
-
-    async def _head(self) -> Message | None:
-        """How the answer begins; None where it never does."""
-        return await self._answer.get()
-
-    async def _whole(self, head: Message | None, parts: AsyncIterator[bytes]) -> Response:
-        body = b"".join([part async for part in parts])
-        if head is None:
             return Response(500)
-        return Response(head["status"], body, content_type=media_type_of(head))
+        if not media_type_of(head).startswith(EVENT_STREAM.encode()):
+            return await whole(head, self._until_done(handling))
+        return Response(head["status"], content_type=media_type_of(head), stream=self._until_done(handling))
 
     async def _parts(self) -> AsyncIterator[bytes]:
         while (message := await self._answer.get()) is not None:
@@ -115,6 +105,11 @@ class Exchange:
             return {"type": "http.request", "body": self._unread.pop(), "more_body": False}
         await self._request.disconnected()
         return {"type": "http.disconnect"}
+
+
+async def whole(head: Message, parts: AsyncIterator[bytes]) -> Response:
+    """An answer in one piece."""
+    return Response(head["status"], b"".join([part async for part in parts]), content_type=media_type_of(head))
 
 
 def media_type_of(head: Message) -> bytes:

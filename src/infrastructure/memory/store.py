@@ -126,8 +126,9 @@ class MemoryStore:
         for row in rows:
             self.streams.setdefault((row.stream_type, row.stream_id), []).append(row)
             self._event_ids.add(row.event_id)
-        for release in batch.releases:
-            self.claims.pop((release.kind, release.key), None)
+        for release, holder in batch.releases:
+            if self.claims.get((release.kind, release.key)) == holder:
+                del self.claims[release.kind, release.key]
         self.claims |= {(claim.kind, claim.key): holder for claim, holder in batch.claims}
         self.look_ups -= {(delist.kind, delist.key, id) for delist, id in batch.delistments}
         self.look_ups |= {(enlist.kind, enlist.key, id) for enlist, id in batch.enlistments}

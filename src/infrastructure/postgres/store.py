@@ -333,8 +333,9 @@ def append_statements(batch: Batch) -> tuple[list[tuple[str, Any]], str, list[An
     rows = event_values(batch)
     if rows:
         part("appended", APPEND.format(", ".join([EVENT] * len(rows))), [value for row in rows for value in row])
-    for index, release in enumerate(batch.releases):
-        part(f"released{index}", "DELETE FROM claims WHERE kind = %s AND key = %s", (release.kind, release.key))
+    for index, (release, holder) in enumerate(batch.releases):
+        delete = "DELETE FROM claims WHERE kind = %s AND key = %s AND holder_id = %s"
+        part(f"released{index}", delete, (release.kind, release.key, holder))
     for index, (claim, holder) in enumerate(batch.claims):
         part(f"claimed{index}", "INSERT INTO claims VALUES (%s, %s, %s)", (claim.kind, claim.key, holder))
     for index, (enlist, id) in enumerate(batch.enlistments):
