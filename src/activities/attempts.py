@@ -24,6 +24,11 @@ class EngineAttempt:
         details = activity.cancellation_details()
         return details is not None and details.cancel_requested
 
+    @property
+    def given_up(self) -> bool:
+        details = activity.cancellation_details()
+        return details is not None and (details.timed_out or details.not_found) and not self.called_off
+
 
 @asynccontextmanager
 async def going_on() -> AsyncIterator[None]:

@@ -97,7 +97,7 @@ class Effects:
             return Done({"result_data": plain(said)})
 
         def left() -> Mapping[str, Any]:
-            return {"writes": plain(witness.written)}
+            return {"writes": [[address, plain(value)] for address, value in witness.written.items()]}
 
         says = {"name": step.name, "params": plain(step.params)}
         return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, left=left)

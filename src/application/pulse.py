@@ -31,6 +31,44 @@ class Attempt(Protocol):
         """Whether the work is not wanted any more; otherwise a cancelled try is followed by another one."""
         ...
 
+    @property
+    def given_up(self) -> bool:
+        """Whether the engine has only lost sight of this try, and has another one made."""
+        ...
+
+
+class Perseverance:
+    """Sees work through of which the engine has lost sight: what another try finds begun, it waits for."""
+
+    def __init__(self) -> None:
+        self._unseen: set[asyncio.Task[Any]] = set()
+
+    async def see_through(self, work: Coroutine[Any, Any, T], attempt: Attempt) -> T:
+        """The result of work that is cancelled only if it is not wanted any more, or this process stops."""
+        task = asyncio.create_task(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if attempt.given_up:
+                self._unseen.add(task)
+                task.add_done_callback(self._seen)
+            else:
+                task.cancel()
+                await asyncio.wait({task})
+            raise
+
+    async def close(self) -> None:
+        """Stop what still goes on."""
+        unseen = list(self._unseen)
+        for task in unseen:
+            task.cancel()
+        await asyncio.gather(*unseen, return_exceptions=True)
+
+    def _seen(self, task: "asyncio.Task[Any]") -> None:
+        self._unseen.discard(task)
+        if not task.cancelled():
+            task.exception()  # the try that follows finds what came of it, or that nothing did
+
 
 class Countermanded(Exception):
     """The record told the work to stop: an abort was asked for, or the conduct is not live any more."""

@@ -21,7 +21,15 @@ from application.control import ControlError
 from application.effects import Done, Effect, Effects, TellingFault, plain
 from application.ledger import Crossing, Ledger, Orders, Standing, Stored
 from application.ports import Clock, StoreUnavailableError
-from application.pulse import GIVES_UP_AFTER, SILENT_AFTER, Attempt, Countermanded, UnheardError, attended
+from application.pulse import (
+    GIVES_UP_AFTER,
+    SILENT_AFTER,
+    Attempt,
+    Countermanded,
+    Perseverance,
+    UnheardError,
+    attended,
+)
 from application.scores import Score
 from application.telemetry import traced
 from domain.operation.activities import Activity, StepKind
@@ -108,6 +116,7 @@ class Steps:
         self.clock = clock
         self.limits = limits
         self.worker = worker
+        self._perseverance = Perseverance()
         self.at_work: Counter[UUID] = Counter()
         """The `in_flight` rows whose effects are being had here, or will be as soon as the row is known to be written."""
 
@@ -129,11 +138,17 @@ class Steps:
     async def do(self, score: Score, place: Place, point: Point, deadline: datetime | None, attempt: Attempt) -> Report:
         """Do one step of a pass at this point; a program is only submitted."""
         doing = Doing(self, score, place, point, attempt)
-        return await (doing.submit() if doing.kind is StepKind.COMPUTE else doing.do(deadline))
+        work = doing.submit() if doing.kind is StepKind.COMPUTE else doing.do(deadline)
+        return await self._perseverance.see_through(work, attempt)
 
     async def collect(self, score: Score, place: Place, point: Point, job_id: str, attempt: Attempt) -> Report:
         """Wait for a program that was submitted, and deposit what it brings."""
-        return await Doing(self, score, place, point, attempt).collect(job_id)
+        work = Doing(self, score, place, point, attempt).collect(job_id)
+        return await self._perseverance.see_through(work, attempt)
+
+    async def close(self) -> None:
+        """Stop what still goes on although nobody waits for it."""
+        await self._perseverance.close()
 
 
 class Doing:

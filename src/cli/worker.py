@@ -52,7 +52,7 @@ COMPARE_INTERVAL = 60.0
 RETRY_INTERVAL = 1.0
 MOST_ACTIVITIES = 500
 """Activities at once in this process; those that wait for people count too."""
-STICKY = timedelta(seconds=2)
+STICKY = timedelta(seconds=1.5)
 """How long a workflow waits for the worker that has it in memory, which may be dead; then any other takes it."""
 GRACE = timedelta(seconds=5)
 """What activities in progress have to end when the worker is told to stop; what is cut off is repeated elsewhere."""

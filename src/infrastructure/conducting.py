@@ -76,6 +76,7 @@ async def conducting(
     try:
         yield Conducting(conductor, steps, scores, run_conductor)
     finally:
+        await steps.close()
         await compute.close()
 
 

@@ -103,7 +103,7 @@ async def equipped(api: Api, ids: Ids, mark: str) -> None:
     await api.done(f"/assets/{ids['asset_id']}/fixture/attach", {"fixture_id": ids["fixture_id"]})
     sweep = await api.post("/assets/mint-missing-external-ids", {"wait": 0, "facility_code": f"none-{mark}"})
     assert sweep.status_code in (200, 202), sweep.text
-    ids["sweep_id"] = sweep.json()["sweep_id"]
+    ids["sweep_id"] = ids["work_id"] = sweep.json()["sweep_id"]
 
 
 Furnishing = Callable[[Api, Ids, str], Awaitable[None]]

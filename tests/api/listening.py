@@ -30,13 +30,18 @@ class Listening:
     response: httpx.Response
     lines: AsyncIterator[str]
 
-    async def frame(self) -> Frame:
-        """The next event; comments are passed over."""
+    async def fields(self) -> dict[str, str]:
+        """The fields of the next event; comments are passed over."""
         fields: dict[str, str] = {}
         async with asyncio.timeout(PATIENCE):
             while (line := await anext(self.lines)) or "data" not in fields:
                 name, _, value = line.partition(": ")
                 fields |= {name: value} if name else {}
+        return fields
+
+    async def frame(self) -> Frame:
+        """The next event."""
+        fields = await self.fields()
         return Frame(int(fields["id"]), fields["event"], json.loads(fields["data"]))
 
     async def frames(self, count: int) -> list[Frame]:

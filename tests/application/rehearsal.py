@@ -67,8 +67,9 @@ STOOD_DOWN = Outcome(
 class Try:
     """One try at a piece of work, as the engine makes it."""
 
-    def __init__(self, called_off: bool = False) -> None:
+    def __init__(self, called_off: bool = False, given_up: bool = False) -> None:
         self.called_off = called_off
+        self.given_up = given_up
         self.signs = 0
 
     def alive(self) -> None:

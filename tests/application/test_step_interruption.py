@@ -47,6 +47,28 @@ class TestCallingOff:
             await running
         assert (stopped, [mark for _, mark, _ in rehearsal.marks()]) == ([2.5], ["in_flight"])
 
+    async def test_a_try_that_the_engine_has_lost_sight_of_is_seen_through_and_the_next_one_waits_for_it(
+        self, rehearsal: Rehearsal
+    ) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
+        running = asyncio.create_task(rehearsal.step(conduct, attempt=Try(given_up=True)))
+        await rehearsal.time.sleep(2.5)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert [(row["result"], row["attempt"]) for row in rehearsal.rows()] == [("in_flight", 1), ("ok", 1)]
+
+    async def test_what_nobody_waits_for_is_stopped_with_the_process(self, rehearsal: Rehearsal) -> None:
+        _, running, stopped = await self.running(rehearsal, Try(given_up=True))
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await rehearsal.time.sleep(2.0)
+        assert stopped == []
+        await rehearsal.steps.close()
+        assert (stopped, [mark for _, mark, _ in rehearsal.marks()]) == ([4.5], ["in_flight"])
+
     async def test_work_that_is_not_wanted_any_more_is_settled(self, rehearsal: Rehearsal) -> None:
         conduct, running, stopped = await self.running(rehearsal, Try(called_off=True))
         running.cancel()

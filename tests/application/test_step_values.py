@@ -84,7 +84,7 @@ class TestOddValues:
         rehearsal.actions["touch"] = touch
         conduct = await rehearsal.opened([action("touch")])
         assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
-        assert rehearsal.rows()[-1]["writes"] == {"bl7:a": stored}
+        assert rehearsal.rows()[-1]["writes"] == [["bl7:a", stored]]
 
     @pytest.mark.parametrize(("measured_", "stored"), ODD_VALUES)
     async def test_what_a_program_measured(self, rehearsal: Rehearsal, measured_: Any, stored: Any) -> None:

@@ -170,7 +170,7 @@ class TestActions:
         begun, done = rehearsal.rows()
         assert (begun["name"], begun["params"], begun["result"]) == ("collect", {"frames": 2}, "in_flight")
         assert done["result_data"] == {"frames": 2, "dropped": True}
-        assert (done["writes"], done["actuation_kind"]) == ({"bl7:a": 2}, "Physical")
+        assert (done["writes"], done["actuation_kind"]) == ([["bl7:a", 2]], "Physical")
 
     async def test_one_that_nobody_knows_fails(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([action("bake")])

@@ -674,10 +674,12 @@ class TestTally:
         assert (await self.tally(books, conduct)).substrate_writes == {}
 
     async def test_what_an_action_wrote_counts(self, books: Books, conduct: Conduct) -> None:
-        await self.outcome(books, conduct.at(0), "action", writes={"bl7:cam": "Idle", "bl7:x": 1})
-        await self.outcome(books, conduct.at(1), address="bl7:x", value=2)
-        await self.outcome(books, conduct.at(2), "action", writes={})
-        assert (await self.tally(books, conduct)).substrate_writes == {"bl7:cam": "Idle", "bl7:x": 2}
+        await self.outcome(books, conduct.at(0), "action", writes=[["bl7:x", 1], ["bl7:cam", "Idle"], ["bl7:a", 3]])
+        await self.outcome(books, conduct.at(1), address="bl7:cam", value="Done")
+        await self.outcome(books, conduct.at(2), "action", writes=[])
+        await self.outcome(books, conduct.at(3), "action", writes=[["bl7:a", 4]], **failed("RuntimeError"))
+        written = (await self.tally(books, conduct)).substrate_writes
+        assert list(written.items()) == [("bl7:x", 1), ("bl7:cam", "Done"), ("bl7:a", 4)]
 
     @pytest.mark.parametrize(
         ("value", "shown"),

@@ -273,5 +273,4 @@ def _writes(row: Activity) -> Mapping[str, Any]:
     """What a step has written, as its outcome tells it."""
     if row.step_kind == StepKind.SETPOINT and row.payload["result"] == "ok":
         return {row.payload["address"]: row.payload["value"]}
-    written: Mapping[str, Any] = row.payload.get("writes", {}) if row.step_kind == StepKind.ACTION else {}
-    return written
+    return dict(row.payload.get("writes", ())) if row.step_kind == StepKind.ACTION else {}

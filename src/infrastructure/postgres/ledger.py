@@ -126,14 +126,15 @@ ORDER BY closing, step_index, mark DESC
 """
 WRITTEN = f"""
 WITH written AS (
-    SELECT event_id, payload ->> 'address' AS address, payload -> 'value' AS value, recorded_at FROM {ENTRIES}
+    SELECT event_id, payload ->> 'address' AS address, payload -> 'value' AS value, recorded_at, 0 AS place FROM {ENTRIES}
     WHERE conduct_id = %(conduct)s AND mark = 'outcome' AND step_kind = 'setpoint' AND payload ->> 'result' = 'ok'
     UNION ALL
-    SELECT event_id, write.key, write.value, recorded_at FROM {ENTRIES}, jsonb_each(payload -> 'writes') write
+    SELECT event_id, pair ->> 0, pair -> 1, recorded_at, place
+    FROM {ENTRIES}, jsonb_array_elements(payload -> 'writes') WITH ORDINALITY AS write (pair, place)
     WHERE conduct_id = %(conduct)s AND mark = 'outcome' AND step_kind = 'action'
 )
 SELECT address, (array_agg(value ORDER BY recorded_at DESC))[1], (array_agg(event_id ORDER BY recorded_at DESC))[1]
-FROM written GROUP BY address ORDER BY min(recorded_at)
+FROM written GROUP BY address ORDER BY min(recorded_at), (array_agg(place ORDER BY recorded_at))[1]
 """
 KINDS = f"""
 SELECT DISTINCT payload ->> 'actuation_kind' FROM {ENTRIES}

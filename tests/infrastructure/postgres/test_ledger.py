@@ -163,7 +163,7 @@ MANY = """
 INSERT INTO entries_procedure_activities (event_id, procedure_id, logbook_id, actor_id, command_name, step_kind, payload,
     sampled_at, conduct_id, correlation_id, occurred_at, iteration_index, closing, step_index, mark, attempt, slot)
 SELECT gen_random_uuid(), p.id, p.id, p.id, 'ConductProcedure', (ARRAY['setpoint', 'action', 'compute', 'check'])[1 + s % 4],
-    '{"result": "ok", "address": "bl7:x", "value": 1, "writes": {"bl7:y": 2}, "actuation_kind": "Physical"}', now(), p.id,
+    '{"result": "ok", "address": "bl7:x", "value": 1, "writes": [["bl7:y", 2]], "actuation_kind": "Physical"}', now(), p.id,
     p.id, now(), i, false, s, m, 1, CASE WHEN m = 'outcome' AND s % 10 = 0 THEN 'slot' || s END
 FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 100)) p, generate_series(0, 19) s, generate_series(1, 10) i,
     unnest(ARRAY['in_flight', 'outcome']) m;

@@ -1,0 +1,213 @@
+"""A conduct as people and agents see it from outside: how it stands, what it would take, and the work under its id."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from cli.embedded.temporal import EmbeddedTemporal
+from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.running import Api
+from tests.workflows.stage import OPERATOR
+from tests.workflows.steps import capture, check, criterion, setpoint
+from tests.workflows.theatre import PAUSE, Theatre, opened_theatre
+
+ADMIN = uuid4()
+
+
+async def conduct_of(theatre: Theatre, procedure_id: UUID) -> dict[str, Any]:
+    shown: dict[str, Any] = (await theatre.operator.get(f"/procedures/{procedure_id}/conduct")).json()
+    return shown
+
+
+async def test_a_procedure_that_was_never_conducted_has_no_conduct(theatre: Theatre) -> None:
+    seen = await conduct_of(theatre, await theatre.stage.registered())
+    assert (seen["conduct_id"], seen["phase"], seen["result"]) == (None, None, None)
+
+
+async def test_a_conduct_is_seen_at_its_step_with_its_worker_and_later_with_its_result(theatre: Theatre) -> None:
+    procedure_id, conduct_id = await theatre.conducting(setpoint("a", 3), check("a", 3), PAUSE, capture("b", "n"))
+    await theatre.pauses.reached()
+    seen = await conduct_of(theatre, procedure_id)
+    assert (seen["conduct_id"], seen["command_name"]) == (str(conduct_id), "ConductProcedure")
+    assert (seen["phase"], seen["step_index"], seen["step_count"], seen["message"]) == ("Walking", 2, 4, "step 3 of 4")
+    assert (seen["worker"], seen["result"], seen["pending_request"]) == ("heard", None, None)
+    assert 0 <= seen["silence"] < 6
+    assert (await theatre.operator.post(f"/procedures/{procedure_id}/hold", {"reason": "lunch"})).status_code == 202
+    assert (await conduct_of(theatre, procedure_id))["pending_request"] == "Hold"
+    theatre.pauses.end()
+    result = await theatre.result(conduct_id)
+    seen = await conduct_of(theatre, procedure_id)
+    assert (seen["phase"], seen["worker"], seen["silence"], seen["pending_request"]) == ("Ended", None, None, None)
+    assert seen["result"] == result
+    assert (result["held"], seen["status"]) == (True, "Held")
+
+
+async def test_a_conduct_that_nobody_works_on_is_not_said_to_run(theatre: Theatre) -> None:
+    await theatre.stage.stop_worker()
+    try:
+        procedure_id, _ = await theatre.conducting(setpoint("a", 1))
+        seen = await conduct_of(theatre, procedure_id)
+        assert (seen["phase"], seen["worker"], seen["message"]) == (
+            "Opened",
+            "awaited",
+            "waiting for a worker to take it up",
+        )
+    finally:
+        await theatre.stage.start_worker()
+
+
+async def test_a_loop_shows_what_it_measured_last(theatre: Theatre) -> None:
+    steps = [capture("b", "offset"), PAUSE]
+    loop = {"convergence_capture_name": "offset", "criterion": criterion(1.5, 0.1)}
+    procedure_id, conduct_id = await theatre.conducting(*steps, how="converge", **loop)
+    await theatre.pauses.reached()
+    seen = await conduct_of(theatre, procedure_id)
+    assert seen["measurement"] == {"name": "offset", "value": 1.5, "iteration_index": 1}
+    assert seen["message"] == "iteration 1, step 2 of 2, offset 1.5 in iteration 1"
+    theatre.pauses.end()
+    assert (await theatre.result(conduct_id))["succeeded"]
+
+
+async def test_a_preflight_says_what_the_conduct_would_say(theatre: Theatre) -> None:
+    asset = await theatre.api.create("/assets", {"name": "Stage", "tier": "Unit", "facility_code": "facility"})
+    first, second = [UUID(await registered(theatre.operator, asset)) for _ in "12"]
+    clear = (await theatre.operator.get(f"/procedures/{second}/preflight")).json()
+    assert clear["passed"]
+    conduct_id = await theatre.conduct(first, steps=[PAUSE])
+    await theatre.pauses.reached()
+    barred = (await theatre.operator.get(f"/procedures/{second}/preflight")).json()
+    (shut,) = [gate for gate in barred["gates"] if not gate["passed"]]
+    refused = (await theatre.operator.post(f"/procedures/{second}/conduct", {"steps": [], "wait": 0})).json()
+    assert (shut["code"], shut["reason"], shut["detail"]) == (refused["code"], refused["reason"], refused["detail"])
+    assert shut["facts"] == refused["facts"]
+    assert shut["facts"]["conduct_id"] == str(conduct_id)
+    theatre.pauses.end()
+    await theatre.result(conduct_id)
+    assert (await theatre.operator.get(f"/procedures/{second}/preflight")).json()["passed"]
+
+
+async def registered(api: Api, asset: str) -> str:
+    return await api.create("/procedures", {"name": "Centre", "kind": "alignment", "target_asset_ids": [asset]})
+
+
+async def work(api: Api, work_id: Any) -> dict[str, Any]:
+    answer = await api.get(f"/work-items/{work_id}")
+    assert answer.status_code == 200, answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+async def test_a_conduct_is_read_again_under_its_work_id(theatre: Theatre) -> None:
+    procedure_id, conduct_id = await theatre.conducting(PAUSE)
+    await theatre.pauses.reached()
+    running = await work(theatre.operator, conduct_id)
+    ids = {"procedure_id": str(procedure_id), "conduct_id": str(conduct_id), "work_id": str(conduct_id)}
+    assert running == {
+        "work_id": str(conduct_id),
+        "state": "running",
+        "ids": ids,
+        "message": "step 1 of 1",
+        "answer": None,
+        "error": None,
+    }
+    theatre.pauses.end()
+    result = await theatre.result(conduct_id)
+    done = await work(theatre.operator, conduct_id)
+    assert (done["state"], done["ids"], done["answer"], done["error"]) == ("done", ids, result, None)
+
+
+async def test_a_mint_sweep_is_read_again_under_its_work_id(theatre: Theatre) -> None:
+    swept = await theatre.operator.post("/assets/mint-missing-external-ids", {"wait": 0, "facility_code": "nowhere"})
+    work_id = swept.json()["work_id"]
+    answer = await theatre.result(UUID(work_id))
+    assert (answer["sweep_id"], answer["status"]) == (work_id, "Finished")
+
+
+async def test_work_that_was_refused_on_its_way_has_the_body_of_the_refusal(theatre: Theatre) -> None:
+    api = theatre.api
+    mira = await api.create("/actors", {"name": "Mira Okafor"})
+    publish, asked = await publication(api, mira)
+    accepted = await api.acting_as(mira).post(publish, {**asked, "wait": 0})
+    seen = await theatre.over(UUID(accepted.json()["work_id"]), api.acting_as(mira))
+    assert (seen["state"], seen["answer"]) == ("failed", None)
+    refused = await api.acting_as(mira).post(publish, {**asked, "wait": 30})
+    assert refused.status_code >= 400
+    assert seen["error"]["code"] == refused.json()["code"]
+    assert (seen["error"]["detail"], seen["error"]["reason"]) == (refused.json()["detail"], refused.json()["reason"])
+    assert seen["error"]["correlation_id"] == accepted.headers["X-Correlation-Id"]
+
+
+async def publication(api: Api, mira: str) -> tuple[str, dict[str, str]]:
+    """The address at which a revision is published to a peer, on a deployment that has no key to sign it with."""
+    peer = await api.create("/federation/facilities", {"code": "beta-source", "display_name": "Beta", "kind": "Site"})
+    point = {"energy": 25, "optics_config": "5x"}
+    target = {"target_id": str(uuid4()), "quantity": "rotation_center", "operating_point": point}
+    calibration = await api.create("/calibrations", target)
+    source = {"kind": "Asserted", "asserted_by": mira}
+    value = {"value": {"center": 1024.72}, "status": "Verified", "source": source}
+    revision = await api.create(f"/calibrations/{calibration}/revisions", value)
+    own = (await theatre_site(api))["facility_id"]
+    signing = {"facility_id": own, "audience": "registry.example", "purpose": "Signing", "secret_ref": "file://calibration"}
+    credential = await api.create("/federation/credentials", signing)
+    scopes = [{"kind": "beamline", "name": "imaging-1", "qualifier": None}]
+    terms = {
+        "kind": "Outbound",
+        "scopes": scopes,
+        "read_scope": "ReadAllArtifacts",
+        "onward_action_scope": "MayCacheLocally",
+    }
+    permit = {
+        "peer_facility_id": peer,
+        "audience": "registry.example",
+        "purpose": "calibration-exchange",
+        "direction": "Outbound",
+        "allowed_credential_ids": [credential],
+        "allowed_payload_types": ["application/json"],
+        "allowed_artifact_kinds": ["CalibrationRevision"],
+        "abi_tier_floor": "Stable",
+        "expires_at": "2127-01-01T00:00:00Z",
+        "terms": terms,
+    }
+    permit_id = await api.create("/federation/permits", permit)
+    await api.done(f"/federation/permits/{permit_id}/activate")
+    return f"/calibrations/{calibration}/revisions/{revision}/publish", {"peer_facility_id": peer}
+
+
+async def theatre_site(api: Api) -> dict[str, Any]:
+    """The facility that the deployment is of, from the log: no projector runs here."""
+    events = (await api.get("/events", stream_type="Facility", limit=100)).json()["items"]
+    own: dict[str, Any] = next(event["payload"] for event in events if event["payload"].get("code") == "facility")
+    return own
+
+
+async def test_nothing_is_read_under_an_id_that_no_work_has(theatre: Theatre) -> None:
+    missing = await theatre.operator.get(f"/work-items/{uuid4()}")
+    assert (missing.status_code, missing.json()["code"], missing.json()["context"]) == (
+        404,
+        "WorkNotFoundError",
+        "operation",
+    )
+
+
+async def test_work_is_read_by_its_submitter_and_by_those_who_may_read_what_it_is_about(
+    database_url: str, temporal: EmbeddedTemporal
+) -> None:
+    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": str(ADMIN)}
+    async with opened_theatre(database_url, temporal.address, service=enforced) as theatre:
+        admin = theatre.api.acting_as(ADMIN)
+        colleague, outsider = str(uuid4()), str(uuid4())
+        for principal, commands in (
+            (str(OPERATOR), ["ConductProcedure", "GetWork"]),
+            (colleague, ["GetWork", "GetProcedure"]),
+            (outsider, ["GetWork"]),
+        ):
+            grant = {"name": "Grant", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
+            await admin.create(
+                "/policies", {**grant, "permitted_commands": commands, "permitted_principal_ids": [principal]}
+            )
+        _, conduct_id = await theatre.conducting(setpoint("a", 1))
+        mine = await work(theatre.operator, conduct_id)
+        assert mine["ids"] == (await work(theatre.api.acting_as(colleague), conduct_id))["ids"]
+        hidden = await theatre.api.acting_as(outsider).get(f"/work-items/{conduct_id}")
+        assert (hidden.status_code, hidden.json()["code"]) == (404, "WorkNotFoundError")
+        stranger = await theatre.api.acting_as(uuid4()).get(f"/work-items/{conduct_id}")
+        assert stranger.status_code == 403

@@ -1,0 +1,187 @@
+"""Progress as an agent hears of it: a call with a progress token is told how the conduct goes while it is waited for."""
+
+import asyncio
+import json
+import sys
+from typing import Any
+from uuid import UUID
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
+
+from cli.embedded.temporal import EmbeddedTemporal
+from tests.api.agents import FRAME, agent, framed
+from tests.api.test_mcp_stdio import PROCESS
+from tests.conftest import until
+from tests.workflows.steps import capture, setpoint, steered
+from tests.workflows.theatre import PAUSE, Theatre
+
+ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+SEARCH: dict[str, Any] = {
+    "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
+    "space": {"axes": [{"name": "focus", "lower": -2, "upper": 2}]},
+    "objective_capture_name": "sharpness",
+    "decide": {"substrate": "grid_walk", "points_per_axis": 3},
+}
+
+
+class Heard(list[tuple[float, float | None, str | None]]):
+    """What an agent was told on the way."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        self.append((progress, total, message))
+
+    @property
+    def words(self) -> list[str | None]:
+        return [message for _, _, message in self]
+
+    def assert_grows(self) -> None:
+        values = [progress for progress, _, _ in self]
+        assert values == sorted(set(values)), values
+
+
+async def paused_conduct(theatre: Theatre, client: Client, heard: Heard, procedure_id: UUID) -> Any:
+    """What a conduct comes to that stands still until the agent has heard where."""
+
+    async def listen(progress: float, total: float | None, message: str | None) -> None:
+        await heard(progress, total, message)
+        if message == "step 2 of 3":
+            theatre.pauses.end()
+
+    steps = [setpoint("a", 1), PAUSE, setpoint("a", 2)]
+    arguments = {"procedure_id": str(procedure_id), "steps": steps, "wait": 30}
+    answer = await client.call_tool("conduct_procedure", arguments, progress_callback=listen)
+    await theatre.pauses.reached()
+    return answer
+
+
+@ERAS
+async def test_an_agent_is_told_where_its_conduct_stands(theatre: Theatre, era: str) -> None:
+    heard, procedure_id = Heard(), await theatre.stage.registered()
+    async with agent(theatre.operator, era) as client:
+        answer = await paused_conduct(theatre, client, heard, procedure_id)
+    assert not answer.is_error
+    assert answer.structured_content["succeeded"]
+    assert answer.meta["baton/status"] == 200
+    assert "step 2 of 3" in heard.words
+    assert {total for _, total, _ in heard} == {3}
+    heard.assert_grows()
+
+
+async def test_over_stdio_too(theatre: Theatre, temporal: EmbeddedTemporal) -> None:
+    url = theatre.api.database_url
+    environment = {"DATABASE_URL": url, "APP_ENV": "test", "TEMPORAL_ADDRESS": temporal.address}
+    server = StdioServerParameters(command=sys.executable, args=["-c", PROCESS], env=environment)
+    heard, procedure_id = Heard(), await theatre.stage.registered()
+    async with Client(server) as client:
+        answer = await paused_conduct(theatre, client, heard, procedure_id)
+    assert answer.structured_content["succeeded"]
+    assert "step 2 of 3" in heard.words
+    heard.assert_grows()
+
+
+async def test_a_search_tells_what_it_measured_last(theatre: Theatre) -> None:
+    steps = [setpoint("a", steered("focus")), capture("b", "sharpness"), PAUSE]
+    procedure_id = await theatre.stage.from_recipe(steps)
+    heard = Heard()
+
+    async def listen(progress: float, total: float | None, message: str | None) -> None:
+        await heard(progress, total, message)
+        if message is not None and message.startswith(f"iteration {len(ended) + 1}, step 3 of 3"):
+            ended.append(message)
+            theatre.pauses.end()
+
+    ended: list[str] = []
+    async with agent(theatre.operator) as client:
+        arguments = {"procedure_id": str(procedure_id), **SEARCH, "wait": 30}
+        answer = await client.call_tool("conduct_until_advised", arguments, progress_callback=listen)
+    assert answer.structured_content is not None
+    assert answer.structured_content["iteration_count"] == 3
+    assert ended == [f"iteration {index}, step 3 of 3, sharpness 1.5 in iteration {index}" for index in (1, 2, 3)]
+    assert {total for _, total, _ in heard} == {None}
+    heard.assert_grows()
+    for _ in ended:
+        await theatre.pauses.reached()
+
+
+async def test_progress_is_told_through_call_operation_too(theatre: Theatre) -> None:
+    heard, procedure_id = Heard(), await theatre.stage.registered()
+    theatre.pauses.end()
+    arguments = {"procedure_id": str(procedure_id), "steps": [PAUSE], "wait": 30}
+    async with agent(theatre.operator) as client:
+        call = {"name": "conduct_procedure", "arguments": arguments, "idempotency_key": str(procedure_id)}
+        answer = await client.call_tool("call_operation", call, progress_callback=heard)
+    await theatre.pauses.reached()
+    assert answer.structured_content is not None
+    assert answer.structured_content["succeeded"]
+    heard.assert_grows()
+
+
+async def test_whoever_does_not_ask_is_answered_in_one_piece(theatre: Theatre) -> None:
+    procedure_id = await theatre.stage.registered()
+    arguments = {"procedure_id": str(procedure_id), "steps": [setpoint("a", 1)], "wait": 30}
+    answer = await framed(theatre.operator, "tools/call", {"name": "conduct_procedure", "arguments": arguments})
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["result"]["structuredContent"]["succeeded"]
+
+
+async def test_a_frame_that_asks_for_progress_is_answered_by_a_stream_that_ends_with_the_answer(theatre: Theatre) -> None:
+    procedure_id = await theatre.stage.registered()
+    theatre.pauses.end()
+    call = {"name": "conduct_procedure", "arguments": {"procedure_id": str(procedure_id), "steps": [PAUSE]}}
+    asked = {**call, "_meta": {"progressToken": "mine"}}
+    answer = await framed(theatre.operator, "tools/call", asked)
+    await theatre.pauses.reached()
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert "X-Correlation-Id" in answer.headers
+    frames = [json.loads(line.removeprefix("data: ")) for line in answer.text.splitlines() if line.startswith("data: ")]
+    assert [frame.get("method", "answer") for frame in frames] == ["notifications/progress"] * (len(frames) - 1) + ["answer"]
+    assert all(frame["params"]["progressToken"] == "mine" for frame in frames[:-1])
+    assert frames[-1]["result"]["structuredContent"]["succeeded"]
+
+
+async def test_a_client_that_takes_no_streams_is_answered_all_the_same(theatre: Theatre) -> None:
+    frame = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    params = {"name": "get_my_access", "arguments": {}, "_meta": {"progressToken": 1}}
+    headers = {**FRAME, "Accept": "application/json"}
+    answer = await theatre.api.request("POST", "/mcp", json={**frame, "params": params}, headers=headers)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    assert not answer.json()["result"].get("isError")
+
+
+@ERAS
+async def test_a_conduct_goes_on_when_whoever_asked_for_it_goes_away(theatre: Theatre, era: str) -> None:
+    procedure_id, heard = await theatre.stage.registered(), Heard()
+    arguments = {"procedure_id": str(procedure_id), "steps": [PAUSE, setpoint("a", 7)], "wait": 60}
+    async with agent(theatre.operator, era) as client:
+        with pytest.raises(MCPError):
+            await client.call_tool("conduct_procedure", arguments, progress_callback=heard, read_timeout_seconds=0.5)
+    await theatre.pauses.reached()
+    theatre.pauses.end()
+    conduct_id = (await theatre.stage.procedure(procedure_id)).last_conduct_id
+    assert conduct_id is not None
+    assert (await theatre.result(conduct_id))["succeeded"]
+
+
+async def test_a_client_that_hangs_up_at_once_leaves_nothing_behind(theatre: Theatre) -> None:
+    procedure_id = await theatre.stage.registered()
+    call = {"name": "conduct_procedure", "arguments": {"procedure_id": str(procedure_id), "steps": [PAUSE], "wait": 1}}
+    era = "io.modelcontextprotocol/protocolVersion"
+    meta = {"progressToken": 1, era: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": meta}})
+    headers = {**FRAME, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": call["name"]}
+    lines = [f"{name}: {value}" for name, value in {**headers, "Host": "gone", "Content-Length": len(body)}.items()]
+    host, port = theatre.api.base_url.removeprefix("http://").split(":")
+    assert not in_progress()
+    _, writer = await asyncio.open_connection(host, int(port))
+    writer.write("\r\n".join(["POST /mcp HTTP/1.1", *lines, "", body]).encode())
+    await until(in_progress)
+    writer.close()
+    await until(lambda: not in_progress())
+    theatre.pauses.end()
+
+
+def in_progress() -> list[str]:
+    """The requests that this process's service is still answering."""
+    return [task.get_name() for task in asyncio.all_tasks() if "run_asgi" in repr(task.get_coro())]

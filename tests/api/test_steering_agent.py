@@ -1,0 +1,65 @@
+"""An agent of somebody else's steers an alignment over MCP, dies in the middle of it, and another one goes on."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+from uuid import UUID
+
+import pytest
+
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.procedure import HoldCause, ProcedureOutcomeRecorded, ProcedureStatus
+from tests.running import Api, running_api
+from tests.workflows.stage import Stage, staged, until
+from tests.workflows.steps import capture, setpoint, steered
+
+SIGNALS = {"stage:x": 0, "stage:y": 0}
+TOP = {"stage:x": 0.7, "stage:y": -0.4}
+SHARPNESS = {"kind": "peak", "address": "camera:sharpness", "centres": TOP, "width": 1.2, "height": 10, "noise": 0.05}
+PASS = [setpoint("stage:x", steered("x")), setpoint("stage:y", steered("y")), capture("camera:sharpness", "sharpness")]
+BEFORE_ITS_DEATH = 5
+
+
+async def agent(api: Api, procedure_id: UUID, tool: str) -> Process:
+    command = [sys.executable, "-m", "tests.api.steering_agent", api.base_url, str(procedure_id), tool]
+    return await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+
+
+async def outcomes(stage: Stage, procedure_id: UUID) -> list[ProcedureOutcomeRecorded]:
+    return [event for event in await stage.events(procedure_id) if isinstance(event, ProcedureOutcomeRecorded)]
+
+
+async def test_another_agent_goes_on_with_a_search_and_measures_no_point_twice(
+    database_url: str, temporal: EmbeddedTemporal
+) -> None:
+    plant = {"simulated_signals": SIGNALS, "simulated_devices": (SHARPNESS,)}
+    async with (
+        staged(database_url, temporal.address, **plant) as stage,
+        running_api(database_url, projecting=False, temporal_address=temporal.address) as api,
+    ):
+        procedure_id = await stage.from_recipe(PASS)
+        first = await agent(api, procedure_id, "conduct_until_advised")
+        assert first.stdout is not None
+        for _ in range(BEFORE_ITS_DEATH):
+            assert await first.stdout.readline(), "the agent ended by itself"
+        first.kill()
+        await first.wait()
+
+        async def held() -> bool:
+            return (await stage.procedure(procedure_id)).status is ProcedureStatus.HELD
+
+        await until(held)
+        procedure = await stage.procedure(procedure_id)
+        assert (procedure.hold_cause, procedure.current_iteration_index) == (HoldCause.DRIVER_STOOD_DOWN, None)
+        measured_before = len(await outcomes(stage, procedure_id))
+        assert measured_before >= BEFORE_ITS_DEATH
+
+        second = await agent(api, procedure_id, "conduct_until_advised_from")
+        assert await asyncio.wait_for(second.wait(), 60) == 0
+        assert (await stage.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
+        found = await outcomes(stage, procedure_id)
+        points = [(outcome.point["x"], outcome.point["y"]) for outcome in found]
+        assert len(points) > measured_before
+        assert sorted(set(points)) == sorted(points), points
+        best = max(found, key=lambda outcome: outcome.measurements[0].value)
+        assert (best.point["x"], best.point["y"]) == pytest.approx((0.7, -0.4), abs=0.15)

@@ -1,0 +1,560 @@
+"""Holds: at every moment of every conduct, beside anything else, and taken up again with nothing lost or done twice.
+
+What must come of each is had from the rules on paper; many procedures are held at once, each at a moment of its own. With
+HOLD_MATRIX=all loops too are held at every moment, and not only at some of them.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import cli.worker
+from application.ports import Caller
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
+from domain.equipment.asset_tree import RegisterAsset
+from domain.operation.conducting import ConductFromProcedure, ConductUntilConverged
+from domain.operation.procedure import ProcedureStatus
+from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
+from domain.operation.stopping import HoldProcedure
+from domain.run.run import HoldRun
+from domain.run.starting import ResumeRun, StartRun
+from domain.shared.refusals import Refusal
+from domain.supply.supply import DegradeSupply, DeregisterSupply, MarkSupplyRecovering, MarkSupplyUnavailable
+from infrastructure.runtime import new_id
+from tests.workflows.cases import Act, Case
+from tests.workflows.hall import Conducted, Hall
+from tests.workflows.moments import Moment
+from tests.workflows.reference import Procedure
+from tests.workflows.runs import furnished
+from tests.workflows.stage import Stage, until
+from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint, steered
+from tests.workflows.watching import Gate
+
+FLAT, CONVERGED, ADVISED = "ConductProcedure", "ConductUntilConverged", "ConductUntilAdvised"
+OR_HOLD = "ConductOrHoldProcedure"
+MODES = (FLAT, CONVERGED, ADVISED)
+HELD = {
+    "step_index": None,
+    "source_kind": "lifecycle",
+    "target": "hold",
+    "error_class": "ProcedureHeldByOperator",
+}
+ALL = os.environ.get("HOLD_MATRIX") == "all"
+SEARCHED = {"reason": "search complete", "monitor_ref": {"source_kind": "ProcessVariable", "source_id": "PSS:B:SEARCHED"}}
+
+
+def centring(seed: int, command: str = FLAT, **faults: Any) -> dict[str, Any]:
+    """A recipe of every kind of step, to be gone through twice where it is a loop."""
+
+    def at(name: str) -> str:
+        return f"real:{seed}:{name}"
+
+    signals: dict[str, Any] = {"x": 0, "ready": 1, "position": 2.5, "exposed": 0, "y": 0, "shutter": 1, "lamp": 1}
+    return {
+        "seed": seed,
+        "command": command,
+        "literal": False,
+        "steps": [
+            setpoint(at("x"), steered("x") if command == ADVISED else 1.5),
+            check(at("ready"), 1, timeout=0.05),
+            capture(at("position"), "position"),
+            action("work", job=f"{seed}:expose", writes=[[at("exposed"), 1]], then=faults.get("then", "return")),
+            compute("measure", str(seed), capture_name="offset", parameters={"at": captured("position")}),
+            setpoint(at("y"), captured("offset")),
+        ],
+        "closing_steps": [setpoint(at("shutter"), 0), setpoint(at("lamp"), captured("position"))],
+        "programs": {f"measure {seed}": [answer(3.0, **faults.get("program", {})), answer(0.0)]},
+        "plant": {at(name): {"value": value, **faults.get(name, {})} for name, value in signals.items()},
+        "cap": None,
+        "convergence": {"name": "offset", "criterion": criterion(0, 0.5), "cap": None} if command == CONVERGED else None,
+        "search": SEARCH if command == ADVISED else None,
+    }
+
+
+SEARCH = {
+    "axes": [{"name": "x", "lower": 0.0, "upper": 1.0}],
+    "objective": {"kind": "Minimize", "target_measurement_name": "offset", "target_value": None},
+    "objective_capture_name": "offset",
+    "decide": {"substrate": "grid_walk", "points_per_axis": 2},
+    "budget": None,
+}
+
+
+def answer(offset: float, **fault: Any) -> dict[str, Any]:
+    measured = {"name": "offset", "value": offset, "kind": "Scalar", "quality": "Good"}
+    return {"status": "Succeeded", "measurements": [measured], "writes_nothing": False, "submit": None, **fault}
+
+
+def moments(command: str) -> list[Moment]:
+    """The moments that a conduct of this recipe comes by; of a loop, during the steps of one pass and before the other's."""
+    procedure = Procedure(centring(0, command))
+    procedure.begin({})
+    passes = {"before": 2, "during": 1, "after": 0}
+    steps = ("do_step", "collect_job")
+    found = [one for one in procedure.passed if one.what not in steps or one.iteration_index in (0, passes[one.when])]
+    return found if command == FLAT or ALL else found[::3]
+
+
+def asked(seed: int, command: str, moment: Moment, *requests: str, **faults: Any) -> Case:
+    """A conduct of which this is asked at this moment; held, it is taken up where it stands, until it is over."""
+    described = centring(seed, command, **faults)
+    procedure = Procedure(deepcopy(described))
+    acts = [Act("begin", script={moment: list(requests)})]
+    procedure.begin(acts[0].script)
+    while procedure.status == "Held":
+        acts.append(Act("resume", taken_up(procedure), mends=bool(faults)))
+        if faults:
+            procedure.plant.mend()
+        procedure.resume({}, **acts[-1].given)
+    return Case(seed, described, acts, procedure)
+
+
+def taken_up(procedure: Procedure) -> dict[str, Any]:
+    """How a held conduct is taken up: at the step it came to, or after an acquisition that failed."""
+    if procedure.mode != "Flat":
+        return {"budget": None} if procedure.mode == "Advised" else {}
+    last = procedure.results[-1]
+    failed = last["failure"]["source_kind"] in ("action", "compute")
+    return {"boundary": (last["re_establishment_boundary"] or 0) + last["completed_count"] + failed}
+
+
+def is_void(moment: Moment) -> bool:
+    """Whether a hold at this moment comes too late, because closing has begun."""
+    return moment.closing or moment.what == "end_conduct" or moment == Moment("after", "begin_closing")
+
+
+async def registered(cases: Iterable[Case], hall: Hall, stage: Stage) -> list[Conducted]:
+    """The procedures of these cases, each on an asset of its own."""
+    goings = [Conducted(case, hall) for case in cases]
+    for going in goings:
+        asset = await stage.do(RegisterAsset(name="Stage", tier="Unit", facility_code="facility"))
+        await going.register(stage, target_asset_ids=[(asset.body or {})["asset_id"]])
+    return goings
+
+
+async def performed(goings: Iterable[Conducted], number: int, stage: Stage) -> None:
+    """One act of everything, all at once, where there is such an act."""
+    acts = [(going, act) for going in goings for act in going.case.acts[number : number + 1]]
+    await asyncio.gather(*(going.perform(act, stage) for going, act in acts))
+
+
+async def finished(goings: Sequence[Conducted], stage: Stage) -> None:
+    """Take everything up until it is over, and have it compared with what must come of it."""
+    for number in range(1, max(len(going.case.acts) for going in goings)):
+        await performed(goings, number, stage)
+    for going in goings:
+        going.stage = stage
+    found = {str(going.case.acts[0]): differences for going in goings if (differences := await going.differences())}
+    assert not found, found
+
+
+async def claimed(stage: Stage) -> list[Any]:
+    """The assets that conducts have to themselves."""
+    async with stage.runtime.pool.connection() as connection:
+        found = await connection.execute("SELECT key FROM claims WHERE kind = 'conducted-asset'")
+        return await found.fetchall()
+
+
+@pytest.mark.parametrize("command", MODES)
+async def test_a_hold_is_served_whenever_it_is_asked_for_and_taken_up_after_a_restart_of_everything(
+    command: str, database_url: str, temporal: EmbeddedTemporal
+) -> None:
+    hall, places = Hall(), moments(command)
+    cases = [asked(seed, command, moment, "hold") for seed, moment in enumerate(places)]
+    async with hall.opened(database_url, temporal.address) as stage:
+        goings = await registered(cases, hall, stage)
+        await performed(goings, 0, stage)
+        assert await claimed(stage) == []
+        for going, moment in zip(goings, places, strict=True):
+            (result,) = await going.results()
+            void = is_void(moment)
+            assert (result["held"], result["failure"]) == (not void, None if void else HELD), str(moment)
+    async with hall.opened(database_url, temporal.address) as stage:
+        await finished(goings, stage)
+        assert {(await stage.procedure(going.id)).status for going in goings} == {ProcedureStatus.COMPLETED}
+    if command == FLAT:
+        for going in goings:
+            assert [value for _, value in going.writes] == [1.5, 1, 3.0, 0, 2.5], "each once, in their order"
+            assert len(going.performed) == 1
+        assert len(hall.compute.submissions) == len(goings)
+
+
+async def test_a_hold_before_anybody_works_holds_before_the_first_step(
+    database_url: str, temporal: EmbeddedTemporal
+) -> None:
+    hall = Hall()
+    first = Moment("before", "brief_conduct")
+    async with hall.opened(database_url, temporal.address) as stage:
+        goings = await registered([asked(seed, mode, first, "hold") for seed, mode in enumerate(MODES)], hall, stage)
+        await stage.stop_worker()
+        for going in goings:
+            await stage.do(going.command(going.case.acts[0]), going.id)
+            await going.ask("hold")
+        await stage.start_worker()
+        for going in goings:
+            await until(going.ended)
+            (result,) = await going.results()
+            assert (result["held"], result["completed_count"], result["failure"]) == (True, 0, HELD)
+        assert (hall.control.writes, await claimed(stage)) == ([], [])
+        await finished(goings, stage)
+
+
+async def test_an_abort_beats_a_hold_whichever_comes_first(database_url: str, temporal: EmbeddedTemporal) -> None:
+    hall, orders = Hall(), (("hold", "abort"), ("abort", "hold"))
+    places = [(mode, moment) for mode in MODES for moment in moments(mode)][::3]
+    cases = [asked(seed, mode, moment, *orders[seed % 2]) for seed, (mode, moment) in enumerate(places)]
+    async with hall.opened(database_url, temporal.address) as stage:
+        goings = await registered(cases, hall, stage)
+        await performed(goings, 0, stage)
+        assert {(await stage.procedure(going.id)).status for going in goings} == {ProcedureStatus.ABORTED}
+        assert await claimed(stage) == []
+        await finished(goings, stage)
+
+
+async def test_a_hold_and_an_abort_at_once_abort_without_closing(database_url: str, temporal: EmbeddedTemporal) -> None:
+    hall = Hall()
+    places = [moment for moment in moments(FLAT) if moment.when == "before" and not moment.closing][:-1]
+    async with hall.opened(database_url, temporal.address) as stage:
+        cases = [asked(seed, FLAT, moment, "hold", "abort") for seed, moment in enumerate(places)]
+        goings = await registered(cases, hall, stage)
+        for going, place in zip(goings, places, strict=True):
+            hall.watch.watchers[going.id] = at_once(going, place)
+        await asyncio.gather(*(stage.do(going.command(going.case.acts[0]), going.id) for going in goings))
+        for going in goings:
+            await until(going.ended)
+            (result,) = await going.results()
+            assert (result["held"], result["failure"]["error_class"]) == (False, "ProcedureAborted")
+            assert (await stage.procedure(going.id)).status is ProcedureStatus.ABORTED
+            assert not any("shutter" in address for address, _ in going.writes)
+            assert going.refusals in ([], ["ProcedureCannotHoldError"])
+
+
+def at_once(going: Conducted, place: Moment) -> Any:
+    async def watcher(moment: Moment) -> None:
+        if moment == place:
+            await asyncio.gather(going.ask("abort"), going.ask("hold"))
+
+    return watcher
+
+
+async def test_a_hold_at_once_with_a_resume_is_served_or_refused(database_url: str, temporal: EmbeddedTemporal) -> None:
+    hall = Hall()
+    cases = [asked(seed, FLAT, Moment("before", "do_step", 0, False, 3), "hold") for seed in range(8)]
+    async with hall.opened(database_url, temporal.address) as stage:
+        goings = await registered(cases, hall, stage)
+        await performed(goings, 0, stage)
+        for going in goings:
+            await asyncio.gather(stage.do(going.command(going.case.acts[1]), going.id), going.ask("hold"))
+            await until(going.ended)
+            last = (await going.results())[-1]
+            served = (await stage.procedure(going.id)).status is ProcedureStatus.HELD
+            assert (last["held"], last["failure"]) == (served, HELD if served else None)
+            assert going.refusals in ([], ["ProcedureCannotHoldError"])
+            if served:
+                boundary = 3 + last["completed_count"]
+                await stage.do(ConductFromProcedure(re_establishment_boundary=boundary, wait=60), going.id)
+            assert (await stage.procedure(going.id)).status is ProcedureStatus.COMPLETED
+            assert [value for _, value in going.writes] == [1.5, 1, 3.0, 0, 2.5]
+            assert len(going.performed) == 1
+
+
+@asynccontextmanager
+async def gated(cases: Sequence[Case], hall: Hall, stage: Stage) -> AsyncIterator[tuple[list[Conducted], asyncio.Event]]:
+    """Everything under way and kept waiting, each at its moment, until the event is set; held at the end of the block."""
+    goings, opened = await registered(cases, hall, stage), asyncio.Event()
+    gates = [Gate(opened) for _ in goings]
+    for going, gate in zip(goings, gates, strict=True):
+        ((place, _),) = going.case.acts[0].script.items()
+        hall.watch.watchers[going.id] = waiting(place, gate)
+        await stage.do(going.command(going.case.acts[0]), going.id)
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(gate.reached.wait() for gate in gates))
+    try:
+        yield goings, opened
+    finally:
+        opened.set()
+    await asyncio.gather(*(until(going.ended, within=60) for going in goings))
+
+
+def waiting(place: Moment, gate: Gate) -> Any:
+    """Wait at the gate when a conduct first comes by this moment."""
+
+    async def watcher(moment: Moment) -> None:
+        if moment == place and not gate.reached.is_set():
+            await gate.passed()
+
+    return watcher
+
+
+async def test_a_hold_together_with_the_end_of_a_worker_is_served_by_the_next_one(
+    database_url: str, temporal: EmbeddedTemporal
+) -> None:
+    hall = Hall()
+    cases = [asked(seed, FLAT, moment, "hold") for seed, moment in enumerate(moments(FLAT)[::3])]
+    async with hall.opened(database_url, temporal.address) as stage:
+        async with gated(cases, hall, stage) as (goings, opened):
+
+            async def asking() -> None:
+                await asyncio.gather(*(going.ask("hold") for going in goings))
+                opened.set()
+
+            await asyncio.gather(asking(), stage.stop_worker())
+            await stage.start_worker()
+        await finished(goings, stage)
+
+
+async def test_a_hold_of_steps_that_a_worker_left_undone_touches_nothing_more(
+    database_url: str, temporal: EmbeddedTemporal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is told to stop cuts off what takes too long: then the ledger alone knows what was begun."""
+    monkeypatch.setattr(cli.worker, "GRACE", timedelta(seconds=0.1))
+    hall = Hall()
+    undone = [moment for moment in moments(FLAT) if moment.when != "during" and not moment.closing][:-2:4]
+    begun = [Moment("during", "do_step", 0, False, index) for index in range(6)]
+    begun.append(Moment("during", "collect_job", 0, False, 4))
+    cases = [asked(seed, FLAT, moment, "hold") for seed, moment in enumerate((*undone, *begun))]
+    async with hall.opened(database_url, temporal.address) as stage:
+        async with gated(cases, hall, stage) as (goings, opened):
+            await asyncio.gather(stage.stop_worker(), *(going.ask("hold") for going in goings))
+            opened.set()
+            await stage.start_worker()
+        cut_off = goings[len(undone) :]
+        told = [((await going.results())[0]["completed_count"], (await going.results())[0]["failure"]) for going in cut_off]
+        assert [count for count, _ in told] == [0, 1, 2, 3, 4, 5, 5], "what is left of a step is not counted"
+        classes = [failure["error_class"] for _, failure in told]
+        assert classes == [
+            *(["ProcedureHeldByOperator"] * 3),
+            "ActionOutcomeUnknown",
+            "ComputeOutcomeUnknown",
+            *(["ProcedureHeldByOperator"] * 2),
+        ]
+        assert all([(await going.results())[0]["held"] for going in goings])
+        assert not any("shutter" in address for going in cut_off for address, _ in going.writes)
+        await finished(goings[: len(undone)], stage)
+
+
+FAILURES: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
+    ({"x": {"fault": "rejecting"}}, "ControlWriteRejectedError", (FLAT, OR_HOLD, CONVERGED)),
+    ({"ready": {"fault": "bad"}}, "CheckFailedError", (FLAT, OR_HOLD, ADVISED)),
+    ({"position": {"connected": False}}, "ControlNotConnectedError", (FLAT, CONVERGED)),
+    ({"then": "break"}, "RuntimeError", (FLAT, ADVISED)),
+    ({"program": {"status": "Failed"}}, "ComputeJobFailedError", (OR_HOLD, CONVERGED)),
+]
+"""How each step of the recipe fails, and in which conducts."""
+
+
+async def test_a_hold_and_a_failure_at_once_are_held_with_the_failure_told_and_nothing_closed(
+    database_url: str, temporal: EmbeddedTemporal
+) -> None:
+    hall, cases, told = Hall(), [], []
+    for index, (faults, error_class, commands) in enumerate(FAILURES):
+        for command in commands:
+            place = Moment("during", "do_step", 1 if command in (CONVERGED, ADVISED) else 0, False, index)
+            cases.append(asked(len(cases), command, place, "hold", **faults))
+            told.append((True, error_class, index))
+    async with hall.opened(database_url, temporal.address) as stage:
+        goings = await registered(cases, hall, stage)
+        await performed(goings, 0, stage)
+        for going, expected in zip(goings, told, strict=True):
+            (result,) = await going.results()
+            failure = result["failure"]
+            assert (result["held"], failure["error_class"], failure["step_index"]) == expected
+            procedure = await stage.procedure(going.id)
+            assert (procedure.status, procedure.hold_cause) == (ProcedureStatus.HELD, "Operator")
+            assert not any("shutter" in address for address, _ in going.writes)
+        assert await claimed(stage) == []
+        await finished(goings, stage)
+
+
+async def test_nobody_resumes_into_a_closed_hutch(database_url: str, temporal: EmbeddedTemporal) -> None:
+    hall, refused = Hall(), {}
+    async with hall.opened(database_url, temporal.address) as stage:
+        hutches = [await hutch(stage, name) for name in ("Optics hutch", "Imaging hutch")]
+        assets = [await standing_in(stage, enclosure_id) for enclosure_id in hutches]
+        moment = Moment("before", "do_step", 0, False, 2)
+        for seed, command in enumerate(MODES):
+            place = moment._replace(iteration_index=0 if command == FLAT else 1)
+            going = Conducted(asked(seed, command, place, "hold"), hall)
+            await going.register(stage, target_asset_ids=assets)
+            await going.perform(going.case.acts[0], stage)
+            before = await everything(going)
+            for statuses in (("NotPermitted", "Permitted"), ("NotPermitted", "NotPermitted"), ("Permitted", "Unknown")):
+                for enclosure_id, status in zip(hutches, statuses, strict=True):
+                    await observed(stage, enclosure_id, status)
+                refused[command, statuses] = await refusal(stage, going)
+                assert await everything(going) == before
+            for enclosure_id in hutches:
+                await observed(stage, enclosure_id, "Permitted")
+            await finished([going], stage)
+    mixed, closed = "ProcedureEnclosureCoverageMismatchError", "ProcedureRequiresPermittedEnclosureError"
+    assert list(refused.values()) == [mixed, closed, mixed] * 3
+
+
+async def test_nobody_resumes_without_beam(database_url: str, temporal: EmbeddedTemporal) -> None:
+    hall, refused = Hall(), []
+    async with hall.opened(database_url, temporal.address) as stage:
+        floor = await furnished(stage)
+        run = await stage.do(StartRun(name="Load step 1", plan_id=floor.plan_id))
+        run_id = UUID((run.body or {})["run_id"])
+        moment = Moment("before", "do_step", 0, False, 2)
+        goings = []
+        for seed, command in enumerate(MODES):
+            place = moment._replace(iteration_index=0 if command == FLAT else 1)
+            goings.append(Conducted(asked(seed, command, place, "hold"), hall))
+            await goings[-1].register(stage, parent_run_id=run_id)
+            await goings[-1].perform(goings[-1].case.acts[0], stage)
+        before = [await everything(going) for going in goings]
+        await stage.do(MarkSupplyUnavailable(reason="beam dump"), floor.supply_id)
+        refused += [await refusal(stage, going) for going in goings]
+        await stage.do(MarkSupplyRecovering(reason="refill"), floor.supply_id)
+        refused += [await refusal(stage, going) for going in goings]
+        assert [await everything(going) for going in goings] == before
+        await stage.do(DegradeSupply(reason="low current"), floor.supply_id)
+        await finished(goings[:2], stage)
+        await stage.do(MarkSupplyUnavailable(reason="beam dump"), floor.supply_id)
+        await stage.do(DeregisterSupply(reason="undulator removed"), floor.supply_id)
+        refused.append(await refusal(stage, goings[2]))
+        assert await everything(goings[2]) == before[2]
+    assert refused == ["ProcedureSupplyCoverageMismatchError"] * 6 + ["ProcedureRequiresAvailableSupplyError"]
+
+
+async def hutch(stage: Stage, name: str) -> UUID:
+    enclosure = await stage.do(RegisterEnclosure(name=name, facility_code="facility"))
+    enclosure_id = UUID((enclosure.body or {})["enclosure_id"])
+    await observed(stage, enclosure_id, "Permitted")
+    return enclosure_id
+
+
+async def observed(stage: Stage, enclosure_id: UUID, status: str) -> None:
+    """Have the interlock tell of a hutch."""
+    command = ObserveEnclosureStatus(new_status=status, **SEARCHED)
+    await stage.runtime.commands.execute(command, Caller.system(new_id()), target_id=enclosure_id)
+
+
+async def standing_in(stage: Stage, enclosure_id: UUID) -> str:
+    place = {"name": "Camera", "tier": "Unit", "facility_code": "facility", "located_in_enclosure_id": enclosure_id}
+    return str(((await stage.do(RegisterAsset(**place))).body or {})["asset_id"])
+
+
+async def refusal(stage: Stage, going: Conducted) -> str:
+    """The class by which a held conduct is not taken up."""
+    with pytest.raises(Refusal) as refused:
+        await stage.do(going.command(going.case.acts[1]), going.id)
+    return refused.value.code
+
+
+async def everything(going: Conducted) -> Any:
+    """All that a refused resume must leave as it was."""
+    stage = going.stage
+    return await stage.procedure(going.id), await stage.happened(going.id), going.writes, await claimed(stage)
+
+
+async def test_a_search_is_held_while_it_waits_for_advice(database_url: str, temporal: EmbeddedTemporal) -> None:
+    hall = Hall()
+    described = centring(0, ADVISED)
+    described["search"] = {**SEARCH, "decide": {"substrate": "caller", "advice_timeout": 60}}
+    async with hall.opened(database_url, temporal.address) as stage:
+        going = Conducted(Case(0, described, [Act("begin")], Procedure(described)), hall)
+        await going.register(stage)
+        begun: ConductUntilAdvised = going.command(going.case.acts[0])
+        await stage.do(begun, going.id)
+
+        async def asks() -> Any:
+            view = await stage.ask(GetProcedureSteering(), going.id)
+            return view if view.waiting else None
+
+        assert (await until(asks)).iteration_index == 1
+        await going.ask("hold")
+        with pytest.raises(Refusal) as late:
+            await stage.do(AdviseProcedure(iteration_index=1, advice={"verdict": "Stop"}), going.id)
+        assert late.value.reason == "request_pending"
+        await until(going.ended)
+        (result,) = await going.results()
+        assert (result["held"], result["failure"], result["iteration_count"]) == (True, HELD, 1)
+        assert (await stage.happened(going.id))[-4:] == [
+            "ProcedureHoldRequested",
+            "ProcedureIterationEnded",
+            "ProcedureConducted",
+            "ProcedureHeld",
+        ]
+        given = begun.model_dump(by_alias=True, exclude={"wait"})
+        await stage.do(ConductUntilAdvisedFrom(**given, wait=0), going.id)
+        assert (await until(asks)).iteration_index == 2, "what was measured is known, and where to go on is asked at once"
+        await stage.do(AdviseProcedure(iteration_index=2, advice={"verdict": "Stop"}), going.id)
+        await until(going.ended)
+        assert (await stage.procedure(going.id)).status is ProcedureStatus.COMPLETED
+        assert (len(going.performed), (await going.results())[-1]["iteration_count"]) == (1, 1)
+
+
+async def test_a_phase_is_held_while_it_waits_for_its_held_run(database_url: str, temporal: EmbeddedTemporal) -> None:
+    hall = Hall()
+    async with hall.opened(database_url, temporal.address) as stage:
+        floor = await furnished(stage)
+        goings, runs = [], {}
+        for seed, command in enumerate(MODES):
+            run = await stage.do(StartRun(name="Load step 1", plan_id=floor.plan_id))
+            place = Moment("before", "do_step", 0 if command == FLAT else 1, False, 3)
+            going = Conducted(asked(seed, command, place, "hold"), hall)
+            run_id = (run.body or {})["run_id"]
+            await going.register(stage, parent_run_id=run_id)
+            goings.append(going)
+            runs[going.id] = UUID(run_id)
+            hall.watch.watchers[going.id] = holding_the_run(going, place, UUID(run_id))
+            await stage.do(going.command(going.case.acts[0]), going.id)
+        for going in goings:
+            await until(lambda going=going: waits_for(stage, going.id, "run"))
+            await stage.do(HoldProcedure(reason="shift change"), going.id)
+        for going in goings:
+            await until(going.ended)
+            (result,) = await going.results()
+            assert (result["held"], result["completed_count"], result["failure"]) == (True, 3, HELD)
+            assert await refusal(stage, going) == "ProcedureCannotResumeError", "its run is held"
+            await stage.do(ResumeRun(), runs[going.id])
+        await finished(goings, stage)
+
+
+def holding_the_run(going: Conducted, place: Moment, run_id: UUID) -> Any:
+    """Hold the parent run when a conduct first comes by this moment."""
+
+    async def watcher(moment: Moment) -> None:
+        if moment == place:
+            del going.hall.watch.watchers[going.id]
+            await going.stage.do(HoldRun(reason="top-up"), run_id)
+
+    return watcher
+
+
+async def waits_for(stage: Stage, procedure_id: UUID, what: str) -> bool:
+    async with stage.runtime.pool.connection() as connection:
+        found = await connection.execute("SELECT waiting_for FROM conduct_progress WHERE procedure_id = %s", [procedure_id])
+        return (await found.fetchone()) == (what,)
+
+
+async def test_a_loop_that_was_held_in_every_pass_converges_as_if_it_never_was(
+    database_url: str, temporal: EmbeddedTemporal
+) -> None:
+    hall = Hall()
+    described = centring(0, CONVERGED)
+    procedure = Procedure(deepcopy(described))
+    acts = [Act("begin", script={Moment("during", "do_step", 1, False, 4): ["hold"]})]
+    procedure.begin(acts[0].script)
+    acts.append(Act("resume", script={Moment("after", "judge_pass", 2): ["hold"]}))
+    procedure.resume(acts[1].script)
+    acts.append(Act("resume"))
+    procedure.resume({})
+    async with hall.opened(database_url, temporal.address) as stage:
+        (going,) = await registered([Case(0, described, acts, procedure)], hall, stage)
+        await performed([going], 0, stage)
+        held = await stage.procedure(going.id)
+        assert (held.consecutive_unconverged_iterations, held.iteration_count) == (0, 1), "a held pass does not count"
+        await finished([going], stage)
+        with pytest.raises(Refusal):
+            await stage.do(ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5)), going.id)

@@ -1,0 +1,102 @@
+"""A conduct of many steps: it goes on in fresh histories, each of them short, and takes no more memory towards the end.
+
+LONG_CONDUCT_STEPS says how many; ten thousand is the most that is ever conducted.
+"""
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from application.conducts import workflow_id
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.conducting import ConductProcedure
+from tests.workflows.stage import Stage, staged, until
+from tests.workflows.steps import setpoint
+
+COUNT = int(os.environ.get("LONG_CONDUCT_STEPS", "1050"))
+PER_EXECUTION = 500
+EVENTS_PER_STEP = 6
+"""Events of a history that a step takes: three of the activity, three of the turn it leads to."""
+BESIDE = 100
+"""Events that beginning, closing and ending may take."""
+GROWTH = 64
+"""Megabytes that the process may come to need beyond what the first half of the steps took."""
+
+
+EVERY = 10
+"""Steps between two looks at a conduct that is under way."""
+
+
+@dataclass
+class Seen:
+    """What was seen of a conduct while it went on: where it stood, and how much memory the process had."""
+
+    stage: Stage
+    procedure_id: UUID
+    steps: list[int] = field(default_factory=list)
+    memory: dict[int, int] = field(default_factory=dict)
+
+    async def over(self) -> bool:
+        """Whether the conduct is over; now and then its progress row is looked at."""
+        done = len(self.stage.control.writes)
+        if done < min(len(self.steps) * EVERY, COUNT):
+            return False
+        async with self.stage.runtime.pool.connection() as connection:
+            looked = "SELECT phase, step_index FROM conduct_progress WHERE procedure_id = %s"
+            row = await (await connection.execute(looked, [self.procedure_id])).fetchone()
+        assert row is not None
+        phase, step_index = row
+        self.steps.append(step_index or 0)
+        self.memory.setdefault(done // 100 * 100, resident())
+        return bool(phase == "Ended")
+
+
+def resident() -> int:
+    """Megabytes of memory that this process has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
+
+
+async def histories(stage: Stage, id: str) -> list[int]:
+    """The lengths of the histories that a conduct went through, one after the other."""
+    described = (await stage.client.get_workflow_handle(id).describe()).raw_description
+    run_id, lengths = described.workflow_execution_info.first_run_id, []
+    while run_id:
+        history = await stage.client.get_workflow_handle(id, run_id=run_id).fetch_history()
+        lengths.append(len(history.events))
+        run_id = history.events[-1].workflow_execution_continued_as_new_event_attributes.new_execution_run_id
+    return lengths
+
+
+@pytest.mark.timeout(120 + COUNT // 5)
+async def test_a_long_conduct_goes_on_in_short_histories_and_constant_memory(
+    database_url: str, temporal: EmbeddedTemporal
+) -> None:
+    async with staged(database_url, temporal.address, simulated_signals={"a": -1}) as stage:
+        id = await stage.from_recipe([setpoint("a", number) for number in range(COUNT)])
+        seen = Seen(stage, id)
+        began = time.perf_counter()
+        await stage.do(ConductProcedure(wait=0), id)
+        await until(seen.over, within=60 + COUNT // 5)
+        took = time.perf_counter() - began
+        lengths = await histories(stage, workflow_id(id))
+        (ended,) = [event for event in await stage.events(id) if type(event).__name__ == "ProcedureConducted"]
+        rows = await stage.ledger(id)
+    last = max(seen.memory)
+    half = min(index for index in seen.memory if index >= COUNT // 2)
+    print(
+        f"{COUNT} steps in {took:.1f} s, {1000 * took / COUNT:.1f} ms each; {len(lengths)} histories, the longest of "
+        f"{max(lengths)} events; {seen.memory.get(1000)} MB resident after 1,000 steps, {seen.memory[last]} MB after {last}"
+    )
+    assert (ended.result.succeeded, ended.result.completed_count) == (True, COUNT)
+    assert stage.control.writes == [("a", number) for number in range(COUNT)]
+    assert len(rows) == 2 * COUNT
+    assert len(lengths) == -(-COUNT // PER_EXECUTION)
+    assert max(lengths) <= EVENTS_PER_STEP * PER_EXECUTION + BESIDE
+    assert seen.steps == sorted(seen.steps)
+    assert len(set(seen.steps)) > 10, "whoever looks sees it move"
+    assert seen.memory[last] - seen.memory[half] < GROWTH

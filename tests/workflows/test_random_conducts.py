@@ -1,0 +1,62 @@
+"""Random conducts against the rules on paper: the same ends, the same writes in the same order, the same record and ledger.
+
+RANDOM_CONDUCTS says how many. `python -m tests.workflows.test_random_conducts 1000` has a thousand; a second number is the
+seed of the first.
+"""
+
+import asyncio
+import os
+import pprint
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from cli.embedded.temporal import EmbeddedTemporal
+from tests.workflows.cases import Case, made
+from tests.workflows.hall import Conducted, Hall
+from tests.workflows.stage import Stage
+
+COUNT = int(os.environ.get("RANDOM_CONDUCTS", "100"))
+FIRST = int(os.environ.get("RANDOM_CONDUCTS_FROM", "0"))
+AT_ONCE = 40
+
+
+async def conducted(case: Case, hall: Hall, stage: Stage, turns: asyncio.Semaphore) -> Any:
+    """Where a case went otherwise than it must; nothing where it did not."""
+    async with turns:
+        going = Conducted(case, hall)
+        try:
+            await going.register(stage)
+            for act in case.acts:
+                await going.perform(act, stage)
+        except Exception as error:
+            return {repr(error): None}
+        return await going.differences()
+
+
+def described(case: Case, differences: Any) -> str:
+    """A whole case, with where it went wrong: every pair is what must be, and what is."""
+    acts = "\n".join(f"  {number}. {act}" for number, act in enumerate(case.acts, start=1))
+    said = pprint.pformat(differences, width=120, sort_dicts=False)
+    return f"\nseed {case.seed}\n{pprint.pformat(case.described, width=120, sort_dicts=False)}\n{acts}\n{said}\n"
+
+
+@pytest.mark.timeout(300 + COUNT)
+async def test_random_conducts_come_out_as_the_rules_have_it(database_url: str, temporal: EmbeddedTemporal) -> None:
+    hall, turns = Hall(), asyncio.Semaphore(AT_ONCE)
+    cases = [made(seed) for seed in range(FIRST, FIRST + COUNT)]
+    began = time.perf_counter()
+    async with hall.opened(database_url, temporal.address) as stage:
+        found = await asyncio.gather(*(conducted(case, hall, stage, turns) for case in cases))
+    wrong = [described(case, differences) for case, differences in zip(cases, found, strict=True) if differences]
+    kinds = Counter(name for differences in found for name in differences)
+    print(f"{COUNT} cases in {time.perf_counter() - began:.1f} s, {len(wrong)} of them wrong: {dict(kinds)}")
+    assert not wrong, f"{len(wrong)} of {COUNT} went otherwise, {dict(kinds)}:{''.join(wrong[:5])}"
+
+
+if __name__ == "__main__":
+    os.environ |= dict(zip(("RANDOM_CONDUCTS", "RANDOM_CONDUCTS_FROM"), [*sys.argv[1:], "0"], strict=False))
+    sys.exit(pytest.main([__file__, "-s"]))
