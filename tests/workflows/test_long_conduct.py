@@ -50,7 +50,8 @@ class Seen:
             row = await (await connection.execute(looked, [self.procedure_id])).fetchone()
         assert row is not None
         phase, step_index = row
-        self.steps.append(step_index or 0)
+        if step_index is not None:
+            self.steps.append(step_index)
         self.memory.setdefault(done // 100 * 100, resident())
         return bool(phase == "Ended")
 
