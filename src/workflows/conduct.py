@@ -5,10 +5,9 @@ It only decides what comes next. What is true is on the record, and every effect
 
 import asyncio
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import is_cancelled_exception
 from temporalio.workflow import ActivityCancellationType
 
@@ -30,17 +29,10 @@ with workflow.unsafe.imports_passed_through():
         Verdict,
         closes,
     )
-
-T = TypeVar("T")
+    from workflows.calling import HEARTBEAT, RETRY, SHORT, STATE, is_findable, patiently, shortly
 
 STEPS_PER_EXECUTION = 500
 """Steps after which a conduct goes on in a fresh history."""
-RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(seconds=30))
-HEARTBEAT = timedelta(seconds=6)
-SHORT = timedelta(seconds=60)
-"""What an activity between steps may take, and a step beyond its own account."""
-LONGEST = timedelta(days=365)
-STATE = SearchAttributeKey.for_keyword("BatonState")
 
 
 @workflow.defn(name="conduct")
@@ -264,7 +256,7 @@ class ConductWorkflow:
         workflow.set_current_details(f"**{phase.value}**: {loop}{doing}{label}")
         if phase.value != self._state:
             self._state = phase.value
-            if workflow.info().typed_search_attributes.get(STATE) is not None:  # a server that lacks it fails the task
+            if is_findable():
                 workflow.upsert_search_attributes([STATE.value_set(phase.value)])
 
     async def _effect(self, name: str, ahead: Ahead, patience: timedelta, *given: Any) -> Report:
@@ -284,25 +276,7 @@ class ConductWorkflow:
         return report
 
     async def _waiting(self, name: str, summary: str, *given: Any, result_type: Any) -> Any:
-        """Something that may wait for people."""
-        return await workflow.execute_activity(
-            name,
-            args=[self._order.procedure_id, self._order.conduct_id, *given],
-            result_type=result_type,
-            start_to_close_timeout=LONGEST,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=RETRY,
-            cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            summary=summary,
-        )
+        return await patiently(name, [self._order.procedure_id, self._order.conduct_id, *given], result_type, summary)
 
     async def _between(self, name: str, *given: Any, result_type: Any) -> Any:
-        """Something short between two steps."""
-        return await workflow.execute_activity(
-            name,
-            args=[self._order.procedure_id, self._order.conduct_id, *given],
-            result_type=result_type,
-            start_to_close_timeout=SHORT,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=RETRY,
-        )
+        return await shortly(name, [self._order.procedure_id, self._order.conduct_id, *given], result_type)

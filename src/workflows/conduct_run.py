@@ -4,19 +4,17 @@ It only decides what comes next. What is true is on the record, and every effect
 """
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
 from temporalio.common import (
-    RetryPolicy,
     SearchAttributeKey,
     SearchAttributePair,
     TypedSearchAttributes,
     WorkflowIDReusePolicy,
 )
 from temporalio.exceptions import WorkflowAlreadyStartedError, is_cancelled_exception
-from temporalio.workflow import ActivityCancellationType, ChildWorkflowCancellationType, ParentClosePolicy
+from temporalio.workflow import ChildWorkflowCancellationType, ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
     from domain.operation.progress import ConductPhase
@@ -29,12 +27,7 @@ with workflow.unsafe.imports_passed_through():
         RunFinish,
         RunOutcome,
     )
-
-RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(seconds=30))
-HEARTBEAT = timedelta(seconds=6)
-SHORT = timedelta(seconds=60)
-LONGEST = timedelta(days=365)
-STATE = SearchAttributeKey.for_keyword("BatonState")
+    from workflows.calling import STATE, is_findable, patiently, shortly
 
 
 @workflow.defn(name="conduct-run")
@@ -107,7 +100,7 @@ class ConductRunWorkflow:
 
         Where somebody else has started it from the record meanwhile, that is as good.
         """
-        known = job.attributes.items() if self._findable else ()
+        known = job.attributes.items() if is_findable() else ()
         attributes = [SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in known]
         try:
             await workflow.start_child_workflow(
@@ -154,35 +147,13 @@ class ConductRunWorkflow:
         """Tell whoever looks into the engine where the conduct stands."""
         at = f"phase {min(self._index + 1, self._count)}/{self._count}"
         workflow.set_current_details(f"**{phase.value}**: {at}{doing and f', {doing}'}")
-        if phase.value != self._state and self._findable:
+        if phase.value != self._state and is_findable():
             self._state = phase.value
             workflow.upsert_search_attributes([STATE.value_set(phase.value)])
 
-    @property
-    def _findable(self) -> bool:
-        """Whether the server has our search attributes; naming them to one that lacks them fails the task."""
-        return workflow.info().typed_search_attributes.get(STATE) is not None
-
     async def _waiting(self, name: str, *given: Any, result_type: Any) -> Any:
-        """Something that may wait for equipment or for people."""
-        return await workflow.execute_activity(
-            name,
-            args=[self._order.run_id, self._order.conduct_id, *given],
-            result_type=result_type,
-            start_to_close_timeout=LONGEST,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=RETRY,
-            cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            summary=f"phase {min(self._index + 1, self._count)}/{self._count}",
-        )
+        summary = f"phase {min(self._index + 1, self._count)}/{self._count}"
+        return await patiently(name, [self._order.run_id, self._order.conduct_id, *given], result_type, summary)
 
     async def _shortly(self, name: str, *given: Any, result_type: Any) -> Any:
-        """Something short between two phases."""
-        return await workflow.execute_activity(
-            name,
-            args=[self._order.run_id, self._order.conduct_id, *given],
-            result_type=result_type,
-            start_to_close_timeout=SHORT,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=RETRY,
-        )
+        return await shortly(name, [self._order.run_id, self._order.conduct_id, *given], result_type)

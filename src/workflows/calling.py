@@ -1,0 +1,48 @@
+"""How workflows call on activities: something short, something that may wait for people, each tried until it is done."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy, SearchAttributeKey
+from temporalio.workflow import ActivityCancellationType
+
+RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(seconds=30))
+HEARTBEAT = timedelta(seconds=6)
+"""Silence after which a worker counts as lost; every activity gives a sign of life each second."""
+SHORT = timedelta(seconds=60)
+"""What something short may take, and a step beyond its own account."""
+LONGEST = timedelta(days=365)
+STATE = SearchAttributeKey.for_keyword("BatonState")
+
+
+async def shortly(name: str, given: Sequence[Any], result_type: Any) -> Any:
+    """Something short between two steps or phases."""
+    return await workflow.execute_activity(
+        name,
+        args=given,
+        result_type=result_type,
+        start_to_close_timeout=SHORT,
+        heartbeat_timeout=HEARTBEAT,
+        retry_policy=RETRY,
+    )
+
+
+async def patiently(name: str, given: Sequence[Any], result_type: Any, summary: str) -> Any:
+    """Something that may wait for equipment or for people."""
+    return await workflow.execute_activity(
+        name,
+        args=given,
+        result_type=result_type,
+        start_to_close_timeout=LONGEST,
+        heartbeat_timeout=HEARTBEAT,
+        retry_policy=RETRY,
+        cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        summary=summary,
+    )
+
+
+def is_findable() -> bool:
+    """Whether the server has our search attributes; naming them to one that lacks them fails the task."""
+    return workflow.info().typed_search_attributes.get(STATE) is not None
