@@ -130,10 +130,11 @@ async def test_a_failed_workflow_task_is_a_line_without_what_the_exception_said(
     handle = await shop.started("task")
     async with shop.working():
         await until(lambda: lines)
+        told = list(lines)  # of what is terminated while it fails again, the engine has more to say
         await handle.terminate()
-    assert {line["event"] for line in lines} == {"workflow_task_failed"}
-    assert (lines[0]["workflow_id"], lines[0]["error"]) == (handle.id, "RuntimeError")
-    assert lines[0]["raised_at"][-1].endswith(" run")
+    assert {line["event"] for line in told} == {"workflow_task_failed"}
+    assert (told[0]["workflow_id"], told[0]["error"]) == (handle.id, "RuntimeError")
+    assert told[0]["raised_at"][-1].endswith(" run")
     assert SECRET not in str(lines)
 
 
@@ -148,7 +149,7 @@ async def test_a_workflow_that_no_longer_does_what_its_history_says_is_told(shop
         await until(measured)
     async with shop.working(Changed):
         await handle.signal("go_on")
-        await until(lambda: lines)
+        await until(lambda: lines, 30)  # the engine may look for the worker that is gone first
         await handle.terminate()
     run_id = (await handle.describe()).run_id
     assert (lines[0]["event"], lines[0]["cause"]) == ("workflow_task_failed", "NonDeterministicError")
