@@ -223,7 +223,7 @@ class TestNamedLocks:
     ) -> None:
         """The connection breaks after the decision, when the event's id is drawn."""
         surface, (visit, other) = await self.rivals(calling)
-        ids = iter(breaking_after(1, lambda: terminate_lock_holders(owner)))
+        ids = iter(breaking(lambda: terminate_lock_holders(owner)))
         broken = replace(calling, new_id=lambda: next(ids))
         with pytest.raises(StoreUnavailableError):
             await broken.do(TakeControlOfSurface(surface_id=surface), on=visit, key="retry-1")
@@ -233,10 +233,8 @@ class TestNamedLocks:
         assert await self.driver(calling, surface) == other
 
 
-def breaking_after(count: int, event: Callable[[], None]) -> Any:
-    """Ids, and something that happens when the one after `count` is drawn."""
-    for _ in range(count):
-        yield new_id()
+def breaking(event: Callable[[], None]) -> Any:
+    """Ids, and something that happens when the first is drawn."""
     event()
     while True:
         yield new_id()

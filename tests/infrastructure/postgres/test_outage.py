@@ -115,7 +115,7 @@ async def test_a_connection_that_breaks_before_the_append_leaves_nothing_behind(
 
     def breaking() -> UUID:
         drawn.append(new_id())
-        if len(drawn) == 2:
+        if len(drawn) == 1:
             end_all_but(owner)
         return drawn[-1]
 
