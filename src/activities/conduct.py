@@ -7,6 +7,7 @@ from temporalio import activity
 
 from activities.attempts import EngineAttempt, going_on, handed_on
 from application.conductor import Conductor
+from application.passes import Passes
 from application.scores import Scores
 from application.steps import Steps
 from domain.operation.results import Failure
@@ -16,8 +17,9 @@ from domain.operation.walking import Briefing, Outcome, Place, Report, Turn, Ver
 class ConductActivities:
     """Each activity may run again: the ledger and the stream say what was done already."""
 
-    def __init__(self, conductor: Conductor, steps: Steps, scores: Scores) -> None:
+    def __init__(self, conductor: Conductor, passes: Passes, steps: Steps, scores: Scores) -> None:
         self._conductor = conductor
+        self._passes = passes
         self._steps = steps
         self._scores = scores
         self._attempt = EngineAttempt()
@@ -50,27 +52,27 @@ class ConductActivities:
         self, procedure_id: UUID, conduct_id: UUID, passes: int, point: dict[str, float | str] | None
     ) -> Turn:
         async with going_on():
-            return await self._conductor.start_pass(procedure_id, conduct_id, passes, point)
+            return await self._passes.start(procedure_id, conduct_id, passes, point)
 
     @activity.defn(name="judge_pass")
     async def judge_pass(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Turn:
         async with going_on():
-            return await self._conductor.judge(procedure_id, conduct_id, iteration_index)
+            return await self._passes.judge(procedure_id, conduct_id, iteration_index)
 
     @activity.defn(name="record_outcome")
     async def record_outcome(
         self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, point: dict[str, float | str]
     ) -> Turn:
         async with going_on():
-            return await self._conductor.record_outcome(procedure_id, conduct_id, iteration_index, point)
+            return await self._passes.record_outcome(procedure_id, conduct_id, iteration_index, point)
 
     @activity.defn(name="advise_pass")
     async def advise_pass(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, passes: int) -> Turn:
-        return await handed_on(self._conductor.advise(procedure_id, conduct_id, iteration_index, passes, self._attempt))
+        return await handed_on(self._passes.advise(procedure_id, conduct_id, iteration_index, passes, self._attempt))
 
     @activity.defn(name="take_up_search")
     async def take_up_search(self, procedure_id: UUID, conduct_id: UUID) -> Turn:
-        return await handed_on(self._conductor.take_up(procedure_id, conduct_id, self._attempt))
+        return await handed_on(self._passes.take_up(procedure_id, conduct_id, self._attempt))
 
     @activity.defn(name="begin_closing")
     async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome) -> Verdict:

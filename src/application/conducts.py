@@ -1,37 +1,64 @@
-"""Conducts as long work: how the engine is told of one, and where its answer is read."""
+"""Conducts as long work: how the engine is told of one, where its answer is read, and what is said of those given up."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from application.commands import Commands
-from application.conduct_sights import ConductSights
 from application.ports import Batch, Caller, Clock, Job, Progress, Store, WorkItem
 from application.reconciling import LiveConduct
 from application.unit import decoded
-from domain.operation.conduct_views import LOOPS, MeasuredObjective, told_of
-from domain.operation.procedure import MODES, Procedure, ProcedureConducted
-from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct
-from domain.operation.results import Failure
-from domain.operation.stopping import EXPIRED, LOST, RecordConductEnd, given_up
-from domain.operation.walking import ConductOrder, reason_of
+from domain.kernel import Command, Event, State
+from domain.operation.progress import ConductPhase, Submission
+from domain.shared.refusals import ConcurrencyError
 from domain.shared.writes import Put
 
 LIVE = tuple(phase.value for phase in ConductPhase if phase is not ConductPhase.ENDED)
 
 
+class ConductKind(Protocol):
+    """What is conducted, where that is on record, and in which words it is told."""
+
+    workflow: str
+    state: type[State]
+    opened: type[Submission]
+    progress: type[Any]
+    """One row for each aggregate: where its latest conduct stands."""
+    ended: type[Event]
+    """The event that has the result of a conduct."""
+
+    async def order(self, opened: Any) -> Any:
+        """What the workflow is told."""
+        ...
+
+    async def attributes(self, opened: Any) -> Mapping[str, str]:
+        """What people find a conduct by in the engine, besides what is said of all."""
+        ...
+
+    async def told(self, opened: Any, progress: Any) -> Progress:
+        """How far a conduct is, in words for whoever waits for it."""
+        ...
+
+    def expired(self, opened: Any) -> Command:
+        """The end of a conduct that nobody began in time."""
+        ...
+
+    def lost(self, opened: Any) -> Command:
+        """The end of a conduct that nobody works on any more; what it was of stays as it is, and a person decides."""
+        ...
+
+
 class Conducts:
-    """Long work: the steps of a procedure, conducted."""
+    """Long work: conducts of one kind."""
 
-    workflow = "conduct"
-
-    def __init__(self, store: Store, commands: Commands, facility_code: str, sights: ConductSights, clock: Clock) -> None:
+    def __init__(self, kind: ConductKind, store: Store, commands: Commands, facility_code: str, clock: Clock) -> None:
+        self.workflow = kind.workflow
+        self._kind = kind
         self._store = store
         self._commands = commands
         self._facility_code = facility_code
-        self._sights = sights
         self._clock = clock
 
     async def job(self, work_id: UUID) -> Job | None:
@@ -39,23 +66,19 @@ class Conducts:
         opened, progress = await self._standing(work_id)
         if opened is None or progress is None or progress.phase != ConductPhase.OPENED.value:
             return None
-        async with self._store.session() as session:
-            rows = await session.load(Procedure.__name__, [opened.procedure_id])
-        procedure: Procedure | None = Procedure.aggregate.replay(rows)
-        assert procedure is not None, "a conduct has a procedure"
+        about, subject_id = self._kind.state.aggregate.label, self._subject_id(opened)
         return Job(
             self.workflow,
-            workflow_id(opened.procedure_id),
-            ConductOrder(
-                procedure_id=opened.procedure_id,
-                conduct_id=work_id,
-                principal_id=opened.principal_id,
-                surface_id=opened.surface_id,
-                conduit_id=opened.conduit_id,
-                correlation_id=opened.correlation_id,
-            ),
-            attributes=attributes_of(opened, procedure, self._facility_code),
-            summary=f"{opened.command_name} of procedure {opened.procedure_id}",
+            workflow_id(self.workflow, subject_id),
+            await self._kind.order(opened),
+            attributes={
+                "BatonFacility": self._facility_code,
+                "BatonCommand": opened.command_name,
+                "BatonPrincipal": str(opened.principal_id),
+                "BatonState": ConductPhase.OPENED.value,
+                **await self._kind.attributes(opened),
+            },
+            summary=f"{opened.command_name} of {about} {subject_id}",
             succeeds=True,
         )
 
@@ -63,10 +86,11 @@ class Conducts:
         opened, progress = await self._standing(work_id)
         if opened is None or progress is not None:
             return None
+        aggregate = self._kind.state.aggregate
         async with self._store.session() as session:
-            rows = await session.load_of(Procedure.__name__, opened.procedure_id, [ProcedureConducted.__name__])
+            rows = await session.load_of(aggregate.name, self._subject_id(opened), [self._kind.ended.__name__])
         for row in reversed(rows):
-            ended: Any = decoded(Procedure.aggregate, row)
+            ended: Any = decoded(aggregate, row)
             if ended.conduct_id == work_id:
                 result: Mapping[str, Any] = ended.result.model_dump(mode="json")
                 return result
@@ -75,31 +99,31 @@ class Conducts:
     async def unfinished(self) -> Sequence[UUID]:
         """The conducts that nobody has taken up."""
         async with self._store.session() as session:
-            rows: Any = await session.records(ConductProgress, {"phase": ConductPhase.OPENED.value})
+            rows: Any = await session.records(self._kind.progress, {"phase": ConductPhase.OPENED.value})
         return [row.conduct_id for row in rows]
 
     async def item(self, work_id: UUID) -> WorkItem | None:
         opened, _ = await self._standing(work_id)
         if opened is None:
             return None
-        ids = {"procedure_id": str(opened.procedure_id), "conduct_id": str(work_id), "work_id": str(work_id)}
-        return WorkItem(opened.principal_id, "GetProcedure", ids, opened.correlation_id)
+        aggregate = self._kind.state.aggregate
+        ids = {aggregate.id_name: str(self._subject_id(opened)), "conduct_id": str(work_id), "work_id": str(work_id)}
+        return WorkItem(opened.principal_id, f"Get{aggregate.name}", ids, opened.correlation_id)
 
     async def progress(self, work_id: UUID) -> Progress | None:
         opened, progress = await self._standing(work_id)
-        if opened is None or progress is None:
-            return None
-        looping = MODES.get(opened.command_name) in LOOPS
-        measured = await self._sights.measured(opened.procedure_id, work_id) if looping else None
-        return told(opened, progress, measured, self._clock())
+        return None if opened is None or progress is None else await self._kind.told(opened, progress)
 
     async def live(self) -> Sequence[LiveConduct]:
         """Every conduct that has not ended."""
         async with self._store.session() as session:
-            rows: Any = await session.records(ConductProgress, {"phase": LIVE})
+            rows: Any = await session.records(self._kind.progress, {"phase": LIVE})
         return [
             LiveConduct(
-                row.conduct_id, workflow_id(row.procedure_id), row.phase != ConductPhase.OPENED.value, row.started_at
+                row.conduct_id,
+                workflow_id(self.workflow, self._subject_id(row)),
+                row.phase != ConductPhase.OPENED.value,
+                row.started_at,
             )
             for row in rows
         ]
@@ -109,11 +133,13 @@ class Conducts:
 
     async def expire(self, conduct_id: UUID) -> None:
         """Give up a conduct that nobody began in time."""
-        await self._end(conduct_id, EXPIRED, reason_of(EXPIRED))
+        opened = await self._opened(conduct_id)
+        await self.end(opened, self._kind.expired(opened))
 
     async def lose(self, conduct_id: UUID) -> None:
-        """Say that nobody works on a conduct any more; its procedure stays as it is, and a person decides."""
-        await self._end(conduct_id, LOST, None)
+        """Say that nobody works on a conduct any more."""
+        opened = await self._opened(conduct_id)
+        await self.end(opened, self._kind.lost(opened))
 
     async def stall(self, conduct_id: UUID) -> None:
         """Say that the engine cannot make progress with a conduct."""
@@ -124,49 +150,48 @@ class Conducts:
             async with self._store.session() as session:
                 await session.append(Batch(call, opened.command_name, puts=[stalled]))
 
-    async def _end(self, conduct_id: UUID, failure: Failure, abort_reason: str | None) -> None:
-        opened, _ = await self._standing(conduct_id)
-        assert opened is not None, "what ends was opened"
-        result = given_up(opened.procedure_id, conduct_id, opened.command_name, failure)
-        command = RecordConductEnd(result=result, abort_reason=abort_reason)
-        await self._commands.execute(command, Caller.system(opened.correlation_id), target_id=opened.procedure_id)
+    async def end(self, opened: Submission, command: Command) -> None:
+        """Put the end of a conduct on the record, as the service itself."""
+        caller = Caller.system(opened.correlation_id)
+        while True:
+            try:
+                await self._commands.execute(command, caller, target_id=self._subject_id(opened))
+                return
+            except ConcurrencyError:
+                await asyncio.sleep(0)
 
-    async def _standing(self, conduct_id: UUID) -> tuple[OpenedConduct | None, ConductProgress | None]:
-        """The conduct, and where it stands while it is live."""
+    async def _opened(self, conduct_id: UUID) -> Submission:
+        opened: Submission | None = (await self._standing(conduct_id))[0]
+        assert opened is not None, "what ends was opened"
+        return opened
+
+    async def _standing(self, conduct_id: UUID) -> tuple[Any, Any]:
+        """The conduct as it was opened, and where it stands while it is live; None each where that is not so."""
         async with self._store.session() as session:
-            found: Any = await session.records(OpenedConduct, {"conduct_id": conduct_id})
+            found: Any = await session.records(self._kind.opened, {"conduct_id": conduct_id})
             if not found:
                 return None, None
-            rows: Any = await session.records(ConductProgress, {"procedure_id": found[0].procedure_id})
+            key = {self._kind.state.aggregate.id_name: self._subject_id(found[0])}
+            rows: Any = await session.records(self._kind.progress, key)
         live = [row for row in rows if row.conduct_id == conduct_id and row.phase != ConductPhase.ENDED.value]
         return found[0], live[0] if live else None
 
-
-def workflow_id(procedure_id: UUID) -> str:
-    """The id under which the engine knows the conduct of a procedure."""
-    return f"{Conducts.workflow}:{procedure_id}"
-
-
-def attributes_of(opened: OpenedConduct, procedure: Procedure, facility_code: str) -> dict[str, str]:
-    """What people find a conduct by in the engine; of several target assets, the first."""
-    found = {
-        "BatonFacility": facility_code,
-        "BatonCommand": opened.command_name,
-        "BatonPrincipal": str(opened.principal_id),
-        "BatonState": ConductPhase.OPENED.value,
-    }
-    if procedure.target_asset_ids:
-        found["BatonAsset"] = str(min(procedure.target_asset_ids))
-    if procedure.parent_run_id is not None:
-        found["BatonRun"] = str(procedure.parent_run_id)
-    return found
+    def _subject_id(self, row: Any) -> UUID:
+        id: UUID = getattr(row, self._kind.state.aggregate.id_name)
+        return id
 
 
-def told(opened: OpenedConduct, progress: ConductProgress, measured: MeasuredObjective | None, now: datetime) -> Progress:
-    """How far a conduct is: how many steps lie behind it, of how many where there are no passes, and where it stands."""
-    at, passes = progress.step_index or 0, max(0, (progress.iteration_index or 1) - 1)
-    if progress.phase == ConductPhase.CLOSING.value:
-        at += opened.step_count
-    looping = MODES.get(opened.command_name) in LOOPS
-    total = None if looping else float(opened.step_count + opened.closing_count)
-    return Progress(passes * opened.step_count + at, total, told_of(opened, progress, measured, now))
+def workflow_id(workflow: str, subject_id: UUID) -> str:
+    """The id under which the engine knows the conduct of a procedure or of a run."""
+    return f"{workflow}:{subject_id}"
+
+
+def submitter(opened: Submission) -> Caller:
+    """Whoever asked for a conduct: every command it gives is authorized as theirs."""
+    return Caller(
+        principal_id=opened.principal_id,
+        surface_id=opened.surface_id,
+        conduit_id=opened.conduit_id,
+        correlation_id=opened.correlation_id,
+        causation_id=opened.conduct_id,
+    )

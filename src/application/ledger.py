@@ -16,7 +16,7 @@ from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.procedure import PendingRequest
 from domain.operation.progress import FilledSlot, WaitingFor
 from domain.operation.results import Artifact, Failure, Measured, SourceKind, referred
-from domain.operation.walking import Mark, Place
+from domain.operation.walking import Mark, Place, Verdict
 from domain.run.run import RunStatus
 
 
@@ -73,6 +73,21 @@ class Orders:
     live: bool
     asked: PendingRequest | None = None
     run: RunStatus | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What a conduct is to do between two steps, the gravest first; None where it may go on."""
+        if not self.live:
+            return Verdict.GONE
+        if self.asked is PendingRequest.ABORT:
+            return Verdict.ABORT
+        if self.run is RunStatus.ABORTED:
+            return Verdict.RUN_ABORTED
+        if self.asked is PendingRequest.HOLD:
+            return Verdict.HOLD
+        if self.run is RunStatus.STOPPED:
+            return Verdict.RUN_STOPPED
+        return None if self.run in (None, RunStatus.RUNNING) else Verdict.RUN_HELD
 
 
 @dataclass(frozen=True, kw_only=True)

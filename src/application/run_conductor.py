@@ -11,10 +11,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from application.commands import Commands
-from application.conducts import Conducts
+from application.conducts import Conducts, submitter
 from application.ports import Caller, Clock, Store
 from application.pulse import Attempt
-from application.run_conducts import RunConducts
 from application.unit import decoded
 from domain.kernel import Command, State, StoredEvent
 from domain.operation.arranged import arranged
@@ -93,14 +92,7 @@ class Drive:
 
     @property
     def caller(self) -> Caller:
-        """Whoever asked for the conduct: every command it gives is authorized as theirs."""
-        return Caller(
-            principal_id=self.opened.principal_id,
-            surface_id=self.opened.surface_id,
-            conduit_id=self.opened.conduit_id,
-            correlation_id=self.opened.correlation_id,
-            causation_id=self.opened.conduct_id,
-        )
+        return submitter(self.opened)
 
 
 class RunConductor:
@@ -113,7 +105,7 @@ class RunConductor:
         clock: Clock,
         progress: RunProgress,
         conducts: Conducts,
-        run_conducts: RunConducts,
+        run_conducts: Conducts,
         restart_limit: float,
     ) -> None:
         self._store = store
@@ -271,7 +263,8 @@ class RunConductor:
                     break
         await self._settled(drive, attempt)
         failed_id = None if outcome.phase_index is None else drive.phases[outcome.phase_index].procedure_id
-        await self._run_conducts.end(RecordRunConductEnd(conduct_id=conduct_id, failure=failure, failed_id=failed_id))
+        command = RecordRunConductEnd(conduct_id=conduct_id, failure=failure, failed_id=failed_id)
+        await self._run_conducts.end(drive.opened, command)
         return PhaseVerdict.COMPLETED
 
     async def _ending(self, drive: Drive, outcome: RunOutcome) -> Command:

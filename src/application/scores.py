@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from application.ports import Store
+from application.conducts import submitter
+from application.ports import Caller, Store
 from application.unit import decoded
 from domain.operation.conducting import tighter
 from domain.operation.procedure import (
@@ -50,10 +51,8 @@ class Score:
     run_id: UUID | None
     target_asset_ids: tuple[UUID, ...]
     logbook_id: UUID
-    principal_id: UUID
-    surface_id: UUID
-    conduit_id: UUID
-    correlation_id: UUID
+    caller: Caller
+    """Whoever asked for it: every command it gives is authorized as theirs."""
     started_at: datetime
 
     @property
@@ -64,6 +63,11 @@ class Score:
     def resumed(self) -> bool:
         """Whether it goes on from an earlier conduct, whose acquisitions it must not repeat."""
         return self.stated_boundary is not None and self.mode is ConductMode.FLAT
+
+    @property
+    def between(self) -> Place:
+        """The conduct between two steps."""
+        return Place(procedure_id=self.procedure_id, conduct_id=self.conduct_id, step_index=0)
 
     def step(self, place: Place) -> RecipeStep:
         """The step at a place."""
@@ -131,10 +135,7 @@ class Scores:
             run_id=procedure.parent_run_id,
             target_asset_ids=tuple(sorted(procedure.target_asset_ids)),
             logbook_id=procedure.activity_logbook_id,
-            principal_id=opened.principal_id,
-            surface_id=opened.surface_id,
-            conduit_id=opened.conduit_id,
-            correlation_id=opened.correlation_id,
+            caller=submitter(opened),
             started_at=opening.occurred_at,
         )
 

@@ -495,9 +495,9 @@ class Doing:
         return Activity(
             event_id=place.row_id(mark, attempt),
             logbook_id=self._score.logbook_id,
-            actor_id=self._score.principal_id,
+            actor_id=self._score.caller.principal_id,
             command_name=self._score.command_name,
-            correlation_id=self._score.correlation_id,
+            correlation_id=self._score.caller.correlation_id,
             causation_id=place.conduct_id,
             occurred_at=now,
             procedure_id=place.procedure_id,

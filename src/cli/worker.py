@@ -95,7 +95,7 @@ def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
     """Everything this build can run."""
     sweeps = MintSweepActivities(runtime.mint_sweeps)
     publications = CalibrationPublicationActivities(runtime.publications)
-    conducts = ConductActivities(wired.conductor, wired.steps, wired.scores)
+    conducts = ConductActivities(wired.conductor, wired.passes, wired.steps, wired.scores)
     runs = RunConductActivities(wired.run_conductor)
     return Worker(
         client,

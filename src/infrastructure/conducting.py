@@ -7,10 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from application.actions import Actions
+from application.advisers import Advisers
 from application.compute import Compute
+from application.conduct_record import ConductRecord
 from application.conductor import Conductor
 from application.control import Control
 from application.effects import Effects
+from application.passes import Passes
 from application.run_conductor import RunConductor
 from application.scores import Scores
 from application.steps import Limits, Steps, Worker
@@ -30,6 +33,7 @@ class Conducting:
     """Everything that the activities of a conduct call."""
 
     conductor: Conductor
+    passes: Passes
     steps: Steps
     scores: Scores
     run_conductor: RunConductor
@@ -53,17 +57,10 @@ async def conducting(
     effects = Effects(control, actions or installed_actions(), WallClock(), settings.control_routes, limits.action)
     ledger, scores = PostgresLedger(runtime.store), Scores(runtime.store)
     steps = Steps(ledger, effects, compute, clock, limits, Worker(own_name(), is_dead))
-    conductor = Conductor(
-        runtime.store,
-        runtime.commands,
-        runtime.authorizer,
-        clock,
-        ledger,
-        scores,
-        steps,
-        ConfiguredDeciders(offered(settings.decide_substrates)),
-        settings.self_facility_code,
-    )
+    record = ConductRecord(runtime.store, runtime.commands)
+    conductor = Conductor(runtime.store, record, clock, ledger, scores, steps, settings.self_facility_code)
+    advisers = Advisers(record, clock, ledger, ConfiguredDeciders(offered(settings.decide_substrates)))
+    passes = Passes(runtime.store, record, runtime.authorizer, clock, ledger, scores, advisers)
     run_conductor = RunConductor(
         runtime.store,
         runtime.commands,
@@ -74,7 +71,7 @@ async def conducting(
         limits.restart,
     )
     try:
-        yield Conducting(conductor, steps, scores, run_conductor)
+        yield Conducting(conductor, passes, steps, scores, run_conductor)
     finally:
         await steps.close()
         await compute.close()

@@ -18,6 +18,7 @@ from application.feed import Feed
 from application.logbook_mirror import LogbookMirror
 from application.mint_sweeps import MintSweeps
 from application.ports import Caller, Port
+from application.procedure_conducts import ProcedureConducts
 from application.publications import Publications
 from application.queries import Queries
 from application.run_conducts import RunConducts
@@ -126,8 +127,10 @@ class Runtime:
             OutboxPublisher(settings.publication_outbox),
         )
         self.watching = Watching(self.store, self.authorizer, self._sights, clock, new_id, ports)
-        self.conducts = Conducts(self.store, self.commands, settings.self_facility_code, self._sights, clock)
-        self.run_conducts = RunConducts(self.store, self.commands, settings.self_facility_code)
+        self.conducts, self.run_conducts = (
+            Conducts(kind, self.store, self.commands, settings.self_facility_code, clock)
+            for kind in (ProcedureConducts(self.store, self._sights, clock), RunConducts())
+        )
         mirrored = settings.logbook_mirror_directory
         self.logbook_mirror: LogbookMirror | None = None if mirrored is None else FileMirror(mirrored)
         self.service = Service(

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from application.conductor import Conductor
 from domain.operation.conducting import ConductUntilConverged
 from domain.operation.steered import ConductUntilAdvised
 from domain.operation.stopping import AbortProcedure, HoldProcedure
@@ -40,7 +39,7 @@ async def searching(rehearsal: Rehearsal, decide: Any = None, budget: Any = None
 
 async def passed(rehearsal: Rehearsal, conduct: Live, reading: float, passes: int = 0, point: Any = None) -> int:
     """Begin a pass and walk it to its end; answers its index."""
-    turn = await rehearsal.conductor.start_pass(*conduct.ids, passes, point)
+    turn = await rehearsal.passes.start(*conduct.ids, passes, point)
     assert turn.verdict is Verdict.DONE
     await rehearsal.plant.write("bl7:b", reading)
     for index in range(len(conduct.score.steps)):
@@ -48,11 +47,11 @@ async def passed(rehearsal: Rehearsal, conduct: Live, reading: float, passes: in
     return turn.iteration_index
 
 
-async def twice(rehearsal: Rehearsal, conduct: Live, asking: Callable[[Conductor], Awaitable[Any]]) -> Any:
+async def twice(rehearsal: Rehearsal, conduct: Live, asking: Callable[[Rehearsal], Awaitable[Any]]) -> Any:
     """What is answered, the same to another conductor that asks again; and nothing more is on the record then."""
-    answer = await asking(rehearsal.conductor)
+    answer = await asking(rehearsal)
     told = rehearsal.happened(conduct)
-    assert await asking(rehearsal.conducting()) == answer
+    assert await asking(rehearsal.relieved()) == answer
     assert rehearsal.happened(conduct) == told
     return answer
 

@@ -2,19 +2,23 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from application.actions import ActionBody
+from application.advisers import Advisers
 from application.authorization import PermissiveAuthorizer
 from application.commands import Commands
+from application.conduct_record import ConductRecord
 from application.conductor import Conductor
 from application.control import Control
 from application.deciders import Deciders
 from application.effects import Effects
 from application.ledger import Ledger
+from application.passes import Passes
 from application.plant import ControlRoute, Substrate
 from application.ports import Authorizer, Batch, Caller, Executed, StreamAppend
 from application.scores import Score, Scores
@@ -143,7 +147,7 @@ class Rehearsal:
         self.ledger = self.make_ledger(self.store, self.time)
         self.scores = Scores(self.store)
         self.steps = self.worker(HERE)
-        self.conductor = self.conducting()
+        self.take_the_stand()
 
     def worker(self, name: str = ELSEWHERE) -> Steps:
         """Somebody who does steps."""
@@ -151,19 +155,18 @@ class Rehearsal:
         effects = Effects(self.control, actions, self.time, self.routes, LIMITS.action)
         return Steps(self.ledger, effects, self.compute, self.time, LIMITS, Worker(name, self.dead.__contains__))
 
-    def conducting(self) -> Conductor:
-        """A conductor that has just come to work: it knows nothing but the record."""
-        return Conductor(
-            self.store,
-            self.commands,
-            self.permits,
-            self.time,
-            self.ledger,
-            Scores(self.store),
-            self.steps,
-            self.deciders,
-            "facility",
-        )
+    def take_the_stand(self) -> None:
+        """Conduct as somebody who has just come to work and knows nothing but the record."""
+        record, scores = ConductRecord(self.store, self.commands), Scores(self.store)
+        self.conductor = Conductor(self.store, record, self.time, self.ledger, scores, self.steps, "facility")
+        advisers = Advisers(record, self.time, self.ledger, self.deciders)
+        self.passes = Passes(self.store, record, self.permits, self.time, self.ledger, scores, advisers)
+
+    def relieved(self) -> "Rehearsal":
+        """The same conducts, somebody else on the stand."""
+        other = copy(self)
+        other.take_the_stand()
+        return other
 
     async def do(self, command: Command, on: UUID | None = None) -> Executed:
         return await self.commands.execute(command, self.caller, target_id=on)

@@ -53,7 +53,7 @@ STOP = SteeringAdvice.model_validate({"verdict": "Stop"})
 async def measured_once(rehearsal: Rehearsal, conduct: Live, reading: float = 7.5, point: Any = None) -> int:
     """Walk a pass and put on the record what it measured."""
     index = await passed(rehearsal, conduct, reading, point=point or FIRST)
-    await rehearsal.conductor.record_outcome(*conduct.ids, index, point or FIRST)
+    await rehearsal.passes.record_outcome(*conduct.ids, index, point or FIRST)
     return index
 
 
@@ -68,7 +68,7 @@ class TestAdvice:
         conduct = await searching(asking)
         index = await measured_once(asking, conduct)
         attempt = Try()
-        turn = await twice(asking, conduct, lambda conductor: conductor.advise(*conduct.ids, index, 1, attempt))
+        turn = await twice(asking, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, attempt))
         assert turn == Turn(verdict=Verdict.DONE, stop=False, point={"focus": 1.0})
         ended = asking.events(conduct)[-1]
         assert isinstance(ended, ProcedureIterationEnded)
@@ -88,9 +88,9 @@ class TestAdvice:
         point: Any = FIRST
         for passes in range(1, 4):
             index = await passed(asking, conduct, passes, passes - 1, point)
-            await asking.conductor.record_outcome(*conduct.ids, index, point)
+            await asking.passes.record_outcome(*conduct.ids, index, point)
             await time.sleep(10)
-            point = (await asking.conductor.advise(*conduct.ids, index, passes, Try())).point
+            point = (await asking.passes.advise(*conduct.ids, index, passes, Try())).point
         last = deciders.evidence[-1]
         assert [(seen.point["focus"], seen.measurements[0].value) for seen in last.observations] == [
             (-2, 1),
@@ -103,7 +103,7 @@ class TestAdvice:
     async def test_stop_is_an_answer(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal, decide={"substrate": "in_memory", "advice": []})
         index = await measured_once(rehearsal, conduct)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.advise(*conduct.ids, index, 1, Try()))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
         assert turn == Turn(verdict=Verdict.DONE, stop=True)
         assert rehearsal.events(conduct)[-1].advised_stop is True
 
@@ -131,7 +131,7 @@ class TestAdvice:
         asking = rehearsed(time, deciders=deciders)
         conduct = await searching(asking)
         index = await measured_once(asking, conduct)
-        turn = await twice(asking, conduct, lambda conductor: conductor.advise(*conduct.ids, index, 1, Try()))
+        turn = await twice(asking, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
         assert turn.failure is not None
         assert (turn.verdict, turn.failure.error_class) == (Verdict.FAILED, error_class)
         assert (turn.failure.source_kind, turn.failure.target) == ("decide", "sharpness")
@@ -148,7 +148,7 @@ class TestAdvice:
         asking = rehearsed(time, deciders=deciders)
         conduct = await searching(asking)
         index = await measured_once(asking, conduct)
-        advising = asyncio.create_task(asking.conductor.advise(*conduct.ids, index, 1, Try()))
+        advising = asyncio.create_task(asking.passes.advise(*conduct.ids, index, 1, Try()))
         await time.sleep(10.5)
         await asked(asking, conduct, HoldProcedure)
         await time.sleep(10)
@@ -162,13 +162,13 @@ class TestAdvice:
         index = await measured_once(rehearsal, conduct)
         assert isinstance(rehearsal.permits, Permits)
         rehearsal.permits.withdrawn.add("EndProcedureIteration")
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.advise(*conduct.ids, index, 1, Try()))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
         assert (turn.verdict, turn.denied) == (Verdict.FAILED, True)
 
     async def test_what_has_ended_asks_nobody(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
-        await rehearsal.conducting().end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.conductor.advise(*conduct.ids, 1, 1, Try()) == Turn(verdict=Verdict.GONE)
+        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
+        assert await rehearsal.passes.advise(*conduct.ids, 1, 1, Try()) == Turn(verdict=Verdict.GONE)
 
 
 class TestAnOutsideDecider:
@@ -176,7 +176,7 @@ class TestAnOutsideDecider:
         """A search that waits to be told where to measure."""
         conduct = await searching(rehearsal, decide=CALLER, **more)
         index = await measured_once(rehearsal, conduct)
-        advising = asyncio.create_task(rehearsal.conductor.advise(*conduct.ids, index, 1, Try()))
+        advising = asyncio.create_task(rehearsal.passes.advise(*conduct.ids, index, 1, Try()))
         await rehearsal.time.sleep(10)
         assert not advising.done()
         return conduct, index, advising
@@ -200,7 +200,7 @@ class TestAnOutsideDecider:
         await asyncio.gather(advising, return_exceptions=True)
         await rehearsal.ledger.wait(*conduct.ids, WaitingFor.ADVICE, rehearsal.time.now())
         await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.advise(*conduct.ids, index, 1, Try()))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
         assert turn == Turn(verdict=Verdict.DONE, stop=True)
 
     async def test_nobody_is_waited_for_longer_than_agreed(self, rehearsal: Rehearsal) -> None:
@@ -213,7 +213,7 @@ class TestAnOutsideDecider:
             "SteeringDriverStoodDown",
         )
         assert rehearsal.time.passed == pytest.approx(600, abs=1)
-        again = await rehearsal.conducting().advise(*conduct.ids, index, 1, Try())
+        again = await rehearsal.relieved().passes.advise(*conduct.ids, index, 1, Try())
         assert (again, rehearsal.time.passed) == (turn, pytest.approx(600, abs=1)), "a repetition grants no more"
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
@@ -260,7 +260,7 @@ class TestTakingUp:
 
     async def test_the_pass_begins_where_the_decider_says(self, rehearsal: Rehearsal) -> None:
         conduct = await self.taken_up(rehearsal, GRID)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.take_up(*conduct.ids, Try()))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
         assert turn == Turn(verdict=Verdict.DONE, iteration_index=2, point={"focus": 0.0})
         begun = rehearsal.events(conduct)[-1]
         assert isinstance(begun, ProcedureIterationStarted)
@@ -268,43 +268,43 @@ class TestTakingUp:
 
     async def test_it_may_say_stop(self, rehearsal: Rehearsal) -> None:
         conduct = await self.taken_up(rehearsal, {"substrate": "in_memory", "advice": []})
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.take_up(*conduct.ids, Try()))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
         assert turn == Turn(verdict=Verdict.DONE, stop=True)
 
     async def test_a_decider_that_fails_fails_the_conduct(self, rehearsal: Rehearsal) -> None:
         wrong = {"substrate": "in_memory", "advice": [{"verdict": "Measure", "next_point": {"focus": 9.0}}] * 2}
         conduct = await self.taken_up(rehearsal, wrong)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.take_up(*conduct.ids, Try()))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
         assert turn.failure is not None
         assert turn.failure.error_class == "DecideAdviceMalformedError"
 
     async def test_a_hold_is_served_before_the_pass_begins(self, rehearsal: Rehearsal) -> None:
         conduct = await self.taken_up(rehearsal, GRID)
         await asked(rehearsal, conduct, HoldProcedure)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.take_up(*conduct.ids, Try()))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
         assert turn == Turn(verdict=Verdict.HOLD)
 
     async def test_an_outside_decider_is_asked_for_the_coming_pass(self, rehearsal: Rehearsal) -> None:
         conduct = await self.taken_up(rehearsal, CALLER)
-        taking_up = asyncio.create_task(rehearsal.conductor.take_up(*conduct.ids, Try()))
+        taking_up = asyncio.create_task(rehearsal.passes.take_up(*conduct.ids, Try()))
         await rehearsal.time.sleep(10)
         await rehearsal.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
         turn = await taking_up
         assert turn == Turn(verdict=Verdict.DONE, iteration_index=2, point={"focus": 1.0})
-        assert await rehearsal.conducting().take_up(*conduct.ids, Try()) == turn
+        assert await rehearsal.relieved().passes.take_up(*conduct.ids, Try()) == turn
         assert rehearsal.events(conduct)[-1].advice == measure(1.0)
 
     async def test_and_then_again_for_the_next_one(self, rehearsal: Rehearsal) -> None:
         """What was said before a pass began is not taken for what follows it."""
         conduct = await self.taken_up(rehearsal, CALLER)
-        taking_up = asyncio.create_task(rehearsal.conductor.take_up(*conduct.ids, Try()))
+        taking_up = asyncio.create_task(rehearsal.passes.take_up(*conduct.ids, Try()))
         await rehearsal.time.sleep(10)
         await rehearsal.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
         index = (await taking_up).iteration_index
         for step in range(2):
             await rehearsal.step(conduct, step, index, point={"focus": 1.0})
-        await rehearsal.conductor.record_outcome(*conduct.ids, index, {"focus": 1.0})
-        advising = asyncio.create_task(rehearsal.conductor.advise(*conduct.ids, index, 1, Try()))
+        await rehearsal.passes.record_outcome(*conduct.ids, index, {"focus": 1.0})
+        advising = asyncio.create_task(rehearsal.passes.advise(*conduct.ids, index, 1, Try()))
         await rehearsal.time.sleep(10)
         assert not advising.done()
         await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
@@ -312,5 +312,5 @@ class TestTakingUp:
 
     async def test_what_has_ended_is_not_taken_up(self, rehearsal: Rehearsal) -> None:
         conduct = await self.taken_up(rehearsal, GRID)
-        await rehearsal.conducting().end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.conductor.take_up(*conduct.ids, Try()) == Turn(verdict=Verdict.GONE)
+        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
+        assert await rehearsal.passes.take_up(*conduct.ids, Try()) == Turn(verdict=Verdict.GONE)

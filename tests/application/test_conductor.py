@@ -74,16 +74,16 @@ class TestWaitingForTheRun:
 
     async def test_what_has_ended_waits_for_nothing(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
-        await rehearsal.conducting().end(*conduct.ids, STOOD_DOWN, closed=False)
+        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
         assert await rehearsal.conductor.await_run(*conduct.ids, Try()) is Verdict.GONE
 
 
 class TestBeginningToClose:
     async def test_a_pass_that_is_open_is_ended_first(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.conductor.start_pass(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids, 0, None)
         failed = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "Broken", "It broke."))
-        verdict = await twice(rehearsal, conduct, lambda conductor: conductor.begin_closing(*conduct.ids, failed))
+        verdict = await twice(rehearsal, conduct, lambda stand: stand.conductor.begin_closing(*conduct.ids, failed))
         assert verdict is Verdict.DONE
         ended = rehearsal.events(conduct)[-1]
         assert (ended.converged, ended.reason) == (None, "lifecycle abort failed: Broken: It broke.")
@@ -94,10 +94,10 @@ class TestBeginningToClose:
         self, rehearsal: Rehearsal, requests: Any, verdict: Verdict
     ) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.conductor.start_pass(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids, 0, None)
         await asked(rehearsal, conduct, *requests)
         outcome = Outcome(finish=Finish.COMPLETED)
-        found = await twice(rehearsal, conduct, lambda conductor: conductor.begin_closing(*conduct.ids, outcome))
+        found = await twice(rehearsal, conduct, lambda stand: stand.conductor.begin_closing(*conduct.ids, outcome))
         assert found is verdict
         assert rehearsal.procedure(conduct).current_iteration_index == 1, "whoever ends it ends the pass"
 
@@ -106,7 +106,7 @@ class TestBeginningToClose:
         outcome = Outcome(finish=Finish.COMPLETED)
         assert await rehearsal.conductor.begin_closing(*conduct.ids, outcome) is Verdict.DONE
         await asked(rehearsal, conduct, HoldProcedure)
-        assert await rehearsal.conducting().begin_closing(*conduct.ids, outcome) is Verdict.DONE
+        assert await rehearsal.relieved().conductor.begin_closing(*conduct.ids, outcome) is Verdict.DONE
 
     async def test_a_hold_does_not_keep_what_nobody_may_go_on_with_from_closing(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
@@ -128,7 +128,7 @@ class TestBeginningToClose:
 
     async def test_what_has_ended_does_not_close(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.conducting().end(*conduct.ids, STOOD_DOWN, closed=False)
+        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
         found = await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED))
         assert found is Verdict.GONE
 
@@ -138,7 +138,7 @@ class TestEnding:
 
     async def ended(self, rehearsal: Rehearsal, conduct: Live, outcome: Outcome, closed: bool = True) -> Any:
         """The result that is on the record, once."""
-        answer = await twice(rehearsal, conduct, lambda conductor: conductor.end(*conduct.ids, outcome, closed))
+        answer = await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, closed))
         assert answer is None
         assert rehearsal.happened(conduct).count("ProcedureConducted") == 1
         progress, procedure = rehearsal.progress(conduct), rehearsal.procedure(conduct)
@@ -229,7 +229,7 @@ class TestEnding:
 
     async def test_a_held_pass_is_ended_and_does_not_count(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.conductor.start_pass(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids, 0, None)
         await asked(rehearsal, conduct, HoldProcedure)
         result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.HELD), closed=False)
         *_, ended, _, _ = rehearsal.events(conduct)
@@ -311,7 +311,7 @@ class TestEnding:
 
     async def test_a_conduct_that_was_cancelled_in_the_engine_aborts(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.conductor.start_pass(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids, 0, None)
         result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.CANCELLED), closed=False)
         assert (result.succeeded, result.failure.error_class) == (False, "CancelledError")
         assert rehearsal.procedure(conduct).status is ProcedureStatus.ABORTED
@@ -323,7 +323,7 @@ class TestEnding:
         only = await rehearsal.live(AbortProcedure(reason="put it away", run_closing=True), first.procedure_id)
         await rehearsal.step(only, closing=True)
         await twice(
-            rehearsal, only, lambda conductor: conductor.end(*only.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+            rehearsal, only, lambda stand: stand.conductor.end(*only.ids, Outcome(finish=Finish.COMPLETED), closed=True)
         )
         *_, conducted, aborted = rehearsal.events(only)
         assert (conducted.conduct_id, conducted.result.succeeded) == (only.conduct_id, True)
@@ -348,7 +348,7 @@ class TestEnding:
         )
         for _ in range(2):
             index = await passed(rehearsal, conduct, 0)
-            await rehearsal.conductor.judge(*conduct.ids, index)
+            await rehearsal.passes.judge(*conduct.ids, index)
         result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.COMPLETED, completed_count=1))
         assert (result.iteration_count, result.measurements) == (2, (measured("offset", 0.1),))
 
@@ -374,7 +374,7 @@ class TestDenials:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
         self.withdraw(rehearsal, command)
         outcome = STOOD_DOWN.model_copy(update={"finish": finish})
-        failure = await twice(rehearsal, conduct, lambda conductor: conductor.end(*conduct.ids, outcome, closed=False))
+        failure = await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, closed=False))
         assert failure is not None
         assert (failure.source_kind, failure.target, failure.error_class) == ("lifecycle", target, "UnauthorizedError")
         assert rehearsal.procedure(conduct).live_conduct_id == conduct.conduct_id
@@ -388,7 +388,7 @@ class TestDenials:
         if told:
             failure = await rehearsal.conductor.end(*conduct.ids, outcome, closed=False)
             outcome = outcome.model_copy(update={"failure": failure, "denied": True})
-        assert await twice(rehearsal, conduct, lambda conductor: conductor.end(*conduct.ids, outcome, True)) is None
+        assert await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, True)) is None
         *_, conducted, aborted = rehearsal.events(conduct)
         assert str(rehearsal.caller.principal_id) in aborted.reason
         assert (conducted.result.succeeded, conducted.result.failure.error_class) == (False, "UnauthorizedError")
@@ -405,7 +405,7 @@ class TestDenials:
 
     async def test_a_pass_does_not_stay_open(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.conductor.start_pass(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids, 0, None)
         self.withdraw(rehearsal, "EndProcedureIteration", "AbortProcedure")
         outcome = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "Broken", "It broke."))
         await rehearsal.conductor.end(*conduct.ids, outcome, closed=True)
@@ -418,7 +418,7 @@ class TestRefusals:
         held = ProcedureHeld(reason="by hand", cause=HoldCause.OPERATOR, decided_by_decision_id=None, actuation_kind=None)
         await rehearsal.happens(conduct.procedure_id, held)
         outcome = Outcome(finish=Finish.COMPLETED, completed_count=1)
-        assert await twice(rehearsal, conduct, lambda conductor: conductor.end(*conduct.ids, outcome, True)) is None
+        assert await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, True)) is None
         result = rehearsal.events(conduct)[-1].result
         assert (result.succeeded, result.failure.error_class) == (False, "ProcedureCannotCompleteError")
         assert (result.failure.source_kind, result.failure.target) == ("lifecycle", "complete")
@@ -494,7 +494,7 @@ class TestRaces:
         store = Interfered()
         raced = rehearsed(time, store=store)
         conduct = await converging(raced)
-        await raced.conductor.start_pass(*conduct.ids, 0, None)
+        await raced.passes.start(*conduct.ids, 0, None)
 
         def something_else() -> None:
             outcome = ProcedureOutcomeRecorded(

@@ -23,7 +23,7 @@ from tests.workflows.steps import capture, compute, setpoint, steered
 class TestBriefing:
     async def test_it_says_what_there_is_to_conduct(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3), capture("bl7:b", "n")], [setpoint("bl7:shutter", 0)])
-        briefing = await twice(rehearsal, conduct, lambda conductor: conductor.brief(*conduct.ids))
+        briefing = await twice(rehearsal, conduct, lambda stand: stand.conductor.brief(*conduct.ids))
         assert (briefing.step_count, briefing.closing_count, briefing.boundary) == (2, 1, 0)
         assert [ahead.label for ahead in (briefing.ahead, briefing.closing_ahead, briefing.loop_ahead)] == [
             "set bl7:a",
@@ -36,12 +36,12 @@ class TestBriefing:
     async def test_a_conduct_that_is_not_the_live_one_is_none(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
         await rehearsal.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
-        assert await rehearsal.conducting().brief(*conduct.ids) is None
+        assert await rehearsal.relieved().conductor.brief(*conduct.ids) is None
 
     async def test_one_that_was_left_too_long_to_begin_is_given_up(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
         await rehearsal.time.sleep(301)
-        assert await twice(rehearsal, conduct, lambda conductor: conductor.brief(*conduct.ids)) is None
+        assert await twice(rehearsal, conduct, lambda stand: stand.conductor.brief(*conduct.ids)) is None
         *_, conducted, aborted = rehearsal.events(conduct)
         assert conducted.result.failure.error_class == "ConductStartExpired"
         assert (conducted.result.failure.target, "ConductStartExpired" in aborted.reason) == ("start", True)
@@ -49,10 +49,10 @@ class TestBriefing:
 
     async def test_a_pass_that_a_lost_conduct_left_open_is_ended_first(self, rehearsal: Rehearsal) -> None:
         first = await converging(rehearsal)
-        await rehearsal.conductor.start_pass(*first.ids, 0, None)
+        await rehearsal.passes.start(*first.ids, 0, None)
         await self.lose(rehearsal, first)
         conduct = await rehearsal.live(ConductUntilConverged(**CENTRED), first.procedure_id)
-        await twice(rehearsal, conduct, lambda conductor: conductor.brief(*conduct.ids))
+        await twice(rehearsal, conduct, lambda stand: stand.conductor.brief(*conduct.ids))
         ended = rehearsal.events(conduct)[-1]
         assert (ended.iteration_index, ended.converged) == (1, None)
         assert "lost" in ended.reason
@@ -67,16 +67,16 @@ class TestBeginningAPass:
     async def test_passes_are_begun_in_order_each_once(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         for expected in (1, 2):
-            turn = await twice(rehearsal, conduct, lambda conductor: conductor.start_pass(*conduct.ids, 0, None))
+            turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
             assert turn == Turn(verdict=Verdict.DONE, iteration_index=expected)
             assert isinstance(rehearsal.events(conduct)[-1], ProcedureIterationStarted)
             for index in range(2):
                 await rehearsal.step(conduct, index, expected)
-            await rehearsal.conductor.judge(*conduct.ids, expected)
+            await rehearsal.passes.judge(*conduct.ids, expected)
 
     async def test_where_it_measures_stands_on_the_record(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.start_pass(*conduct.ids, 0, FIRST))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, FIRST))
         assert (turn.iteration_index, turn.point) == (1, FIRST)
         assert rehearsal.events(conduct)[-1].point == FIRST
 
@@ -84,7 +84,7 @@ class TestBeginningAPass:
     async def test_a_request_comes_first(self, rehearsal: Rehearsal, requests: Any, verdict: Verdict) -> None:
         conduct = await converging(rehearsal)
         await asked(rehearsal, conduct, *requests)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.start_pass(*conduct.ids, 0, None))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
         assert turn == Turn(verdict=verdict)
 
     @pytest.mark.parametrize(("event", "verdict"), RUN_LIVES)
@@ -92,7 +92,7 @@ class TestBeginningAPass:
         run_id = await rehearsal.run()
         conduct = await converging(rehearsal, run_id)
         await rehearsal.happens(run_id, event.model_copy())
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.start_pass(*conduct.ids, 0, None))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
         assert turn == Turn(verdict=verdict)
 
     @pytest.mark.parametrize(("registered", "given", "allowed"), [(None, 2, 2), (2, None, 2), (3, 2, 2), (2, 3, 2)])
@@ -102,8 +102,8 @@ class TestBeginningAPass:
         conduct = await converging(rehearsal, cap=given, max_consecutive_unconverged_iterations=registered)
         for _ in range(allowed):
             index = await passed(rehearsal, conduct, 9.0)
-            await rehearsal.conductor.judge(*conduct.ids, index)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.start_pass(*conduct.ids, 0, None))
+            await rehearsal.passes.judge(*conduct.ids, index)
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
         assert turn.failure is not None
         assert (turn.verdict, turn.failure.error_class) == (Verdict.FAILED, "ConvergenceIterationCapReached")
         assert (turn.failure.source_kind, turn.failure.target) == ("lifecycle", "abort")
@@ -114,7 +114,7 @@ class TestBeginningAPass:
         last = ProcedureIterationStarted(iteration_index=10_000)
         ended = ProcedureIterationEnded(iteration_index=10_000, converged=False, reason=None)
         await rehearsal.happens(conduct.procedure_id, last, ended)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.start_pass(*conduct.ids, 0, None))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
         assert turn.failure is not None
         assert turn.failure.error_class == "AbsoluteIterationCeilingReached"
 
@@ -132,22 +132,22 @@ class TestBeginningAPass:
     ) -> None:
         conduct = await searching(rehearsal, budget=budget)
         await rehearsal.time.sleep(waited)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.start_pass(*conduct.ids, passes, FIRST))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, passes, FIRST))
         assert turn == Turn(verdict=Verdict.DONE, stop=True, termination_reason=reason)
         assert rehearsal.procedure(conduct).iteration_count == 0
 
     async def test_what_is_left_of_it_is_used(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal, budget={"iterations_remaining": 3, "wall_clock_remaining": 60.0})
         await rehearsal.time.sleep(59)
-        assert (await rehearsal.conductor.start_pass(*conduct.ids, 2, FIRST)).iteration_index == 1
+        assert (await rehearsal.passes.start(*conduct.ids, 2, FIRST)).iteration_index == 1
 
     async def test_in_a_search_patience_does_not_count(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal, max_consecutive_unconverged_iterations=1)
         point: Any = FIRST
         for passes in range(3):
             index = await passed(rehearsal, conduct, 1.0, passes, point)
-            await rehearsal.conductor.record_outcome(*conduct.ids, index, point)
-            point = (await rehearsal.conductor.advise(*conduct.ids, index, passes + 1, Try())).point
+            await rehearsal.passes.record_outcome(*conduct.ids, index, point)
+            point = (await rehearsal.passes.advise(*conduct.ids, index, passes + 1, Try())).point
 
     @pytest.mark.parametrize("off", ["deactivated", "agent_not_versioned"])
     async def test_an_agent_that_is_switched_off_stands_down(self, rehearsal: Rehearsal, off: str) -> None:
@@ -160,7 +160,7 @@ class TestBeginningAPass:
         else:
             rehearsal.permits.withdrawn.add("ConductUntilAdvised")
             rehearsal.permits.reason = off
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.start_pass(*conduct.ids, 0, FIRST))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, FIRST))
         assert turn.failure is not None
         assert (turn.verdict, turn.stood_down) == (Verdict.HOLD, True)
         assert (turn.failure.error_class, turn.failure.target) == ("SteeringDriverStoodDown", "hold")
@@ -170,22 +170,22 @@ class TestBeginningAPass:
         await rehearsal.happens(rehearsal.caller.principal_id, ActorRegistered(kind=kind))
         conduct = await searching(rehearsal)
         await rehearsal.happens(rehearsal.caller.principal_id, ActorDeactivated())
-        assert (await rehearsal.conductor.start_pass(*conduct.ids, 0, FIRST)).iteration_index == 1
+        assert (await rehearsal.passes.start(*conduct.ids, 0, FIRST)).iteration_index == 1
 
     async def test_a_pass_that_the_submitter_may_not_begin_fails(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         assert isinstance(rehearsal.permits, Permits)
         rehearsal.permits.withdrawn.add("StartProcedureIteration")
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.start_pass(*conduct.ids, 0, None))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
         assert turn.failure is not None
         assert (turn.verdict, turn.denied) == (Verdict.FAILED, True)
         assert (turn.failure.source_kind, turn.failure.error_class) == ("lifecycle", "UnauthorizedError")
 
     async def test_what_has_ended_begins_nothing(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.conducting().end(*conduct.ids, STOOD_DOWN, closed=False)
-        for conductor in (rehearsal.conductor, rehearsal.conducting()):
-            assert await conductor.start_pass(*conduct.ids, 0, None) == Turn(verdict=Verdict.GONE)
+        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
+        for stand in (rehearsal, rehearsal.relieved()):
+            assert await stand.passes.start(*conduct.ids, 0, None) == Turn(verdict=Verdict.GONE)
 
 
 class TestJudging:
@@ -193,15 +193,15 @@ class TestJudging:
     async def test_a_pass_is_judged_by_what_it_captured(self, rehearsal: Rehearsal, reading: float, converged: bool) -> None:
         conduct = await converging(rehearsal)
         index = await passed(rehearsal, conduct, reading)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.judge(*conduct.ids, index))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.judge(*conduct.ids, index))
         assert turn == Turn(verdict=Verdict.DONE, converged=converged)
         ended = rehearsal.events(conduct)[-1]
         assert (ended.iteration_index, ended.converged, ended.reason) == (1, converged, None)
 
     async def test_a_pass_that_captured_nothing_fails(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.conductor.start_pass(*conduct.ids, 0, None)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.judge(*conduct.ids, 1))
+        await rehearsal.passes.start(*conduct.ids, 0, None)
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.judge(*conduct.ids, 1))
         assert turn.failure is not None
         assert (turn.verdict, turn.failure.error_class) == (Verdict.FAILED, "ComputeMeasurementNotFound")
         assert turn.failure.target == "offset"
@@ -209,45 +209,45 @@ class TestJudging:
     async def test_what_an_earlier_pass_captured_does_not_count(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         index = await passed(rehearsal, conduct, 9.0)
-        await rehearsal.conductor.judge(*conduct.ids, index)
-        await rehearsal.conductor.start_pass(*conduct.ids, 1, None)
-        assert (await rehearsal.conductor.judge(*conduct.ids, 2)).verdict is Verdict.FAILED
+        await rehearsal.passes.judge(*conduct.ids, index)
+        await rehearsal.passes.start(*conduct.ids, 1, None)
+        assert (await rehearsal.passes.judge(*conduct.ids, 2)).verdict is Verdict.FAILED
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
     async def test_a_request_comes_first(self, rehearsal: Rehearsal, requests: Any, verdict: Verdict) -> None:
         conduct = await converging(rehearsal)
         index = await passed(rehearsal, conduct, 0.1)
         await asked(rehearsal, conduct, *requests)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.judge(*conduct.ids, index))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.judge(*conduct.ids, index))
         assert turn == Turn(verdict=verdict), "the pass is discarded"
 
     async def test_what_was_judged_stays_although_somebody_asks_for_a_hold(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         index = await passed(rehearsal, conduct, 0.1)
-        turn = await rehearsal.conductor.judge(*conduct.ids, index)
+        turn = await rehearsal.passes.judge(*conduct.ids, index)
         await asked(rehearsal, conduct, HoldProcedure)
-        assert await rehearsal.conducting().judge(*conduct.ids, index) == turn
+        assert await rehearsal.relieved().passes.judge(*conduct.ids, index) == turn
 
     async def test_a_pass_that_the_submitter_may_not_end_fails(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         index = await passed(rehearsal, conduct, 0.1)
         assert isinstance(rehearsal.permits, Permits)
         rehearsal.permits.withdrawn.add("EndProcedureIteration")
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.judge(*conduct.ids, index))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.judge(*conduct.ids, index))
         assert (turn.verdict, turn.denied) == (Verdict.FAILED, True)
 
     async def test_what_has_ended_is_not_judged(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         index = await passed(rehearsal, conduct, 0.1)
-        await rehearsal.conducting().end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.conductor.judge(*conduct.ids, index) == Turn(verdict=Verdict.GONE)
+        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
+        assert await rehearsal.passes.judge(*conduct.ids, index) == Turn(verdict=Verdict.GONE)
 
 
 class TestOutcomes:
     async def test_what_a_pass_measured_is_recorded_once(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
         index = await passed(rehearsal, conduct, 7.5, point=FIRST)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.record_outcome(*conduct.ids, index, FIRST))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, index, FIRST))
         assert turn == Turn(verdict=Verdict.DONE)
         recorded = rehearsal.events(conduct)[-1]
         assert (recorded.iteration_index, recorded.point, recorded.succeeded) == (1, FIRST, True)
@@ -259,13 +259,13 @@ class TestOutcomes:
         steps = [setpoint("bl7:a", steered("focus")), compute("look", capture_name="sharpness")]
         conduct = await searching(rehearsal, steps=steps)
         index = await passed(rehearsal, conduct, 0, point=FIRST)
-        await rehearsal.conductor.record_outcome(*conduct.ids, index, FIRST)
+        await rehearsal.passes.record_outcome(*conduct.ids, index, FIRST)
         assert rehearsal.events(conduct)[-1].measurements == (measured("other", 1.0), found)
 
     async def test_a_pass_that_did_not_measure_it_fails(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
-        await rehearsal.conductor.start_pass(*conduct.ids, 0, FIRST)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.record_outcome(*conduct.ids, 1, FIRST))
+        await rehearsal.passes.start(*conduct.ids, 0, FIRST)
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, 1, FIRST))
         assert turn.failure is not None
         assert (turn.failure.error_class, turn.failure.target) == ("ComputeMeasurementNotFound", "sharpness")
 
@@ -274,10 +274,10 @@ class TestOutcomes:
         conduct = await searching(rehearsal)
         index = await passed(rehearsal, conduct, 7.5, point=FIRST)
         await asked(rehearsal, conduct, *requests)
-        turn = await twice(rehearsal, conduct, lambda conductor: conductor.record_outcome(*conduct.ids, index, FIRST))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, index, FIRST))
         assert turn == Turn(verdict=verdict)
 
     async def test_what_has_ended_records_nothing(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
-        await rehearsal.conducting().end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.conductor.record_outcome(*conduct.ids, 1, FIRST) == Turn(verdict=Verdict.GONE)
+        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
+        assert await rehearsal.passes.record_outcome(*conduct.ids, 1, FIRST) == Turn(verdict=Verdict.GONE)

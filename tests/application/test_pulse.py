@@ -87,7 +87,7 @@ async def test_what_it_fails_with_passes(time: LoopTime) -> None:
 
 
 @pytest.mark.parametrize(
-    ("live", "asked", "run"), product([True, False], [None, *PendingRequest], [None, *RunStatus]), ids=str
+    ("live", "asked", "run"), list(product([True, False], [None, *PendingRequest], [None, *RunStatus])), ids=str
 )
 def test_an_abort_or_the_end_of_the_conduct_stops_work_and_nothing_else(
     live: bool, asked: PendingRequest | None, run: RunStatus | None

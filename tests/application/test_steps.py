@@ -57,7 +57,7 @@ class TestSetpoints:
                 "ConductProcedure",
                 rehearsal.procedure(conduct).activity_logbook_id,
             )
-            assert (row.correlation_id, row.causation_id) == (score.correlation_id, conduct.conduct_id)
+            assert (row.correlation_id, row.causation_id) == (score.caller.correlation_id, conduct.conduct_id)
             assert (row.sampled_at, row.occurred_at) == (rehearsal.time.now(), rehearsal.time.now())
 
     async def test_it_takes_until_the_write_is_confirmed(self, rehearsal: Rehearsal) -> None:

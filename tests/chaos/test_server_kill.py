@@ -183,7 +183,7 @@ async def test_a_conduct_goes_on_when_temporal_is_back(database_url: str, mortal
             return camera.begun == 1 and stage.plant.subscriptions("first gate") == 1
 
         async def is_tried_again() -> bool:
-            described = await stage.client.get_workflow_handle(workflow_id(exposing)).describe()
+            described = await stage.client.get_workflow_handle(workflow_id("conduct", exposing)).describe()
             return any(activity.attempt > 1 for activity in described.raw_description.pending_activities)
 
         async def the_engine_has_been_blind() -> bool:

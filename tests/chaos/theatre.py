@@ -148,7 +148,7 @@ class Theatre:
 
     async def _is_over(self, procedure_id: UUID) -> None:
         """Wait for the engine too: the record ends before the workflow does."""
-        await self.stage.client.get_workflow_handle(workflow_id(procedure_id)).result()
+        await self.stage.client.get_workflow_handle(workflow_id("conduct", procedure_id)).result()
 
     def _steps(self, case: Case, number: int) -> tuple[list[Any], list[Any]]:
         """What is conducted, the step in question among it, and what closes."""

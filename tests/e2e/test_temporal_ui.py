@@ -83,7 +83,7 @@ async def test_a_waiting_conduct_says_what_it_waits_for_and_which_steps_it_did(
     stage: Stage, pages: EmbeddedTemporal, browser: playwright.Browser
 ) -> None:
     phase = await waiting_phase(await (await furnished(stage)).start())
-    known = await stage.client.get_workflow_handle(workflow_id(phase)).describe()
+    known = await stage.client.get_workflow_handle(workflow_id("conduct", phase)).describe()
     page = await browser.new_page(viewport={"width": WIDTH, "height": 1100})
     page.set_default_timeout(PATIENCE)
     outside: list[str] = []

@@ -22,7 +22,6 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
 from application.conducts import workflow_id
-from application.run_conducts import workflow_id as run_workflow_id
 from application.settings import Settings
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
@@ -76,7 +75,7 @@ async def conduct_flat(stage: Stage) -> str:
     steps = [setpoint("a", 1), check("a", 1), capture("b", "seen"), setpoint("c", captured("seen")), action("collect")]
     id, result = await stage.conducted(steps)
     assert result["succeeded"], result
-    return workflow_id(id)
+    return workflow_id("conduct", id)
 
 
 @form
@@ -85,12 +84,12 @@ async def conduct_closing(stage: Stage) -> str:
     id = await stage.from_recipe([setpoint("a", 1), check("a", 2), setpoint("c", 1)], CLOSING)
     result = await stage.conduct(ConductProcedure(wait=60), id)
     assert result["failure"]["error_class"] == "CheckFailedError", result
-    return workflow_id(id)
+    return workflow_id("conduct", id)
 
 
 @form
 async def conduct_held(stage: Stage) -> str:
-    return workflow_id(await held(stage, [setpoint("a", 1), GATE, setpoint("c", 1)]))
+    return workflow_id("conduct", await held(stage, [setpoint("a", 1), GATE, setpoint("c", 1)]))
 
 
 @form
@@ -98,7 +97,7 @@ async def conduct_resumed(stage: Stage) -> str:
     id = await held(stage, [setpoint("a", 1), GATE, setpoint("c", 1)])
     result = await stage.conduct(ConductFromProcedure(re_establishment_boundary=2, wait=60), id)
     assert result["succeeded"], result
-    return workflow_id(id)
+    return workflow_id("conduct", id)
 
 
 @form
@@ -106,7 +105,7 @@ async def conduct_aborted(stage: Stage) -> str:
     id = await at_the_gate(stage, [setpoint("a", 1), GATE])
     await stage.do(AbortProcedure(reason="wrong sample"), id)
     await reaches(stage, id, ProcedureStatus.ABORTED)
-    return workflow_id(id)
+    return workflow_id("conduct", id)
 
 
 @form
@@ -115,13 +114,13 @@ async def conduct_closing_only(stage: Stage) -> str:
     id = await held(stage, [setpoint("a", 1), GATE], CLOSING)
     await stage.do(AbortProcedure(reason="not needed any more", run_closing=True), id)
     await reaches(stage, id, ProcedureStatus.ABORTED)
-    return workflow_id(id)
+    return workflow_id("conduct", id)
 
 
 @form
 async def conduct_waiting(stage: Stage) -> str:
     """Still at a step when the next release comes."""
-    return workflow_id(await at_the_gate(stage, [setpoint("a", 1), GATE, setpoint("c", 1)]))
+    return workflow_id("conduct", await at_the_gate(stage, [setpoint("a", 1), GATE, setpoint("c", 1)]))
 
 
 @form
@@ -131,7 +130,7 @@ async def conduct_converged(stage: Stage) -> str:
     command = ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5), wait=60)
     result = await stage.conduct(command, id)
     assert result["iteration_count"] == 2, result
-    return workflow_id(id)
+    return workflow_id("conduct", id)
 
 
 @form
@@ -140,7 +139,7 @@ async def conduct_advised(stage: Stage) -> str:
     decide = {"substrate": "grid_walk", "points_per_axis": 2}
     result = await stage.conduct(ConductUntilAdvised(**SEARCH, decide=decide), id)
     assert result["succeeded"], result
-    return workflow_id(id)
+    return workflow_id("conduct", id)
 
 
 @form
@@ -156,7 +155,7 @@ async def conduct_advised_by_caller(stage: Stage) -> str:
     await advise(stage, id, measure(1.5))
     await advise(stage, id, {"verdict": "Stop"})
     await reaches(stage, id, ProcedureStatus.COMPLETED)
-    return workflow_id(id)
+    return workflow_id("conduct", id)
 
 
 @form
@@ -177,7 +176,7 @@ async def conduct_of_a_held_run(stage: Stage) -> str:
     await until(waiting)
     await series.give("resume_run")
     await reaches(stage, phase, ProcedureStatus.COMPLETED)
-    return workflow_id(phase)
+    return workflow_id("conduct", phase)
 
 
 @form
@@ -192,7 +191,7 @@ async def conduct_run_flat(stage: Stage) -> str:
     await series.waits_for("run")
     await series.give("resume_run")
     assert (await series.result())["succeeded"]
-    return run_workflow_id(series.run_id)
+    return workflow_id("conduct-run", series.run_id)
 
 
 @form
@@ -201,14 +200,14 @@ async def conduct_run_failed(stage: Stage) -> str:
     first, second = await series.recipe_phase([check("a", 5)]), await series.recipe_phase([setpoint("c", 1)])
     executed = await series.conduct(first, second)
     assert not (executed.body or {})["succeeded"], executed.body
-    return run_workflow_id(series.run_id)
+    return workflow_id("conduct-run", series.run_id)
 
 
 async def conduct_continued(stage: Stage) -> str:
     """So many steps that it goes on in a fresh history."""
     id, result = await stage.conducted([setpoint("a", value) for value in range(9)])
     assert result["succeeded"], result
-    return workflow_id(id)
+    return workflow_id("conduct", id)
 
 
 async def at_the_gate(stage: Stage, steps: list[Any], closing: list[Any] | None = None) -> UUID:

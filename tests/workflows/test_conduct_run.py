@@ -13,7 +13,6 @@ import pytest
 from application.conducts import workflow_id
 from application.ports import Caller
 from application.reconciling import Reconciler
-from application.run_conducts import workflow_id as run_workflow_id
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.access.actor import RegisterActor
@@ -225,7 +224,7 @@ async def test_a_phase_that_is_held_is_waited_for_until_somebody_takes_it_up_aga
 async def test_a_phase_whose_conduct_was_lost_is_waited_for_until_somebody_ends_it(series: Series) -> None:
     stage, runtime = series.stage, series.stage.runtime
     first, _ = await set_off(series, setpoint("a", 1), OPEN_GATE, rows=2)
-    await stage.client.get_workflow_handle(workflow_id(first)).terminate()
+    await stage.client.get_workflow_handle(workflow_id("conduct", first)).terminate()
     await Reconciler([runtime.conducts], runtime.engine, clock, timedelta(seconds=300)).compare()
     await series.waits_for("phase", procedure_id=first, code="ConductLost")
     await stage.do(AbortProcedure(reason="nobody knows"), first)
@@ -406,7 +405,7 @@ async def test_a_conduct_that_is_cancelled_in_the_engine_aborts_the_run_and_its_
     stage = series.stage
     first, _ = await set_off(series, OPEN_GATE, closing=[setpoint("shutter", 0)], rows=0)
     await series.reaches_conduct(first)
-    await stage.client.get_workflow_handle(run_workflow_id(series.run_id)).cancel()
+    await stage.client.get_workflow_handle(workflow_id("conduct-run", series.run_id)).cancel()
     result = await series.result()
     assert (result["succeeded"], result["failure"]["error_class"]) == (False, "CancelledError")
     (aborted,) = [event for event in await series.events() if isinstance(event, RunAborted)]
@@ -422,7 +421,7 @@ async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_
     await series.reaches_conduct(first)
     conduct_id = (await series.run()).live_conduct_id
     assert conduct_id is not None
-    await stage.client.get_workflow_handle(run_workflow_id(series.run_id)).terminate()
+    await stage.client.get_workflow_handle(workflow_id("conduct-run", series.run_id)).terminate()
     runtime = stage.runtime
     await Reconciler([runtime.run_conducts], runtime.engine, clock, timedelta(seconds=300)).compare()
     result = await series.result()

@@ -84,7 +84,7 @@ async def test_a_long_conduct_goes_on_in_short_histories_and_constant_memory(
         await stage.do(ConductProcedure(wait=0), id)
         await until(seen.over, within=60 + COUNT // 5)
         took = time.perf_counter() - began
-        lengths = await histories(stage, workflow_id(id))
+        lengths = await histories(stage, workflow_id("conduct", id))
         (ended,) = [event for event in await stage.events(id) if type(event).__name__ == "ProcedureConducted"]
         rows = await stage.ledger(id)
     last = max(seen.memory)

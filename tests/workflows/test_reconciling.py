@@ -59,7 +59,7 @@ async def test_a_conduct_that_the_engine_has_lost_is_said_to_be_lost_and_keeps_i
     id = await waiting(stage)
     await reconciler(stage).compare()
     assert (await stage.procedure(id)).live_conduct_id is not None, "the engine knows it"
-    await stage.client.get_workflow_handle(workflow_id(id)).terminate()
+    await stage.client.get_workflow_handle(workflow_id("conduct", id)).terminate()
     await reconciler(stage).compare()
     procedure = await stage.procedure(id)
     assert (procedure.status, procedure.live_conduct_id) == (ProcedureStatus.RUNNING, None)
@@ -81,7 +81,7 @@ async def test_a_conduct_that_nobody_began_in_time_is_aborted_untouched(stage: S
     assert (procedure.status, procedure.live_conduct_id) == (ProcedureStatus.ABORTED, None)
     assert "ConductStartExpired" in (procedure.last_status_reason or "")
     await stage.start_worker()
-    handle = stage.client.get_workflow_handle(workflow_id(id))
+    handle = stage.client.get_workflow_handle(workflow_id("conduct", id))
     await handle.result()
     assert (stage.control.writes, await stage.ledger(id)) == ([], [])
 
@@ -97,6 +97,6 @@ async def test_a_silent_conduct_can_be_truncated_and_cannot_go_on(stage: Stage) 
     await stage.do(TruncateProcedure(reason="power cut"), id)
     assert (await stage.procedure(id)).status is ProcedureStatus.TRUNCATED
     assert (await stage.happened(id))[-2:] == ["ProcedureConducted", "ProcedureTruncated"]
-    described = await stage.client.get_workflow_handle(workflow_id(id)).describe()
+    described = await stage.client.get_workflow_handle(workflow_id("conduct", id)).describe()
     assert described.status is not None
     assert described.status.name == "TERMINATED"

@@ -39,7 +39,7 @@ from domain.operation.procedure import (
     ProcedureStepsResolved,
     procedure,
 )
-from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct
+from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct, submitted_by
 from domain.operation.registering import InvalidProcedureIterationCapError, check_cap
 from domain.operation.results import ConductResult
 from domain.recipe.expansion import Expansion
@@ -206,15 +206,11 @@ def opening(
         active_at=call.now,
     )
     opened = OpenedConduct(
-        conduct_id=call.new_id,
         procedure_id=procedure.id,
         command_name=command_name,
-        principal_id=call.principal_id,
-        surface_id=call.surface_id,
-        conduit_id=call.conduit_id,
-        correlation_id=call.correlation_id,
         step_count=counts[0],
         closing_count=counts[1],
+        **submitted_by(call),
     )
     return [*events[:-1], *logbook, events[-1], *claims, Put(opened), Put(progress)]
 

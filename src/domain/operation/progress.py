@@ -3,12 +3,13 @@
 It is no record of anything: what was done is in the ledger, and what came of it on the stream.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
 from uuid import UUID
 
+from domain.kernel import Call
 from domain.shared.writes import Record
 
 HOLD_ASKED = "conduct-hold"
@@ -34,18 +35,39 @@ class WaitingFor(StrEnum):
 
 
 @dataclass(frozen=True)
-class OpenedConduct(Record):
-    """A conduct as it was opened: of what, how, on whose behalf, and how much there is to do."""
+class Submission(Record):
+    """A conduct as it was opened, and on whose behalf."""
 
-    relation: ClassVar[str] = "conducts"
     key: ClassVar[tuple[str, ...]] = ("conduct_id",)
     conduct_id: UUID
-    procedure_id: UUID
-    command_name: str
     principal_id: UUID
     surface_id: UUID
     conduit_id: UUID
     correlation_id: UUID
+
+    def submitted(self) -> dict[str, Any]:
+        """Which conduct it is and on whose behalf, for whoever is told of it."""
+        return {field.name: getattr(self, field.name) for field in fields(Submission)}
+
+
+def submitted_by(call: Call) -> dict[str, Any]:
+    """The conduct that a call opens, and on whose behalf."""
+    return {
+        "conduct_id": call.new_id,
+        "principal_id": call.principal_id,
+        "surface_id": call.surface_id,
+        "conduit_id": call.conduit_id,
+        "correlation_id": call.correlation_id,
+    }
+
+
+@dataclass(frozen=True)
+class OpenedConduct(Submission):
+    """A conduct of a procedure as it was opened: how, and how much there is to do."""
+
+    relation: ClassVar[str] = "conducts"
+    procedure_id: UUID
+    command_name: str
     step_count: int
     closing_count: int
 

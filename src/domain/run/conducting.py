@@ -24,7 +24,7 @@ from domain.operation.gates import (
 )
 from domain.operation.pins import PIN_REFUSALS, ProcedureStepsForbiddenError
 from domain.operation.procedure import COMPLETED, DEFINED, UNDER_WAY, Procedure, ProcedureConducted, ProcedureStatus
-from domain.operation.progress import ConductPhase
+from domain.operation.progress import ConductPhase, submitted_by
 from domain.operation.results import ConductResult, Failure
 from domain.operation.walking import lifecycle
 from domain.recipe.step_shapes import InvalidRecipeStepShapeError
@@ -181,15 +181,7 @@ class ConductRun(Command):
         if repeated is not None:
             return [Answer(ids, replayed=True)]
         listed = self.listed()
-        opened = OpenedRunConduct(
-            conduct_id=conduct_id,
-            run_id=run.id,
-            principal_id=call.principal_id,
-            surface_id=call.surface_id,
-            conduit_id=call.conduit_id,
-            correlation_id=call.correlation_id,
-            phase_count=len(listed),
-        )
+        opened = OpenedRunConduct(run_id=run.id, phase_count=len(listed), **submitted_by(call))
         progress = RunConductProgress(
             run_id=run.id,
             conduct_id=conduct_id,

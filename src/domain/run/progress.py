@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import AliasChoices, ConfigDict, Field
 
 from domain.kernel import Value
+from domain.operation.progress import Submission
 from domain.shared.writes import Record
 
 
@@ -33,17 +34,12 @@ class Waiting(Value):
 
 
 @dataclass(frozen=True)
-class OpenedRunConduct(Record):
-    """A conduct of a run as it was opened: on whose behalf, and how many phases it has."""
+class OpenedRunConduct(Submission):
+    """A conduct of a run as it was opened, and how many phases it has."""
 
     relation: ClassVar[str] = "run_conducts"
-    key: ClassVar[tuple[str, ...]] = ("conduct_id",)
-    conduct_id: UUID
+    command_name: ClassVar[str] = "ConductRun"
     run_id: UUID
-    principal_id: UUID
-    surface_id: UUID
-    conduit_id: UUID
-    correlation_id: UUID
     phase_count: int
 
 

@@ -88,4 +88,4 @@ async def test_a_conduct_comes_to_its_end_on_a_server_without_attributes(databas
     async with staged(database_url, bare.service_client.config.target_host, **place) as stage:
         procedure_id, result = await stage.conducted([setpoint("a", 1)])
         assert result["succeeded"]
-        assert STATE not in await attributes_of(bare, workflow_id(procedure_id))
+        assert STATE not in await attributes_of(bare, workflow_id("conduct", procedure_id))

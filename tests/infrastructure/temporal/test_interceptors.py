@@ -93,7 +93,7 @@ async def test_every_activity_of_a_conduct_is_told_the_whole_caller(database_url
     async with staged(database_url, temporal.address, simulated_signals={"a": 0}) as stage:
         procedure_id, result = await stage.conducted([setpoint("a", 1)])
         assert result["succeeded"]
-        history = await stage.client.get_workflow_handle(workflow_id(procedure_id)).fetch_history()
+        history = await stage.client.get_workflow_handle(workflow_id("conduct", procedure_id)).fetch_history()
         scheduled = [
             event.activity_task_scheduled_event_attributes
             for event in history.events

@@ -1,0 +1,66 @@
+"""The stream of a procedure that is conducted: what its conductors read on it, and how they write on it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeVar
+
+from application.commands import Commands
+from application.ports import Caller, Store
+from application.scores import Score
+from application.unit import decoded
+from domain.kernel import Command, Event
+from domain.operation.iterations import EndProcedureIteration
+from domain.operation.procedure import Procedure
+from domain.operation.results import Failure
+from domain.operation.walking import REASON, lifecycle
+from domain.shared.refusals import ConcurrencyError, UnauthorizedError
+
+E = TypeVar("E", bound=Event)
+
+
+class ConductRecord:
+    """Everything on it may be asked for again: the stream says whether it was done already."""
+
+    def __init__(self, store: Store, commands: Commands) -> None:
+        self._store = store
+        self._commands = commands
+
+    async def procedure(self, score: Score) -> Procedure:
+        """The procedure as it stands."""
+        async with self._store.session() as session:
+            rows = await session.load(Procedure.__name__, [score.procedure_id])
+        procedure: Procedure | None = Procedure.aggregate.replay(rows)
+        assert procedure is not None, "a conduct has a procedure"
+        return procedure
+
+    async def happened(self, score: Score, *events: type[E]) -> Sequence[E]:
+        """The events of these types, oldest first."""
+        async with self._store.session() as session:
+            rows = await session.load_of(Procedure.__name__, score.procedure_id, [event.__name__ for event in events])
+        return [decoded(Procedure.aggregate, row) for row in rows]  # type: ignore[misc]
+
+    async def execute(self, score: Score, command: Command) -> None:
+        """Give a command as whoever asked for the conduct."""
+        await self._commands.execute(command, score.caller, target_id=score.procedure_id)
+
+    async def as_service(self, score: Score, command: Command) -> None:
+        """Give a command as the service itself, until it is on the record."""
+        caller = Caller.system(score.caller.correlation_id)
+        while True:
+            try:
+                await self._commands.execute(command, caller, target_id=score.procedure_id)
+                return
+            except ConcurrencyError:
+                await asyncio.sleep(0)
+
+    async def end_pass(self, score: Score, index: int, converged: bool | None, reason: str) -> None:
+        """End a pass by the service itself: whoever may not end a conduct must not leave its pass open."""
+        command = EndProcedureIteration(
+            iteration_index=index, converged=converged, reason=reason[:REASON], conduct_id=score.conduct_id
+        )
+        await self.as_service(score, command)
+
+
+def refused(target: str, denied: UnauthorizedError) -> Failure:
+    """The failure of a conduct whose submitter was denied one of its commands."""
+    return lifecycle(target, "UnauthorizedError", denied.detail)
