@@ -2,14 +2,8 @@
 
 from uuid import uuid4
 
+from tests.domain.federation.peers import grant
 from tests.running import Api
-
-OUTBOUND = {
-    "kind": "Outbound",
-    "scopes": [{"kind": "beamline", "name": "imaging-1", "qualifier": None}],
-    "read_scope": "ReadAllArtifacts",
-    "onward_action_scope": "MayCacheLocally",
-}
 
 
 async def own_site(api: Api) -> str:
@@ -73,25 +67,14 @@ async def test_publishing_asks_for_a_permit_then_for_a_key(api: Api) -> None:
     publish, asked = f"/calibrations/{c1}/revisions/{r2}/publish", {"peer_facility_id": peer, "wait": 0}
     unpermitted = await person.post(publish, asked)
     assert (unpermitted.status_code, unpermitted.json()["code"]) == (409, "OutboundPermitNotActiveError")
-    grant = {
-        "peer_facility_id": peer,
-        "audience": "registry.example",
-        "purpose": "calibration-exchange",
-        "direction": "Outbound",
-        "allowed_payload_types": ["application/json"],
-        "allowed_artifact_kinds": ["CalibrationRevision"],
-        "abi_tier_floor": "Stable",
-        "expires_at": "2127-01-01T00:00:00Z",
-        "terms": OUTBOUND,
-    }
-    p1 = await api.create("/federation/permits", {**grant, "allowed_credential_ids": [str(uuid4())]})
+    p1 = await api.create("/federation/permits", grant(peer, str(uuid4())))
     await api.done(f"/federation/permits/{p1}/activate")
     keyless = await person.post(publish, asked)
     assert (keyless.status_code, keyless.json()["reason"]) == (409, "no_signing_credential")
     await api.done(f"/federation/permits/{p1}/revoke")
     signing = {"facility_id": await own_site(api), "audience": "registry.example", "purpose": "Signing"}
     c3 = await api.create("/federation/credentials", {**signing, "secret_ref": "file://calibration"})
-    p2 = await api.create("/federation/permits", {**grant, "allowed_credential_ids": [c3]})
+    p2 = await api.create("/federation/permits", grant(peer, c3))
     await api.done(f"/federation/permits/{p2}/activate")
     accepted = await person.post(publish, asked)
     assert accepted.status_code == 202
@@ -112,21 +95,7 @@ async def test_two_light_sources_come_to_trust_each_other(api: Api) -> None:
         ).status_code == 204
     unknown = await api.post(f"/federation/facilities/{f1}/trust-anchors/add", {"credential_id": str(uuid4())})
     assert (unknown.status_code, unknown.json()["code"]) == (404, "CredentialNotFoundError")
-    p1 = await api.create(
-        "/federation/permits",
-        {
-            "peer_facility_id": f2,
-            "audience": "registry.example",
-            "purpose": "calibration-exchange",
-            "direction": "Outbound",
-            "allowed_credential_ids": [str(uuid4())],
-            "allowed_payload_types": ["application/json"],
-            "allowed_artifact_kinds": ["CalibrationRevision"],
-            "abi_tier_floor": "Stable",
-            "expires_at": "2127-01-01T00:00:00Z",
-            "terms": OUTBOUND,
-        },
-    )
+    p1 = await api.create("/federation/permits", grant(f2, str(uuid4())))
     steps = [("activate", None), ("suspend", {"reason": "audit"}), ("resume", None), ("revoke", None)]
     for verb, body in steps:
         assert (await api.post(f"/federation/permits/{p1}/{verb}", body)).status_code == 204

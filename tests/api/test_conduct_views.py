@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 from cli.embedded.temporal import EmbeddedTemporal
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.domain.federation.peers import grant
 from tests.running import Api
 from tests.workflows.stage import OPERATOR
 from tests.workflows.steps import capture, check, criterion, setpoint
@@ -148,26 +149,7 @@ async def publication(api: Api, mira: str) -> tuple[str, dict[str, str]]:
     own = (await theatre_site(api))["facility_id"]
     signing = {"facility_id": own, "audience": "registry.example", "purpose": "Signing", "secret_ref": "file://calibration"}
     credential = await api.create("/federation/credentials", signing)
-    scopes = [{"kind": "beamline", "name": "imaging-1", "qualifier": None}]
-    terms = {
-        "kind": "Outbound",
-        "scopes": scopes,
-        "read_scope": "ReadAllArtifacts",
-        "onward_action_scope": "MayCacheLocally",
-    }
-    permit = {
-        "peer_facility_id": peer,
-        "audience": "registry.example",
-        "purpose": "calibration-exchange",
-        "direction": "Outbound",
-        "allowed_credential_ids": [credential],
-        "allowed_payload_types": ["application/json"],
-        "allowed_artifact_kinds": ["CalibrationRevision"],
-        "abi_tier_floor": "Stable",
-        "expires_at": "2127-01-01T00:00:00Z",
-        "terms": terms,
-    }
-    permit_id = await api.create("/federation/permits", permit)
+    permit_id = await api.create("/federation/permits", grant(peer, credential))
     await api.done(f"/federation/permits/{permit_id}/activate")
     return f"/calibrations/{calibration}/revisions/{revision}/publish", {"peer_facility_id": peer}
 

@@ -49,8 +49,9 @@ from infrastructure.control.simulator import Simulator
 from infrastructure.decide.configured import ConfiguredDeciders
 from infrastructure.memory.ledger import MemoryLedger
 from infrastructure.memory.store import MemoryStore
+from tests.domain.run.lifecycles import begun
 from tests.domain.world import OPERATOR, new_id
-from tests.infrastructure.ledgers import PORTS, started
+from tests.infrastructure.ledgers import PORTS
 from tests.timekeeping import LoopTime
 
 HERE, ELSEWHERE = "here/1/1", "elsewhere/2/2"
@@ -274,15 +275,15 @@ class Rehearsal:
 
     async def run(self) -> UUID:
         """A run of a plan without any needs."""
-        begun = started()
+        event = begun()
         method_id, practice_id = new_id(), new_id()
         await self.happens(method_id, method())
         await self.happens(
             practice_id, PracticeDefined(name="any", method_id=method_id, site_id=None, family_ids=frozenset())
         )
-        await self.happens(begun.plan_id, plan(practice_id, method_id))
+        await self.happens(event.plan_id, plan(practice_id, method_id))
         run_id = new_id()
-        await self.happens(run_id, begun)
+        await self.happens(run_id, event)
         return run_id
 
     async def happens(self, stream_id: UUID, *events: Event) -> None:

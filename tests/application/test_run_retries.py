@@ -14,28 +14,15 @@ from domain.campaign.membership import AddRunToCampaign, RemoveRunFromCampaign
 from domain.kernel import Call, Command
 from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
 from domain.run.observations import AppendObservations
-from domain.run.run import HoldRun, Run, RunStarted, RunStatus
+from domain.run.run import HoldRun, Run, RunStatus
 from domain.trust.surface import SYSTEM_HTTP
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore
 from tests.application.calling import OPERATOR, START, Calling, new_id
+from tests.domain.run.lifecycles import begun
 from tests.domain.world import refused
 
-NEW = RunStarted(
-    name="Load step 1",
-    plan_id=new_id(),
-    subject_id=None,
-    raid=None,
-    override_parameters={},
-    effective_parameters={},
-    parameters_schema_revision=0,
-    pinned_calibration_ids=frozenset(),
-    trigger_source=None,
-    external_refs={},
-    acknowledged_cautions=(),
-    campaign_id=None,
-    decided_by_decision_id=None,
-)
+NEW = begun()
 
 
 @dataclass

@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.domain.federation.peers import OUTBOUND
+from tests.domain.federation.peers import grant
 from tests.e2e.stack import Stack, eventually, running_stack
 
 KEY = Ed25519PrivateKey.generate()
@@ -72,21 +72,7 @@ def furnished(stack: Stack, outbox: Path) -> Post:
     own_id = own[0]["facility_id"]
     signing = {"facility_id": own_id, "audience": "registry.example", "purpose": "Signing"}
     credential = stack.create("/federation/credentials", {**signing, "secret_ref": "file://calibration"})
-    permit = stack.create(
-        "/federation/permits",
-        {
-            "peer_facility_id": peer,
-            "audience": "registry.example",
-            "purpose": "calibration-exchange",
-            "direction": "Outbound",
-            "allowed_credential_ids": [credential],
-            "allowed_payload_types": ["application/json"],
-            "allowed_artifact_kinds": ["CalibrationRevision"],
-            "abi_tier_floor": "Stable",
-            "expires_at": "2127-01-01T00:00:00Z",
-            "terms": OUTBOUND,
-        },
-    )
+    permit = stack.create("/federation/permits", grant(peer, credential))
     assert stack.client.post(f"/federation/permits/{permit}/activate").status_code == 204
     return Post(stack, outbox, mira, own_id, peer, permit)
 

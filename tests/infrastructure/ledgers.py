@@ -18,9 +18,9 @@ from domain.operation.registering import RegisterProcedure
 from domain.operation.results import ConductResult
 from domain.operation.stopping import HoldProcedure
 from domain.operation.walking import Mark, Place
-from domain.run.run import RunStarted
 from domain.trust.surface import SYSTEM_HTTP
 from tests.application.calling import OPERATOR, Calling
+from tests.domain.run.lifecycles import begun
 from tests.domain.world import START, new_id
 
 STEPS = tuple({"kind": "setpoint", "address": f"bl7:m{number}", "value": number} for number in range(10))
@@ -83,7 +83,7 @@ class Books:
     async def run(self, *events: Event) -> UUID:
         """A run to which these things happened after its start."""
         run_id, now = new_id(), self.calling.clock.now
-        stamped = [(new_id(), event.stamped(run_id, now)) for event in (started(), *events)]
+        stamped = [(new_id(), event.stamped(run_id, now)) for event in (begun(), *events)]
         call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
         async with self.calling.store.session() as session:
             await session.append(Batch(call, "StartRun", [StreamAppend("Run", run_id, 0, stamped)]))
@@ -139,21 +139,3 @@ def row(
 def crossing(place: Place, attempt: int = 1, kind: str = "setpoint", **how: Any) -> Crossing:
     """A step that is to begin."""
     return Crossing(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), **how})
-
-
-def started() -> RunStarted:
-    return RunStarted(
-        name="Load step 1",
-        plan_id=new_id(),
-        subject_id=None,
-        raid=None,
-        override_parameters={},
-        effective_parameters={},
-        parameters_schema_revision=1,
-        pinned_calibration_ids=frozenset(),
-        trigger_source=None,
-        external_refs={},
-        acknowledged_cautions=(),
-        campaign_id=None,
-        decided_by_decision_id=None,
-    )

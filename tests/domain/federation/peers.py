@@ -42,20 +42,25 @@ def credential(world: World, facility_id: UUID | None = None, **fields: Any) -> 
     return world.create(RegisterCredential(facility_id=facility_id or own_id(world), **values))
 
 
-def permit_fields(peer_facility_id: UUID, **fields: Any) -> dict[str, Any]:
+def grant(peer_facility_id: Any, *credential_ids: Any, **fields: Any) -> dict[str, Any]:
+    """A permit to send a peer calibrations, as it is asked for over the wire."""
     return {
         "peer_facility_id": peer_facility_id,
         "audience": "registry.example",
         "purpose": "calibration-exchange",
         "direction": "Outbound",
-        "allowed_credential_ids": [new_id()],
+        "allowed_credential_ids": credential_ids,
         "allowed_payload_types": ["application/json"],
         "allowed_artifact_kinds": ["CalibrationRevision"],
         "abi_tier_floor": "Stable",
-        "expires_at": IN_A_YEAR,
+        "expires_at": "2127-01-01T00:00:00Z",
         "terms": OUTBOUND,
         **fields,
     }
+
+
+def permit_fields(peer_facility_id: UUID, **fields: Any) -> dict[str, Any]:
+    return grant(peer_facility_id, new_id(), **{"expires_at": IN_A_YEAR, **fields})
 
 
 def permit(world: World, peer_facility_id: UUID, *, active: bool = True, **fields: Any) -> UUID:

@@ -6,7 +6,7 @@ from uuid import UUID
 from domain.operation.procedure import ProcedureCompleted, ProcedureRegistered, ProcedureStarted
 from domain.operation.registering import RegisterProcedure
 from domain.recipe.plan import Plan
-from domain.run.run import Run
+from domain.run.run import Run, RunStarted
 from domain.run.starting import StartRun
 from tests.domain.lives import Life, Scene, Verb, at, because
 from tests.domain.run.beamline import beamline
@@ -25,6 +25,25 @@ def run_begins(world: World) -> tuple[UUID, Scene]:
     started = ProcedureStarted(conduct_id=None, command_name=None)
     world.given(phase, started, ProcedureCompleted(actuation_kind=None, termination_reason=None))
     return run_id, Scene(phase_id=new_id())
+
+
+def begun() -> RunStarted:
+    """A run that begins, as its event says."""
+    return RunStarted(
+        name="Load step 1",
+        plan_id=new_id(),
+        subject_id=None,
+        raid=None,
+        override_parameters={},
+        effective_parameters={},
+        parameters_schema_revision=1,
+        pinned_calibration_ids=frozenset(),
+        trigger_source=None,
+        external_refs={},
+        acknowledged_cautions=(),
+        campaign_id=None,
+        decided_by_decision_id=None,
+    )
 
 
 def one_phase_to_come(world: World, run_id: UUID, scene: Scene) -> None:
