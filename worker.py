@@ -1,4 +1,4 @@
-"""The worker process: runs the workflows and their activities on Temporal until it is told to stop."""
+"""The worker process: `baton worker`, for service managers that want a file."""
 
 from cli.worker import main
 

@@ -1,6 +1,6 @@
 """Real parts for every test that wants them: one PostgreSQL for each worker, one database for each test."""
 
-import asyncio
+import gc
 import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,12 +16,22 @@ from cli.embedded.temporal import EmbeddedTemporal
 from cli.up import SEARCH_ATTRIBUTES
 from infrastructure.postgres.migrate import migrate
 from tests.running import Api, running_api
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.workflows.theatre import Theatre
 
 settings.register_profile("baton", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100)
 settings.load_profile("baton")
+
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Let what was loaded and collected be, which is a great deal: the tests themselves leave little garbage."""
+    gc.freeze()
+    gc.enable()
+
 
 UNSAFE_BUT_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "128MB"}
 _numbers = itertools.count(1)
@@ -84,19 +94,6 @@ async def theatre(postgres: EmbeddedPostgres, template: str, temporal: EmbeddedT
 def eventually() -> Callable[..., object]:
     """Waits for a condition with a deadline; a sleep is no condition."""
     return until
-
-
-async def until(condition: Callable[[], object], within: float = 10.0) -> object:
-    """The first true answer of a condition, sync or async."""
-    deadline = asyncio.get_running_loop().time() + within
-    while True:
-        answer = condition()
-        if asyncio.iscoroutine(answer):
-            answer = await answer
-        if answer:
-            return answer
-        assert asyncio.get_running_loop().time() < deadline, f"not within {within} s"
-        await asyncio.sleep(0.01)
 
 
 def with_database(url: str, name: str) -> str:

@@ -15,8 +15,7 @@ from application.conduct_sights import Watch, Watching
 from application.ports import Caller
 from application.service import Service
 from domain.operation.conduct_frames import Frame, FrameKind
-from domain.operation.conduct_views import ConductView, StreamProcedureConduct
-from domain.operation.procedure import UNDER_WAY, ProcedureStatus
+from domain.operation.conduct_views import ConductView, StreamProcedureConduct, may_be_conducted
 
 STILL_HERE = b": still here\n\n"
 
@@ -77,6 +76,8 @@ class ConductStream:
                     await self._pause_unopened()
                     view = await self._watching.view(view.procedure_id, caller)
                     watch = await self._watching.latest(view.procedure_id, whole=True)
+                    if watch is None and not may_be_conducted(view):
+                        yield sent(Frame(FrameKind.SNAPSHOT, 0, view), None)
                 else:
                     for told in await self._watching.look(watch, caller):
                         reader.spoke()
@@ -130,11 +131,6 @@ class Reader:
         if due:
             self._judged_at = time.monotonic()
         return due
-
-
-def may_be_conducted(view: ConductView) -> bool:
-    """Whether a conduct may still come of a procedure that never was conducted."""
-    return view.status in (ProcedureStatus.DEFINED, *UNDER_WAY)
 
 
 def sent(told: Frame, conduct_id: UUID | None) -> bytes:

@@ -2,18 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 from uuid import UUID
 
 from application.commands import Commands
-from application.ports import Batch, Caller, Clock, Job, Progress, Store, WorkItem
+from application.ports import Caller, Job, Progress, Store, WorkItem
 from application.reconciling import LiveConduct
 from application.unit import decoded
 from domain.kernel import Command, Event, State
 from domain.operation.progress import ConductPhase, Submission
 from domain.shared.refusals import ConcurrencyError
-from domain.shared.writes import Put
+from domain.shared.writes import Record
 
 LIVE = tuple(phase.value for phase in ConductPhase if phase is not ConductPhase.ENDED)
 
@@ -50,16 +49,24 @@ class ConductKind(Protocol):
         ...
 
 
+class Stalls(Protocol):
+    """Where it is kept that the engine fails with a conduct."""
+
+    async def stalled(self, progress: type[Record], conduct_id: UUID) -> None:
+        """Say so of a conduct that is live; of any other nothing is said."""
+        ...
+
+
 class Conducts:
     """Long work: conducts of one kind."""
 
-    def __init__(self, kind: ConductKind, store: Store, commands: Commands, facility_code: str, clock: Clock) -> None:
+    def __init__(self, kind: ConductKind, store: Store, commands: Commands, stalls: Stalls, facility_code: str) -> None:
         self.workflow = kind.workflow
         self._kind = kind
         self._store = store
         self._commands = commands
+        self._stalls = stalls
         self._facility_code = facility_code
-        self._clock = clock
 
     async def job(self, work_id: UUID) -> Job | None:
         """Nothing is to be told of a conduct that was taken up, or that is not the live one any more."""
@@ -143,12 +150,7 @@ class Conducts:
 
     async def stall(self, conduct_id: UUID) -> None:
         """Say that the engine cannot make progress with a conduct."""
-        opened, progress = await self._standing(conduct_id)
-        if opened is not None and progress is not None:
-            call = Caller.system(opened.correlation_id).call(self._clock(), conduct_id)
-            stalled = Put(replace(progress, phase=ConductPhase.STALLED.value))
-            async with self._store.session() as session:
-                await session.append(Batch(call, opened.command_name, puts=[stalled]))
+        await self._stalls.stalled(self._kind.progress, conduct_id)
 
     async def end(self, opened: Submission, command: Command) -> None:
         """Put the end of a conduct on the record, as the service itself."""

@@ -1,9 +1,9 @@
 """The service as its surfaces see it: one way in for commands, one for queries, whatever the transport."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 from uuid import UUID
 
 import structlog
@@ -20,8 +20,11 @@ FIRST_LOOK, LAST_LOOK = 0.02, 0.5
 STARTS = 5
 """Times that a workflow is started, while one that has just come to its end may still be in its way."""
 START_INTERVAL = 0.05
+A_MOMENT = 0.5
+"""Seconds that an answer waits for an engine which does not say anything."""
 
 Told = Callable[[Progress], Awaitable[None]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Service:
     authorizer: Authorizer
     engine: Engine
     works: Mapping[str, Work]
+    _going_on: "set[asyncio.Task[Any]]" = field(default_factory=set, repr=False)
 
     async def execute(
         self,
@@ -53,10 +57,18 @@ class Service:
         if operation.work is not None and executed.body is not None:
             return await self._attend(self.works[operation.work], executed, getattr(command, "wait", 0), told)
         if operation.wakes is not None and executed.body is not None:
-            await self.wake(self.works[operation.wakes], UUID(executed.body["conduct_id"]))
+            await self._soon(self.wake(self.works[operation.wakes], UUID(executed.body["conduct_id"])))
         if operation.fells is not None and target_id is not None:
-            await self._fell(f"{operation.fells}:{target_id}", operation.name)
+            await self._soon(self._fell(f"{operation.fells}:{target_id}", operation.name))
         return executed
+
+    async def _soon(self, work: Coroutine[Any, Any, T], patience: float = 0) -> asyncio.Task[T]:
+        """Have something done that nobody must wait for: after a moment it goes on by itself."""
+        task = asyncio.create_task(work)
+        self._going_on.add(task)
+        task.add_done_callback(self._going_on.discard)
+        await asyncio.wait({task}, timeout=max(patience, A_MOMENT))
+        return task
 
     async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
         """Answer a query."""
@@ -92,7 +104,7 @@ class Service:
         loop = asyncio.get_running_loop()
         deadline, pause, said = loop.time() + wait, FIRST_LOOK, None
         body = await work.answer(work_id)
-        woken = body is not None or await self.wake(work, work_id)
+        waking = None if body is not None else await self._soon(self.wake(work, work_id), wait)
         while body is None and (body := await work.answer(work_id)) is None:
             if loop.time() >= deadline:
                 return replace(executed, status=202)
@@ -100,7 +112,8 @@ class Service:
                 assert progress is not None
                 await told(progress)
                 said = progress
-            woken = woken or await self.wake(work, work_id)
+            if waking is not None and waking.done() and not waking.result():
+                waking = await self._soon(self.wake(work, work_id), deadline - loop.time())
             await asyncio.sleep(min(pause, max(0.0, deadline - loop.time())))
             pause = min(pause * 1.3, LAST_LOOK)
         return replace(executed, status=200 if executed.replayed else executed.status, body=body)

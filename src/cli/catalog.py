@@ -34,7 +34,7 @@ def load_catalog(url: str, token: str | None) -> None:
     entries = [*STARTER_FAMILIES, *STARTER_MODELS, *STARTER_ASSEMBLIES]
     with Service(url, token) as service, refusing():
         loader = Loader(service)
-        console = Console(stderr=True)
+        console = Console(stderr=True, emoji=False)
         for entry in track(entries, "loading", console=console, transient=True, disable=not console.is_terminal):
             match entry:
                 case CatalogFamily():

@@ -55,7 +55,7 @@ def examine(only: str | None, data_dir: Path) -> int:
 
 
 async def _examine(names: list[str], data_dir: Path) -> int:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, emoji=False)
     verdicts = []
     async with Doctor(data_dir) as doctor:
         for name in names:

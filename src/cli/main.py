@@ -1,5 +1,6 @@
 """The `baton` command."""
 
+import gc
 from pathlib import Path
 from typing import Annotated
 from uuid import UUID
@@ -23,6 +24,7 @@ Token = Annotated[str | None, typer.Option(envvar="BATON_TOKEN", help="Bearer to
 
 def main() -> None:
     """Run the command line."""
+    gc.disable()  # until everything is loaded: see `cli.processes.settle`
     app()
 
 
@@ -50,6 +52,14 @@ def api(
     from cli.processes import serve_api
 
     serve_api(host, port, descriptor)
+
+
+@app.command()
+def worker() -> None:
+    """Monitor the plant and run the workflows; any number may run, one monitors."""
+    from cli.worker import main
+
+    main()
 
 
 @app.command()

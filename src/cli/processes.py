@@ -1,6 +1,7 @@
 """The pieces of the service as processes of their own; each loads only what it needs, so that it is there quickly."""
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -36,6 +37,12 @@ def configured(*, stdio: bool = False) -> Settings:
         if objections := bootstrap_objections(settings, [row[0] for row in stored]):
             refuse(*objections)
     return settings
+
+
+def settle() -> None:
+    """Begin to collect garbage, and leave alone what has been loaded: it stays, and is not looked through again."""
+    gc.freeze()
+    gc.enable()
 
 
 def prepare(url: str) -> None:
@@ -88,6 +95,7 @@ def serve_api(host: str, port: int, descriptor: int | None = None) -> None:
     except StartError as error:
         refuse(str(error))
     server = uvicorn.Server(config)
+    settle()
     app.started = lambda: print(f"serving on {url_of(listening)}", flush=True)
     try:
         server.run(sockets=[listening])
@@ -138,6 +146,7 @@ def run_projector() -> None:
 
     from infrastructure.postgres.projections import Projector
 
+    settle()
     uvloop.run(until_told(Projector(required_database(settings)).run()))
 
 
@@ -151,6 +160,7 @@ def run_mcp() -> None:
     from infrastructure.temporal.lines import speak_in_lines
 
     speak_in_lines()
+    settle()
     try:
         uvloop.run(serve_stdio(settings))
     except BootRefused as refused:
@@ -178,7 +188,8 @@ def rebuild_projections(names: list[str], data_dir: Path) -> None:
     if unknown := [name for name in names if name not in known]:
         refuse(f"{', '.join(unknown)}: no such projection; there are {', '.join(sorted(known))}.")
     url = database_of(data_dir)
-    console = Console()
+    settle()
+    console = Console(emoji=False)
     for name in names or sorted(known):
         started = time.perf_counter()
         with console.status(f"rebuilding {name}"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from cli.findings import Finding, ok, wrong
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from temporalio.client import Client
 
 PATIENCE = timedelta(seconds=5)
-MANY_ATTEMPTS = 5
-"""Times an activity may be tried before something is wrong with more than the moment."""
 UNTAKEN, SILENT = 15.0, 60.0
 """Seconds that a conduct may wait to be begun, and seconds without a sign of life after which it may be truncated."""
 SHOWN = 5
 """Ids that one sentence lists."""
 LIVE = """
-SELECT what, workflow_id, phase, extract(epoch FROM clock_timestamp() - started_at)::float,
+SELECT what, workflow_id, CASE WHEN stalled_at > coalesce(heartbeat_at, started_at) THEN 'Stalled' ELSE phase END,
+    extract(epoch FROM clock_timestamp() - started_at)::float,
     extract(epoch FROM clock_timestamp() - coalesce(heartbeat_at, started_at))::float
 FROM (
-    SELECT 'procedure ' || procedure_id AS what, 'conduct:' || procedure_id AS workflow_id, phase, started_at, heartbeat_at
+    SELECT 'procedure ' || procedure_id AS what, 'conduct:' || procedure_id AS workflow_id, phase, started_at, heartbeat_at,
+        stalled_at
     FROM conduct_progress
     UNION ALL
-    SELECT 'run ' || run_id, 'conduct-run:' || run_id, phase, started_at, heartbeat_at FROM run_conduct_progress
+    SELECT 'run ' || run_id, 'conduct-run:' || run_id, phase, started_at, heartbeat_at, stalled_at FROM run_conduct_progress
 ) conduct
 WHERE phase <> 'Ended' ORDER BY started_at
 """
@@ -104,6 +104,8 @@ async def trouble(client: "Client | None", workflow_id: str) -> str | None:
     from temporalio.client import WorkflowExecutionStatus
     from temporalio.service import RPCError, RPCStatusCode
 
+    from infrastructure.temporal.engine import trouble_of
+
     if client is None:
         return None
     try:
@@ -114,13 +116,8 @@ async def trouble(client: "Client | None", workflow_id: str) -> str | None:
         raise
     if described.status is not WorkflowExecutionStatus.RUNNING:
         return ABSENT
-    raw: Any = described.raw_description
-    for pending in raw.pending_activities:
-        if pending.attempt > MANY_ATTEMPTS:
-            return f"{pending.activity_type.name}, attempt {pending.attempt}: {one_line(pending.last_failure.message)}"
-    if raw.pending_workflow_task.attempt > MANY_ATTEMPTS:
-        return f"workflow task, attempt {raw.pending_workflow_task.attempt}"
-    return None
+    trouble = trouble_of(described)
+    return None if trouble is None else one_line(trouble)
 
 
 async def ids(connection: Connection, query: str) -> list[UUID]:

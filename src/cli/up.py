@@ -27,8 +27,8 @@ PATIENCE = 120.0
 """Seconds until the API must be ready; building projections anew is part of them."""
 LOOK_INTERVAL = 0.1
 SEARCH_ATTRIBUTES = dict.fromkeys(NAMES, KIND)
-PIECES = {"api": ["cli", "api"], "worker": ["cli.worker"], "projector": ["cli", "projector"]}
-"""The modules and arguments of our own processes, in the order they are started in."""
+PIECES = ("api", "worker", "projector")
+"""Our own processes, each a command of its own, in the order they are started in."""
 
 
 class Stack:
@@ -125,12 +125,12 @@ class Stack:
         self._temporal.start()
 
     def _start_pieces(self, listening: socket.socket) -> None:
-        for name, (module, *arguments) in PIECES.items():
+        for name in PIECES:
             if self._told:
                 return
             inherited = [listening.fileno()] if name == "api" else []
-            arguments += [f"--descriptor={descriptor}" for descriptor in inherited]
-            piece = Piece(name, ["-m", module, *arguments], self._data_dir, self._environment, inherited)
+            arguments = [f"--descriptor={descriptor}" for descriptor in inherited]
+            piece = Piece(name, ["-m", "cli", name, *arguments], self._data_dir, self._environment, inherited)
             self._pieces[name] = piece
             piece.start()
 

@@ -11,12 +11,12 @@ from uuid import UUID
 
 import httpx
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task
 from rich.text import Text
 
 from cli.refusing import refuse
 from domain.operation.conduct_frames import LAST, EndFrame, FrameKind, IterationFrame, StepFrame
-from domain.operation.conduct_views import ConductView, MeasuredObjective, WorkerContact, ending_of
+from domain.operation.conduct_views import ConductView, MeasuredObjective, WorkerContact, ending_of, may_be_conducted
 from domain.operation.progress import ConductPhase, WaitingFor
 from domain.operation.results import ConductResult
 from domain.operation.walking import reason_of
@@ -34,14 +34,18 @@ def watch_conduct(url: str, token: str | None, procedure_id: UUID, console: Cons
 
     What moves is shown on a terminal; elsewhere the same is said line by line.
     """
-    console = console or Console(stderr=True, soft_wrap=True)
+    console = console or Console(stderr=True, soft_wrap=True, emoji=False)
     scene = Scene()
-    display = shown(scene, console) if console.is_terminal else spoken(scene, console)
+    display = shown(scene, console) if console.is_interactive else spoken(scene, console)
     with display as changed, Stream(url, token, procedure_id) as stream:
         for kind, data in stream.frames():
             changed(scene.take(kind, data))
+            if scene.is_in_vain:
+                break
             if scene.result is not None and kind in LAST:
                 break
+    if scene.is_in_vain:
+        refuse("The procedure has come to its end and was never conducted; there is nothing to watch.")
     assert scene.result is not None, "the stream of a conduct ends with its result"
     print(*result_lines(scene), sep="\n", flush=True)
     raise SystemExit(0 if scene.result.succeeded else 1)
@@ -106,6 +110,11 @@ class Scene:
         return ended
 
     @property
+    def is_in_vain(self) -> bool:
+        """Whether no conduct will come any more."""
+        return self.view is not None and self.view.conduct_id is None and not may_be_conducted(self.view)
+
+    @property
     def count(self) -> int:
         """The steps of the list that is walked."""
         if self.view is None:
@@ -158,6 +167,13 @@ class Scene:
         return max(0.0, ((self.ended_at or datetime.now(UTC)) - self.view.started_at).total_seconds())
 
 
+class Count(ProgressColumn):
+    """How many steps of how many; nothing while that is not known."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.total is None else f"{task.completed:.0f}/{task.total:.0f}")
+
+
 class Elapsed(ProgressColumn):
     """How long the conduct has been going on, whenever somebody began to watch it."""
 
@@ -185,10 +201,10 @@ class Line(ProgressColumn):
 @contextmanager
 def shown(scene: Scene, console: Console) -> Iterator[Callable[[bool], None]]:
     """A bar on a terminal; nothing of it is left once the conduct has ended."""
-    columns = (BarColumn(24), TextColumn("{task.completed:.0f}/{task.total:.0f}"), Elapsed(scene), Line(scene))
+    columns = (BarColumn(24), Count(), Elapsed(scene), Line(scene))
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=0)
-        yield lambda _: progress.update(task, completed=min(scene.step_index, scene.count), total=scene.count)
+        task = progress.add_task("", total=None)
+        yield lambda _: progress.update(task, completed=min(scene.step_index, scene.count), total=scene.count or None)
 
 
 @contextmanager
@@ -218,8 +234,10 @@ def result_lines(scene: Scene) -> Iterator[str]:
     how = "succeeded" if result.succeeded else "held" if result.held else "halted" if result.acquisition_halt else "failed"
     yield f"{how} after {duration(scene.elapsed)}: {result.command_name}, conduct {result.conduct_id}"
     if result.failure is not None:
-        yield f"  {reason_of(result.failure)}"
-    yield f"  {result.completed_count} steps done" + (f" of {scene.view.step_count}" if scene.view else "")
+        asked = result.failure.source_kind == "lifecycle"
+        yield f"  {result.failure.message if asked else reason_of(result.failure)}"
+    of = None if scene.view is None else scene.view.step_count
+    yield f"  {result.completed_count} steps done" + ("" if of is None else f" of {of}")
     if result.iteration_count is not None:
         why = "" if result.termination_reason is None else f", {result.termination_reason.value}"
         yield f"  {result.iteration_count} iterations{why}"

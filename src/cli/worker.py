@@ -25,7 +25,7 @@ from application.ports import EngineUnavailableError, StoreUnavailableError, Wor
 from application.reconciling import Reconciler
 from application.settings import Settings
 from application.telemetry import traced
-from cli.processes import configured
+from cli.processes import configured, settle
 from cli.refusing import refuse
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import AdapterMissingError, opened_control
@@ -62,6 +62,7 @@ def main() -> None:
     """Run until told to stop."""
     settings = configured()
     speak_in_lines()
+    settle()
     if settings.temporal_address is None:
         refuse("TEMPORAL_ADDRESS is not set; point it at a Temporal server, or use `baton up`, which brings its own.")
     try:
@@ -176,7 +177,3 @@ async def start_unfinished(runtime: Runtime, work: Work) -> None:
             raise
         except Exception as error:
             log.error("work_not_started", workflow=work.workflow, work_id=str(work_id), **traced(error))
-
-
-if __name__ == "__main__":
-    main()

@@ -22,8 +22,8 @@ from infrastructure.actions.registry import installed_actions
 from infrastructure.compute.configured import configured_compute
 from infrastructure.compute.job_runner import birth_of
 from infrastructure.decide.configured import ConfiguredDeciders
+from infrastructure.postgres.conduct_progress import PostgresRunProgress
 from infrastructure.postgres.ledger import PostgresLedger
-from infrastructure.postgres.run_progress import PostgresRunProgress
 from infrastructure.runtime import Runtime, clock
 from infrastructure.timekeeping import WallClock
 

@@ -34,6 +34,7 @@ from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
 from infrastructure.logbook.mirrors import FileMirror
 from infrastructure.minter import DeterministicMinter
+from infrastructure.postgres.conduct_progress import PostgresStalls
 from infrastructure.postgres.conduct_sights import PostgresConductSights
 from infrastructure.postgres.idempotency import Pruner
 from infrastructure.postgres.leadership import unsettled
@@ -128,7 +129,7 @@ class Runtime:
         )
         self.watching = Watching(self.store, self.authorizer, self._sights, clock, new_id, ports)
         self.conducts, self.run_conducts = (
-            Conducts(kind, self.store, self.commands, settings.self_facility_code, clock)
+            Conducts(kind, self.store, self.commands, PostgresStalls(self.store), settings.self_facility_code)
             for kind in (ProcedureConducts(self.store, self._sights, clock), RunConducts())
         )
         mirrored = settings.logbook_mirror_directory

@@ -8,7 +8,7 @@ from temporalio.common import RetryPolicy
 SIGN = "sign_calibration_publication"
 SEND = "send_calibration_publication"
 RECORD = "record_calibration_publication"
-ATTEMPT = timedelta(seconds=30)
+ATTEMPT = timedelta(seconds=10)
 RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10))
 
 

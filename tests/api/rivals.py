@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from tests.conftest import until
+from tests.waiting import until
 
 
 async def at_once(database_url: str, *requests: Any) -> list[httpx.Response]:

@@ -21,7 +21,7 @@ DESIGN: dict[str, Any] = {
         "axes": [{"name": "x", "lower": -2.0, "upper": 2.0}, {"name": "y", "lower": -2.0, "upper": 2.0}],
     },
     "objective_capture_name": OBJECTIVE,
-    "decide": {"substrate": "caller", "advice_timeout": 2},
+    "decide": {"substrate": "caller", "advice_timeout": 5},
     "wait": 0,
 }
 LATTICE = [(x, y) for x in (-1.5, 0.0, 1.5) for y in (-1.5, 0.0, 1.5)]

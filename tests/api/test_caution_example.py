@@ -11,8 +11,8 @@ from tests.api.beamline import cleared, planned
 from tests.api.rivals import at_once
 from tests.api.telling import anonymous, cause
 from tests.api.test_equipment_example import beamline_of
-from tests.conftest import until
 from tests.running import Api
+from tests.waiting import until
 
 
 def drift(asset_id: str, **fields: Any) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from domain.kernel import Operation
 from tests.api.agents import MCP, agent, called, done, text_of
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished
 from tests.api.serving import shared_database
-from tests.conftest import until
 from tests.running import Api, running_api
+from tests.waiting import until
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "evaluate_policy": {

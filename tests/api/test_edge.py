@@ -17,8 +17,8 @@ from domain.contexts import REGISTRY
 from domain.kernel import Operation
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, placed_in, planned_on
 from tests.api.serving import shared_database
-from tests.conftest import until
 from tests.running import Api, running_api
+from tests.waiting import until
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 MARK = "Mira-Okafor-77"

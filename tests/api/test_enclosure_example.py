@@ -11,9 +11,9 @@ import pytest
 from tests.api.beamline import beamline, cleared, planned
 from tests.api.crew import OPERATOR, crewed
 from tests.api.telling import payloads, refusal
-from tests.conftest import until
 from tests.infrastructure.identity.issuer import Issuer
 from tests.running import Api, running_api
+from tests.waiting import until
 
 PERMIT = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
 

@@ -17,8 +17,8 @@ from domain.kernel import Aggregate
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished, planned_on
 from tests.api.listening import listening
 from tests.api.serving import shared_database
-from tests.conftest import until
 from tests.running import Api, running_api
+from tests.waiting import until
 
 ENVELOPE = {
     "position",

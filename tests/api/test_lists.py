@@ -22,8 +22,8 @@ from tests.api.filters import MEANT, SHOWN, WHOLE, Asked, instant
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, planned_on
 from tests.api.serving import Served, served, shared_database
 from tests.api.stocking import ZONES, stocked
-from tests.conftest import until
 from tests.running import Api, running_api
+from tests.waiting import until
 
 ALL_LISTS = [operation for operation in REGISTRY if issubclass(operation.input, ListQuery)]
 FILTERED = [operation for operation in ALL_LISTS if operation.name != "list_conduit_verdicts"]

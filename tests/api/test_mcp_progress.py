@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from cli.embedded.temporal import EmbeddedTemporal
 from tests.api.agents import FRAME, agent, framed
 from tests.api.test_mcp_stdio import PROCESS
-from tests.conftest import until
+from tests.waiting import until
 from tests.workflows.steps import capture, setpoint, steered
 from tests.workflows.theatre import PAUSE, Theatre
 
@@ -107,14 +107,20 @@ async def test_a_search_tells_what_it_measured_last(theatre: Theatre) -> None:
 
 async def test_progress_is_told_through_call_operation_too(theatre: Theatre) -> None:
     heard, procedure_id = Heard(), await theatre.stage.registered()
-    theatre.pauses.end()
+
+    async def listen(progress: float, total: float | None, message: str | None) -> None:
+        await heard(progress, total, message)
+        if message == "step 1 of 1":
+            theatre.pauses.end()
+
     arguments = {"procedure_id": str(procedure_id), "steps": [PAUSE], "wait": 30}
     async with agent(theatre.operator) as client:
         call = {"name": "conduct_procedure", "arguments": arguments, "idempotency_key": str(procedure_id)}
-        answer = await client.call_tool("call_operation", call, progress_callback=heard)
+        answer = await client.call_tool("call_operation", call, progress_callback=listen)
     await theatre.pauses.reached()
     assert answer.structured_content is not None
     assert answer.structured_content["succeeded"]
+    assert "step 1 of 1" in heard.words
     heard.assert_grows()
 
 
@@ -128,15 +134,20 @@ async def test_whoever_does_not_ask_is_answered_in_one_piece(theatre: Theatre) -
 
 async def test_a_frame_that_asks_for_progress_is_answered_by_a_stream_that_ends_with_the_answer(theatre: Theatre) -> None:
     procedure_id = await theatre.stage.registered()
-    theatre.pauses.end()
     call = {"name": "conduct_procedure", "arguments": {"procedure_id": str(procedure_id), "steps": [PAUSE]}}
-    asked = {**call, "_meta": {"progressToken": "mine"}}
-    answer = await framed(theatre.operator, "tools/call", asked)
+    frame = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": {"progressToken": "mine"}}}
+    headers, lines = {**theatre.operator.headers, **FRAME}, []
+    async with theatre.operator.client.stream("POST", "/mcp", json=frame, headers=headers) as answer:
+        async for line in answer.aiter_lines():
+            lines.append(line)
+            if '"step 1 of 1"' in line:
+                theatre.pauses.end()
     await theatre.pauses.reached()
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert "X-Correlation-Id" in answer.headers
-    frames = [json.loads(line.removeprefix("data: ")) for line in answer.text.splitlines() if line.startswith("data: ")]
+    frames = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
     assert [frame.get("method", "answer") for frame in frames] == ["notifications/progress"] * (len(frames) - 1) + ["answer"]
+    assert len(frames) > 1, "somebody was told"
     assert all(frame["params"]["progressToken"] == "mine" for frame in frames[:-1])
     assert frames[-1]["result"]["structuredContent"]["succeeded"]
 
@@ -166,7 +177,7 @@ async def test_a_conduct_goes_on_when_whoever_asked_for_it_goes_away(theatre: Th
 
 async def test_a_client_that_hangs_up_at_once_leaves_nothing_behind(theatre: Theatre) -> None:
     procedure_id = await theatre.stage.registered()
-    call = {"name": "conduct_procedure", "arguments": {"procedure_id": str(procedure_id), "steps": [PAUSE], "wait": 1}}
+    call = {"name": "conduct_procedure", "arguments": {"procedure_id": str(procedure_id), "steps": [PAUSE], "wait": 60}}
     era = "io.modelcontextprotocol/protocolVersion"
     meta = {"progressToken": 1, era: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": meta}})
@@ -179,6 +190,7 @@ async def test_a_client_that_hangs_up_at_once_leaves_nothing_behind(theatre: The
     await until(in_progress)
     writer.close()
     await until(lambda: not in_progress())
+    await theatre.pauses.reached()
     theatre.pauses.end()
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
 from infrastructure.control.simulator import Simulator
 from tests.application.monitored import HUTCH, PERMIT, QUICK, Record, monitored, running
-from tests.conftest import until
 from tests.running import Api, running_api
+from tests.waiting import until
 
 SETTINGS = {"monitored_enclosures": {HUTCH: PERMIT}}
 

@@ -3,6 +3,8 @@
 import asyncio
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from uuid import UUID
 
 import pytest
@@ -10,7 +12,8 @@ import pytest
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.operation.procedure import HoldCause, ProcedureOutcomeRecorded, ProcedureStatus
 from tests.running import Api, running_api
-from tests.workflows.stage import Stage, staged, until
+from tests.waiting import until
+from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import capture, setpoint, steered
 
 SIGNALS = {"stage:x": 0, "stage:y": 0}
@@ -20,9 +23,17 @@ PASS = [setpoint("stage:x", steered("x")), setpoint("stage:y", steered("y")), ca
 BEFORE_ITS_DEATH = 5
 
 
-async def agent(api: Api, procedure_id: UUID, tool: str) -> Process:
+@asynccontextmanager
+async def agent(api: Api, procedure_id: UUID, tool: str) -> AsyncIterator[Process]:
+    """An agent at work, and killed in the end if it still is."""
     command = [sys.executable, "-m", "tests.api.steering_agent", api.base_url, str(procedure_id), tool]
-    return await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def outcomes(stage: Stage, procedure_id: UUID) -> list[ProcedureOutcomeRecorded]:
@@ -38,12 +49,10 @@ async def test_another_agent_goes_on_with_a_search_and_measures_no_point_twice(
         running_api(database_url, projecting=False, temporal_address=temporal.address) as api,
     ):
         procedure_id = await stage.from_recipe(PASS)
-        first = await agent(api, procedure_id, "conduct_until_advised")
-        assert first.stdout is not None
-        for _ in range(BEFORE_ITS_DEATH):
-            assert await first.stdout.readline(), "the agent ended by itself"
-        first.kill()
-        await first.wait()
+        async with agent(api, procedure_id, "conduct_until_advised") as first:
+            assert first.stdout is not None
+            for _ in range(BEFORE_ITS_DEATH):
+                assert await first.stdout.readline(), "the agent ended by itself"
 
         async def held() -> bool:
             return (await stage.procedure(procedure_id)).status is ProcedureStatus.HELD
@@ -54,8 +63,8 @@ async def test_another_agent_goes_on_with_a_search_and_measures_no_point_twice(
         measured_before = len(await outcomes(stage, procedure_id))
         assert measured_before >= BEFORE_ITS_DEATH
 
-        second = await agent(api, procedure_id, "conduct_until_advised_from")
-        assert await asyncio.wait_for(second.wait(), 60) == 0
+        async with agent(api, procedure_id, "conduct_until_advised_from") as second:
+            assert await asyncio.wait_for(second.wait(), 60) == 0
         assert (await stage.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
         found = await outcomes(stage, procedure_id)
         points = [(outcome.point["x"], outcome.point["y"]) for outcome in found]

@@ -35,7 +35,7 @@ from domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from infrastructure.control.simulator import Simulator
 from infrastructure.runtime import clock, new_id
 from tests.application.monitored import HUTCH, PERMIT, QUICK, Record, bad, good, monitored, running
-from tests.conftest import until
+from tests.waiting import until
 
 BRIDGE = {"source_kind": "Bridge", "source_id": "gateway"}
 LEVEL = "LN:DEWAR:LEVEL"

@@ -18,7 +18,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
 
-from tests.workflows.stage import until
+from tests.waiting import until
 
 STEPS = 1_000
 HOLDS = 50
@@ -158,7 +158,7 @@ class Conducting:
         return answer.json() if answer.content else None
 
 
-WORKER = [sys.executable, "-m", "cli.worker"]
+WORKER = [sys.executable, "-m", "cli", "worker"]
 SET = {"kind": "setpoint", "address": "a", "value": 1}
 
 

@@ -31,7 +31,8 @@ from infrastructure.postgres.migrate import migrate
 from tests.conftest import UNSAFE_BUT_FAST
 from tests.e2e.stack import clean_environment
 from tests.running import running_api
-from tests.workflows.stage import Stage, staged, until
+from tests.waiting import until
+from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import action, check, setpoint
 
 RUNNING, HELD, COMPLETED, ABORTED = (

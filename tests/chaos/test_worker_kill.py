@@ -28,7 +28,8 @@ from infrastructure.control.journal import Deed, FileJournal
 from infrastructure.runtime import clock
 from tests.chaos.crashes import ABORTED, COMPLETED, HELD, LOOPS, UNREPEATED, Case, Kind, Way, chosen_cases
 from tests.chaos.theatre import ADVICE, Conduct, Theatre, theatre
-from tests.workflows.stage import OPERATOR, staged, until
+from tests.waiting import until
+from tests.workflows.stage import OPERATOR, staged
 from tests.workflows.steps import setpoint
 
 Row = Mapping[str, Any]

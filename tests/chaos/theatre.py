@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -28,7 +27,8 @@ from domain.operation.stopping import AbortProcedure, HoldProcedure
 from tests.chaos.crashes import TAKEN_UP, Case, Kind, Way
 from tests.chaos.doomed_worker import ACTIONS
 from tests.e2e.stack import clean_environment
-from tests.workflows.stage import Stage, staged, until
+from tests.waiting import until
+from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import action, capture, check, compute, criterion, setpoint, steered
 
 T = TypeVar("T")
@@ -119,9 +119,9 @@ class Theatre:
             pytest.fail(f"these did not come to their moment: {sorted(awaited.values())}")
         finally:
             advising.cancel()
-            worker.send_signal(signal.SIGKILL)
+            if worker.returncode is None:
+                worker.kill()
             await worker.wait()
-        assert worker.returncode == -signal.SIGKILL
 
     async def _advise(self, procedure_ids: Sequence[UUID]) -> None:
         """Tell searches that wait for advice to stop."""

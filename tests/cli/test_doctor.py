@@ -24,8 +24,9 @@ from infrastructure.postgres.projections import LEADER_LOCK
 from infrastructure.runtime import Runtime
 from infrastructure.temporal.engine import TASK_QUEUE
 from infrastructure.temporal.versioning import deployment_of
-from tests.conftest import until, with_database
+from tests.conftest import with_database
 from tests.infrastructure.temporal.namespaces import new_namespace
+from tests.waiting import until
 from workflows.mint_sweep import CANDIDATES, MintSweepWorkflow
 
 CLOSED = "127.0.0.1:1"
@@ -341,11 +342,13 @@ class TestConducts:
         id, conduct_id = uuid4(), uuid4()
         heard = "NULL" if silence is None else f"clock_timestamp() - interval '{silence} seconds'"
         opened = f"clock_timestamp() - interval '{age} seconds'"
+        phase, stalled = ("Walking", "clock_timestamp()") if phase == "Stalled" else (phase, "NULL")
         rows = {
-            "procedure": "conduct_progress (procedure_id, conduct_id, phase, started_at, heartbeat_at, command_name, "
-            f"active_at) VALUES ('{id}', '{conduct_id}', '{phase}', {opened}, {heard}, 'ConductProcedure', {opened})",
-            "run": "run_conduct_progress (run_id, conduct_id, phase, started_at, heartbeat_at) "
-            f"VALUES ('{id}', '{conduct_id}', '{phase}', {opened}, {heard})",
+            "procedure": "conduct_progress (procedure_id, conduct_id, phase, started_at, heartbeat_at, stalled_at, "
+            "command_name, active_at) "
+            f"VALUES ('{id}', '{conduct_id}', '{phase}', {opened}, {heard}, {stalled}, 'ConductProcedure', {opened})",
+            "run": "run_conduct_progress (run_id, conduct_id, phase, started_at, heartbeat_at, stalled_at) "
+            f"VALUES ('{id}', '{conduct_id}', '{phase}', {opened}, {heard}, {stalled})",
         }
         execute(database_url, f"INSERT INTO {rows[of]}")
         return f"{of} {id}"

@@ -38,7 +38,6 @@ assert application.feed, "the operations of the edge are declared by importing i
 
 DATA = Path(__file__).parents[1] / "data" / "operations.json"
 SPECIFIED: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(DATA.read_text())}
-SHARED = Path(__file__).parents[3] / "shared" / "spec" / "operations.json"
 COMMANDS = [operation for operation in REGISTRY if operation.kind == "command"]
 EVENTS = [event for aggregate in REGISTRY.aggregates.values() for event in aggregate.events.values()]
 FAMILIES = {
@@ -82,14 +81,6 @@ def test_a_specified_operation_is_declared_as_specified(name: str) -> None:
 
 def test_no_operation_is_declared_that_nobody_specified() -> None:
     assert {operation.name for operation in REGISTRY} - SPECIFIED.keys() == set(), f"add them to {DATA.name}"
-
-
-@pytest.mark.skipif(not SHARED.exists(), reason="the specification is not beside the repository")
-def test_the_specified_operations_are_those_of_the_specification() -> None:
-    wanted = {(row["context"], row["aggregate"]) for row in SPECIFIED.values()}
-    kept = next(iter(SPECIFIED.values())).keys()
-    whole = [row for row in json.loads(SHARED.read_text()) if (row["context"], row["aggregate"]) in wanted]
-    assert {row["name"]: {key: row[key] for key in kept} for row in whole} == SPECIFIED
 
 
 def test_no_two_operations_share_a_route() -> None:

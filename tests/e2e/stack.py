@@ -17,7 +17,7 @@ import psutil
 from application.settings import Settings
 
 DEADLINE = 60.0
-PIECES = {"api": "cli api", "worker": "cli.worker", "projector": "cli projector", "temporal": "temporal server"}
+PIECES = {"api": "cli api", "worker": "cli worker", "projector": "cli projector", "temporal": "temporal server"}
 PORTS = ("port", "temporal-port", "temporal-ui-port")
 T = TypeVar("T")
 

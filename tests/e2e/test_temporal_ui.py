@@ -15,8 +15,9 @@ from cli.embedded.temporal import EmbeddedTemporal
 from cli.up import SEARCH_ATTRIBUTES
 from domain.operation.conducting import ConductProcedure
 from domain.operation.progress import ConductProgress
+from tests.waiting import until
 from tests.workflows.runs import PLANT, SIGNALS, Series, furnished
-from tests.workflows.stage import Stage, staged, until
+from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import check, setpoint
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from temporalio import activity, workflow
+from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.client import Client
 from temporalio.common import RetryPolicy
 from temporalio.worker import Worker
@@ -16,17 +17,25 @@ from application.ports import Engine, EngineUnavailableError, EngineView, Job
 from application.settings import Settings
 from cli.embedded.temporal import EmbeddedTemporal
 from infrastructure.memory.engine import MemoryEngine
-from infrastructure.temporal.engine import STALLED_ATTEMPTS, TASK_QUEUE, TemporalEngine, connect
-from tests.conftest import until
+from infrastructure.temporal.engine import MANY_ATTEMPTS, TASK_QUEUE, TemporalEngine, connect
 from tests.domain.world import new_id
 from tests.infrastructure.control.epics_servers import free_ports
+from tests.waiting import until
 
+STARTED = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
 QUICKLY = RetryPolicy(initial_interval=timedelta(milliseconds=1), maximum_interval=timedelta(milliseconds=5))
 
 
 @activity.defn(name="contract_failing")
 async def failing() -> None:
     raise RuntimeError("again and again")
+
+
+@activity.defn(name="contract_recovering")
+async def recovering() -> None:
+    if activity.info().attempt < MANY_ATTEMPTS + 2:
+        raise RuntimeError("not yet")
+    await asyncio.Event().wait()
 
 
 @workflow.defn(name="contract", sandboxed=False)
@@ -39,9 +48,9 @@ class Played:
     @workflow.run
     async def run(self, argument: Any) -> None:
         await workflow.wait_condition(lambda: self._told is not None)
-        if self._told == "stall":
+        if self._told != "end":
             await workflow.execute_activity(
-                "contract_failing", start_to_close_timeout=timedelta(seconds=10), retry_policy=QUICKLY
+                f"contract_{self._told}", start_to_close_timeout=timedelta(seconds=60), retry_policy=QUICKLY
             )
 
     @workflow.signal
@@ -57,6 +66,7 @@ class Machine:
     unreachable: Engine
     end: Callable[[str], Awaitable[None]]
     stall: Callable[[str], Awaitable[None]]
+    recover: Callable[[str], Awaitable[None]] | None = None
 
 
 @pytest.fixture(scope="module")
@@ -71,16 +81,25 @@ async def temporal_machine(temporal: EmbeddedTemporal) -> AsyncIterator[Machine]
         await client.get_workflow_handle(id).result()
 
     async def stall(id: str) -> None:
-        await client.get_workflow_handle(id).signal("tell", "stall")
+        await client.get_workflow_handle(id).signal("tell", "failing")
         await until(lambda: failed_often(client, id), within=60)
 
-    async with Worker(client, task_queue=TASK_QUEUE, workflows=[Played], activities=[failing]):
-        yield Machine(TemporalEngine(settings), away, end, stall)
+    async def recover(id: str) -> None:
+        await client.get_workflow_handle(id).signal("tell", "recovering")
+        await until(lambda: goes_on(client, id), within=60)
+
+    async with Worker(client, task_queue=TASK_QUEUE, workflows=[Played], activities=[failing, recovering]):
+        yield Machine(TemporalEngine(settings), away, end, stall, recover)
 
 
 async def failed_often(client: Client, id: str) -> bool:
     known = await client.get_workflow_handle(id).describe()
-    return any(one.attempt >= STALLED_ATTEMPTS for one in known.raw_description.pending_activities)
+    return any(one.attempt >= MANY_ATTEMPTS for one in known.raw_description.pending_activities)
+
+
+async def goes_on(client: Client, id: str) -> bool:
+    known = await client.get_workflow_handle(id).describe()
+    return any(one.attempt == MANY_ATTEMPTS + 2 and one.state == STARTED for one in known.raw_description.pending_activities)
 
 
 def in_memory() -> Machine:
@@ -143,6 +162,15 @@ class TestStalling:
         assert not await machine.engine.start(job), "it is open nevertheless"
         await machine.engine.terminate(job.id, "given up")
         assert await machine.engine.look(job.id) is EngineView.ABSENT
+
+
+async def test_what_failed_often_and_is_under_way_again_is_not_stalled(temporal_machine: Machine) -> None:
+    """As a long wait is, which begins anew with every worker."""
+    job = Job("contract", f"contract:{new_id()}", None)
+    await temporal_machine.engine.start(job)
+    await temporal_machine.recover(job.id)
+    assert await temporal_machine.engine.look(job.id) is EngineView.OPEN
+    await temporal_machine.engine.terminate(job.id, "the test is over")
 
 
 class TestTerminating:

@@ -7,7 +7,7 @@ import pytest
 from infrastructure.control.simulator import Simulator
 from infrastructure.postgres.leadership import MONITOR_LOCK
 from tests.application.monitored import PERMIT, Record, good, monitored, running
-from tests.conftest import until
+from tests.waiting import until
 
 HELD = (
     "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32) | objid::bigint = %s "

@@ -32,10 +32,11 @@ from infrastructure.actions.registry import ActionRegistry
 from infrastructure.compute.in_memory import Simulated
 from infrastructure.control.routes import RoutedControl
 from infrastructure.control.simulator import Fault, Simulator
+from tests.waiting import until
 from tests.workflows.cases import Act, Case
 from tests.workflows.moments import Moment
 from tests.workflows.paper_plant import ROUTES
-from tests.workflows.stage import Stage, staged, until
+from tests.workflows.stage import Stage, staged
 from tests.workflows.watching import IMPATIENCE, Watch, WatchedCompute, WatchedControl
 
 ROUTED = tuple(ControlRoute(prefix=prefix, substrate="in_memory", **route) for prefix, route in ROUTES.items())

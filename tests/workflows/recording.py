@@ -37,8 +37,9 @@ from infrastructure.compute.in_memory import Simulated, SimulatedCompute
 from infrastructure.postgres.migrate import migrate
 from infrastructure.temporal.engine import connect
 from tests.conftest import with_database
+from tests.waiting import until
 from tests.workflows.runs import PLANT, furnished
-from tests.workflows.stage import Stage, staged, until
+from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint, steered
 from workflows.calibration_publication import RECORD, SEND, SIGN
 from workflows.mint_sweep import CANDIDATES, FINISH, MINT

@@ -15,7 +15,8 @@ from domain.run.starting import StartRun
 from infrastructure.runtime import new_id
 from tests.api.beamline import DEFAULTS, PARAMETERS
 from tests.domain.lives import command
-from tests.workflows.stage import Stage, until
+from tests.waiting import until
+from tests.workflows.stage import Stage
 
 FACILITY = "facility"
 SIGNALS = {"a": 0, "b": 0, "c": 0, "gate": 0, "shutter": 1}

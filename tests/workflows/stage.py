@@ -1,6 +1,5 @@
 """A stage to conduct on: the command path, a worker and a simulated plant in this process, on a real database and engine."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -172,12 +171,3 @@ async def staged(
             yield stage
         finally:
             await stage.stop_worker()
-
-
-async def until(condition: Any, within: float = 20.0) -> Any:
-    """The first true answer of an asynchronous condition."""
-    deadline = asyncio.get_running_loop().time() + within
-    while not (answer := await condition()):
-        assert asyncio.get_running_loop().time() < deadline, f"not within {within} s"
-        await asyncio.sleep(0.01)
-    return answer

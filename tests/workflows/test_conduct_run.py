@@ -33,8 +33,9 @@ from infrastructure.control.simulator import Fault
 from infrastructure.runtime import clock, new_id
 from tests.conftest import with_database
 from tests.domain.world import refused
+from tests.waiting import until
 from tests.workflows.runs import PLANT, Floor, Series, furnished
-from tests.workflows.stage import OPERATOR, Stage, staged, until
+from tests.workflows.stage import OPERATOR, Stage, staged
 from tests.workflows.steps import capture, check, compute, criterion, setpoint, steered
 
 OPEN_GATE = check("gate", 1, timeout=30)

@@ -29,12 +29,13 @@ from domain.run.starting import ResumeRun, StartRun
 from domain.shared.refusals import Refusal
 from domain.supply.supply import DegradeSupply, DeregisterSupply, MarkSupplyRecovering, MarkSupplyUnavailable
 from infrastructure.runtime import new_id
+from tests.waiting import until
 from tests.workflows.cases import Act, Case
 from tests.workflows.hall import Conducted, Hall
 from tests.workflows.moments import Moment
 from tests.workflows.reference import Procedure
 from tests.workflows.runs import furnished
-from tests.workflows.stage import Stage, until
+from tests.workflows.stage import Stage
 from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint, steered
 from tests.workflows.watching import Gate
 

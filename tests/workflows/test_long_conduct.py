@@ -14,7 +14,8 @@ import pytest
 from application.conducts import workflow_id
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.operation.conducting import ConductProcedure
-from tests.workflows.stage import Stage, staged, until
+from tests.waiting import until
+from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import setpoint
 
 COUNT = int(os.environ.get("LONG_CONDUCT_STEPS", "1050"))

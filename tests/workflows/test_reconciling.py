@@ -15,7 +15,8 @@ from domain.operation.progress import ConductPhase, ConductProgress
 from domain.operation.stopping import AbortProcedure, TruncateProcedure
 from domain.shared.refusals import Refusal
 from infrastructure.runtime import clock
-from tests.workflows.stage import Stage, staged, until
+from tests.waiting import until
+from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import check, setpoint
 
 FOREVER = check("gate", 1, timeout=3600)
@@ -100,3 +101,22 @@ async def test_a_silent_conduct_can_be_truncated_and_cannot_go_on(stage: Stage) 
     described = await stage.client.get_workflow_handle(workflow_id("conduct", id)).describe()
     assert described.status is not None
     assert described.status.name == "TERMINATED"
+
+
+async def test_a_conduct_with_which_the_engine_fails_is_said_to_be_stalled_until_it_is_heard_of(stage: Stage) -> None:
+    id = await waiting(stage)
+    await stage.stop_worker()
+    conduct_id = (await progress_of(stage, id)).conduct_id
+    await stage.runtime.conducts.stall(conduct_id)
+    stalled = await progress_of(stage, id)
+    assert (stalled.standing, stalled.phase) == (ConductPhase.STALLED, ConductPhase.WALKING.value)
+    await stage.start_worker()
+
+    async def heard_of() -> bool:
+        return (await progress_of(stage, id)).standing is ConductPhase.WALKING
+
+    await until(heard_of)
+    await stage.do(AbortProcedure(reason="enough"), id)
+    await stage.client.get_workflow_handle(workflow_id("conduct", id)).result()
+    await stage.runtime.conducts.stall(conduct_id)
+    assert (await progress_of(stage, id)).standing is ConductPhase.ENDED

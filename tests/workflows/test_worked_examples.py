@@ -21,7 +21,8 @@ from domain.operation.stopping import CompleteProcedure, HoldProcedure
 from domain.shared.refusals import Refusal
 from infrastructure.actions.registry import ActionRegistry
 from infrastructure.compute.in_memory import Simulated, SimulatedCompute
-from tests.workflows.stage import Stage, staged, until
+from tests.waiting import until
+from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint, steered
 
 ROUTES = ({"prefix": "bl7:", "substrate": "in_memory"},)

@@ -12,7 +12,8 @@ from application.timekeeping import Timekeeper
 from infrastructure.actions.registry import BUILT_IN, ActionRegistry
 from infrastructure.postgres.ledger import PostgresLedger
 from tests.running import Api, running_api
-from tests.workflows.stage import OPERATOR, Stage, staged, until
+from tests.waiting import until
+from tests.workflows.stage import OPERATOR, Stage, staged
 from tests.workflows.steps import action
 
 SIGNALS = {"a": 0, "b": 1.5, "c": 0}

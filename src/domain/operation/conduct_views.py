@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from domain.kernel import Call, Query
 from domain.operation.procedure import (
+    UNDER_WAY,
     ConductMode,
     PendingRequest,
     Procedure,
@@ -95,7 +96,7 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
         message=told_of(opened, progress, measured, call.now) if result is None else ending_of(result),
         conduct_id=opened.conduct_id,
         command_name=opened.command_name,
-        phase=ConductPhase(progress.phase),
+        phase=progress.standing,
         waiting_for=None if progress.waiting_for is None else WaitingFor(progress.waiting_for),
         waiting_until=progress.waiting_until if progress.waiting_for is not None else None,
         step_index=progress.step_index,
@@ -110,6 +111,11 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
         measurement=measured,
         result=result,
     )
+
+
+def may_be_conducted(view: ConductView) -> bool:
+    """Whether a conduct may still come of a procedure that never was conducted."""
+    return view.status in (ProcedureStatus.DEFINED, *UNDER_WAY)
 
 
 def silence_of(progress: ConductProgress, now: datetime) -> timedelta | None:
@@ -145,7 +151,7 @@ def doing_of(opened: OpenedConduct, progress: ConductProgress) -> str:
             return "waiting for its run to be resumed"
         case WaitingFor.ADVICE.value:
             return "waiting for advice"
-    if progress.phase == ConductPhase.STALLED.value:
+    if progress.standing is ConductPhase.STALLED:
         return "stalled in the engine"
     closing = progress.phase == ConductPhase.CLOSING.value
     at, count = progress.step_index or 0, opened.closing_count if closing else opened.step_count

@@ -90,6 +90,14 @@ class ConductProgress(Record):
     heartbeat_at: datetime | None
     active_at: datetime
     """When the conduct was opened, wrote its last ledger row or stopped waiting: what the restart limit counts from."""
+    stalled_at: datetime | None = None
+    """When the engine was last seen to fail with it again and again; a later sign of life takes that back."""
+
+    @property
+    def standing(self) -> ConductPhase:
+        """Where it stands for whoever looks."""
+        stalled = self.stalled_at is not None and self.stalled_at > (self.heartbeat_at or self.started_at)
+        return ConductPhase.STALLED if stalled and self.phase != ConductPhase.ENDED else ConductPhase(self.phase)
 
 
 @dataclass(frozen=True)

@@ -57,3 +57,5 @@ class RunConductProgress(Record):
     waiting: dict[str, Any] | None
     started_at: datetime
     heartbeat_at: datetime | None
+    stalled_at: datetime | None = None
+    """When the engine was last seen to fail with it again and again; a later sign of life takes that back."""

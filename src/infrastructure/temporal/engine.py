@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import structlog
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.common import (
     SearchAttributeKey,
     SearchAttributePair,
@@ -33,8 +34,8 @@ TASK_QUEUE = "baton"
 TASK_TIMEOUT = timedelta(seconds=8)
 """After this long a worker that was about to say what comes next counts as lost."""
 PATIENCE = 5.0
-STALLED_ATTEMPTS = 5
-"""Attempts at one task after which a workflow counts as stalled."""
+MANY_ATTEMPTS = 5
+"""Attempts at one task after which something is wrong with more than the moment."""
 
 
 async def connect(settings: Settings, tracing: "Tracing | None" = None) -> Client:
@@ -48,6 +49,21 @@ async def connect(settings: Settings, tracing: "Tracing | None" = None) -> Clien
         interceptors=[] if tracing is None else [tracing.interceptor],
         runtime=core_runtime(),
     )
+
+
+def trouble_of(described: WorkflowExecutionDescription) -> str | None:
+    """What keeps an open workflow from going on, if anything does.
+
+    An activity that is under way counts for none, whatever its attempt: long waits are begun anew with every worker.
+    """
+    raw = described.raw_description
+    for pending in raw.pending_activities:
+        between = pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+        if between and pending.attempt >= MANY_ATTEMPTS:
+            return f"{pending.activity_type.name}, attempt {pending.attempt}: {pending.last_failure.message}"
+    if raw.pending_workflow_task.attempt >= MANY_ATTEMPTS:
+        return f"workflow task, attempt {raw.pending_workflow_task.attempt}"
+    return None
 
 
 class TemporalEngine:
@@ -113,9 +129,7 @@ class TemporalEngine:
                 raise
         if known.status is not WorkflowExecutionStatus.RUNNING:
             return EngineView.ABSENT
-        raw = known.raw_description
-        failing = max([raw.pending_workflow_task.attempt, *(activity.attempt for activity in raw.pending_activities)])
-        return EngineView.STALLED if failing >= STALLED_ATTEMPTS else EngineView.OPEN
+        return EngineView.OPEN if trouble_of(known) is None else EngineView.STALLED
 
     async def terminate(self, id: str, reason: str) -> None:
         async with self._reaching() as client:

@@ -12,7 +12,7 @@ from domain.operation.registering import RegisterProcedure
 from domain.operation.stopping import CompleteProcedure, HoldProcedure
 from tests.domain.operation.conducts import LOOP, asks_for_advice, left_held, result, shown
 from tests.domain.run.lifecycles import run_world
-from tests.domain.world import World
+from tests.domain.world import START, World
 from tests.workflows.steps import setpoint
 
 STEPS = tuple(setpoint("bl7:energy", value) for value in range(40))
@@ -78,7 +78,7 @@ def test_a_worker_that_is_silent_too_long_is_lost_and_its_silence_is_said(world:
     [
         ({"phase": "Waiting", "waiting_for": "run"}, "waiting for its run to be resumed"),
         ({"phase": "Closing", "step_index": None}, "coming to its end"),
-        ({"phase": "Stalled"}, "stalled in the engine"),
+        ({"stalled_at": START + timedelta(hours=1)}, "stalled in the engine"),
         ({"iteration_index": 3, "step_index": 0}, "iteration 3, step 1 of 40"),
     ],
 )

@@ -26,7 +26,7 @@ from domain.operation.actuation import ActuationKind
 from domain.operation.results import Measured
 from infrastructure.compute.in_memory import Simulated, SimulatedCompute
 from infrastructure.compute.local_process import LocalProcesses
-from tests.conftest import until
+from tests.waiting import until
 
 OFFSET = Measured(name="offset", value=3.2, kind="Scalar", units="px", quality="Good")
 

@@ -24,7 +24,7 @@ from application.compute import (
     provide_result,
 )
 from infrastructure.compute.local_process import LocalProcesses
-from tests.conftest import until
+from tests.waiting import until
 
 REPORTS = "import json, sys; print(json.dumps({'measurements': [{'name': 'found', 'value': %s}]}))"
 

@@ -20,8 +20,8 @@ from application.control import (
 from infrastructure.actions.acquisition import collect
 from infrastructure.control.channel_access import ChannelAccess
 from infrastructure.timekeeping import WallClock
-from tests.conftest import until
 from tests.infrastructure.control.epics_servers import EpicsServer, channel_access_server, free_ports
+from tests.waiting import until
 
 NO_ACCESS, READ_ONLY, WRITE_ONLY = 0, 1, 2
 

@@ -15,8 +15,8 @@ from application.control import (
     Reading,
     ReadingKind,
 )
-from tests.conftest import until
 from tests.infrastructure.control.plants import Plant, Wired
+from tests.waiting import until
 
 SIGNAL = "bl7:shutter"
 SAMPLED = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)

@@ -21,9 +21,9 @@ from application.control import (
     ReadingKind,
 )
 from infrastructure.control.pv_access import PvAccess
-from tests.conftest import until
 from tests.infrastructure.control.conftest import pv_access_of
 from tests.infrastructure.control.epics_servers import EpicsServer
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ from infrastructure.control.devices import DerivedSignal, Motor, Noise, PlainSig
 from infrastructure.control.journal import Effects, FileJournal
 from infrastructure.control.simulated_plant import simulated_plant
 from infrastructure.control.simulator import Fault, Simulator
-from tests.conftest import until
 from tests.timekeeping import SimulatedTime
+from tests.waiting import until
 
 X = "bl7:stage:x"
 

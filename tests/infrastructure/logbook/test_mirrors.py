@@ -15,7 +15,7 @@ from application.logbook_mirror import LogbookMirror
 from application.settings import Settings
 from infrastructure.logbook.mirrors import FileMirror, MemoryMirror, directory_name
 from infrastructure.runtime import Runtime
-from tests.conftest import until
+from tests.waiting import until
 
 NARRATIVE = "Ring current fell at 09:12.\r\nThe run was held for 14 min; 1,480 of 1,500 projections are good (20 µm drift)."
 

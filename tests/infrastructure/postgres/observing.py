@@ -6,8 +6,8 @@ from uuid import UUID
 import psycopg
 
 from infrastructure.postgres.projections import Projector
-from tests.conftest import until
 from tests.domain.world import new_id
+from tests.waiting import until
 
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 from infrastructure.postgres import leadership
 from infrastructure.postgres.leadership import is_led, lead, note_settled, unsettled
 from infrastructure.postgres.pool import dedicated
-from tests.conftest import until
 from tests.infrastructure.postgres.observing import Connection, lock_holders, value
+from tests.waiting import until
 
 LOCK = 0x77
 

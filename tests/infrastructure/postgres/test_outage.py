@@ -23,9 +23,9 @@ from domain.trust.zone import DefineZone
 from infrastructure.postgres.pool import Pool, runtime_pool
 from infrastructure.postgres.store import PostgresStore
 from tests.application.calling import OPERATOR, START, Calling
-from tests.conftest import until
 from tests.domain.world import new_id, refused
 from tests.infrastructure.postgres.observing import Connection, rows, until_waiting
+from tests.waiting import until
 
 
 @asynccontextmanager

@@ -21,7 +21,6 @@ from infrastructure.postgres.migrate import migrate
 from infrastructure.postgres.projections import LEADER_LOCK, SWAP_LOCK, Projector, rebuild, unbuilt
 from tests.api.stocking import stocked
 from tests.application.calling import Calling, planned_visit
-from tests.conftest import until
 from tests.domain.world import new_id
 from tests.infrastructure.postgres.observing import (
     Connection,
@@ -34,6 +33,7 @@ from tests.infrastructure.postgres.observing import (
     value,
 )
 from tests.running import Api
+from tests.waiting import until
 
 VISITS, ZONES = VisitSummary.relation, ZoneSummary.relation
 

@@ -12,9 +12,9 @@ from infrastructure.postgres.pool import Pool, dedicated
 from infrastructure.postgres.store import PostgresStore
 from infrastructure.postgres.waking import CHANNEL, Listener, Waker
 from tests.application.calling import Calling
-from tests.conftest import until
 from tests.domain.world import refused
 from tests.infrastructure.postgres.observing import Connection, rows
+from tests.waiting import until
 
 END = "the end"
 

@@ -26,7 +26,8 @@ from infrastructure.runtime import Runtime
 from infrastructure.telemetry.tracing import Discreet, Tracing, configured_tracing
 from infrastructure.temporal.engine import connect
 from tests.domain.world import OPERATOR, new_id
-from tests.workflows.stage import Stage, staged, until
+from tests.waiting import until
+from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import setpoint
 
 TRACE, CALLING = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

@@ -16,7 +16,7 @@ from cli.embedded.temporal import EmbeddedTemporal
 from domain.operation.walking import Report, Verdict
 from infrastructure.temporal.converter import LIMIT, PayloadTooLargeError, data_converter
 from infrastructure.temporal.engine import connect
-from tests.conftest import until
+from tests.waiting import until
 
 QUEUE = "bounded"
 ONCE = {"start_to_close_timeout": timedelta(seconds=5), "retry_policy": RetryPolicy(maximum_attempts=1)}

@@ -22,7 +22,7 @@ from infrastructure.temporal.converter import LIMIT
 from infrastructure.temporal.engine import connect
 from infrastructure.temporal.interceptors import CallerCarrier
 from infrastructure.temporal.lines import SDK, speak_in_lines
-from tests.conftest import until
+from tests.waiting import until
 
 SECRET = "the sample of J. Doe"
 ONCE = {"start_to_close_timeout": timedelta(seconds=5), "retry_policy": RetryPolicy(maximum_attempts=1)}

@@ -30,6 +30,7 @@ CREATE TABLE conduct_progress (
     iteration_index integer,
     started_at timestamptz NOT NULL,
     heartbeat_at timestamptz,
+    stalled_at timestamptz,
     active_at timestamptz NOT NULL,
     effect_id uuid,
     effect_beat_at timestamptz
@@ -52,7 +53,8 @@ CREATE TABLE run_conduct_progress (
     phase_index integer,
     waiting jsonb,
     started_at timestamptz NOT NULL,
-    heartbeat_at timestamptz
+    heartbeat_at timestamptz,
+    stalled_at timestamptz
 ) WITH (fillfactor = 50);
 CREATE INDEX run_conduct_progress_phase ON run_conduct_progress (phase) WHERE phase <> 'Ended';
 

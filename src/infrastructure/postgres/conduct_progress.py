@@ -1,10 +1,12 @@
-"""Where the conduct of a run stands, kept in its row while it is live."""
+"""Where conducts stand, kept in their rows while they are live."""
 
 from uuid import UUID
 
+from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
 from domain.run.progress import Waiting
+from domain.shared.writes import Record
 from infrastructure.postgres.store import PostgresStore
 
 LIVE = "run_id = %(run)s AND conduct_id = %(conduct)s AND phase <> 'Ended'"
@@ -13,6 +15,18 @@ UPDATE run_conduct_progress SET phase = CASE WHEN %(waiting)s::jsonb IS NULL THE
     phase_index = %(index)s, waiting = %(waiting)s, heartbeat_at = clock_timestamp()
 WHERE {LIVE}
 """
+STALL = "UPDATE {} SET stalled_at = clock_timestamp() WHERE conduct_id = %s AND phase <> 'Ended'"
+
+
+class PostgresStalls:
+    """Says of live conducts that the engine fails with them."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+
+    async def stalled(self, progress: type[Record], conduct_id: UUID) -> None:
+        async with self._store.connection(writing=True) as connection:
+            await connection.execute(SQL(STALL).format(Identifier(progress.relation)), (conduct_id,))
 
 
 class PostgresRunProgress:
