@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from temporalio import activity
@@ -54,7 +55,9 @@ async def handed_on(waiting: Coroutine[Any, Any, T]) -> T:
         await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             return work.result()
-        raise ApplicationError("The worker stops; another one waits on.", type="WorkerStopping")
+        raise ApplicationError(
+            "The worker stops; another one waits on.", type="WorkerStopping", next_retry_delay=timedelta(milliseconds=200)
+        )
     finally:
         for task in (work, stopping):
             task.cancel()

@@ -1,6 +1,7 @@
 """Who says where a search measures next: a program of ours, or somebody outside who is waited for."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from application.ledger import Ledger
 from application.ports import Clock
 from application.pulse import Attempt
 from application.scores import Score
+from domain.kernel import Event
 from domain.operation.deciding import CallerDecide
 from domain.operation.procedure import (
     Procedure,
@@ -84,22 +86,22 @@ class Advisers:
     ) -> tuple[SteeringAdvice, UUID | None] | Turn:
         """What an outside decider says, as soon as it does; a hold or an abort is served while it is waited for."""
         deadline = await self._deadline(score, iteration_index, decide)
-        await self._ledger.wait(score.procedure_id, score.conduct_id, WaitingFor.ADVICE, deadline)
+        await self._ledger.wait(score.procedure_id, score.conduct_id, WaitingFor.ADVICE, until=deadline)
         heard = await self._listened(score, iteration_index, within, deadline, attempt)
-        await self._ledger.wait(score.procedure_id, score.conduct_id, None)
-        return heard
+        since = heard.occurred_at if isinstance(heard, ProcedureAdvised) else None
+        await self._ledger.wait(score.procedure_id, score.conduct_id, None, since=since)
+        return (heard.advice, heard.advised_by) if isinstance(heard, ProcedureAdvised) else heard
 
     async def _listened(
         self, score: Score, iteration_index: int, within: bool, deadline: datetime, attempt: Attempt
-    ) -> tuple[SteeringAdvice, UUID | None] | Turn:
+    ) -> ProcedureAdvised | Turn:
         """What is said until the deadline, looked for again and again."""
-        pause = FIRST_POLL
+        pause, heard = FIRST_POLL, Heard(self._record, score)
         while True:
             attempt.alive()
-            events = await self._record.happened(score, ProcedureIterationStarted, ProcedureAdvised)
-            said = advice_given(events, score.conduct_id, iteration_index, within=within)
+            said = advice_given(await heard.events(), score.conduct_id, iteration_index, within=within)
             if said is not None:
-                return said.advice, said.advised_by
+                return said
             orders = await self._ledger.beat(score.between, None, score.run_id)
             if (verdict := orders.verdict) is not None and verdict is not Verdict.RUN_HELD:
                 return Turn(verdict=verdict)
@@ -117,6 +119,23 @@ class Advisers:
         ]
         since = outcomes[-1].occurred_at if outcomes else score.started_at
         return since + timedelta(seconds=decide.advice_timeout)
+
+
+class Heard:
+    """What was advised, and when passes began; what was read once is not read again."""
+
+    def __init__(self, record: ConductRecord, score: Score) -> None:
+        self._record = record
+        self._score = score
+        self._events: list[Event] = []
+        self._version = 0
+
+    async def events(self) -> Sequence[Event]:
+        """All there is by now."""
+        wanted = (ProcedureIterationStarted, ProcedureAdvised)
+        found, self._version = await self._record.behind(self._score, self._version, *wanted)
+        self._events += found
+        return self._events
 
 
 def stood_down(message: str) -> Failure:

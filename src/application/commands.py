@@ -192,7 +192,7 @@ class Commands:
 
 
 def work_id(claim: KeyClaim) -> UUID:
-    """The id of what a request with a key opens: the same however often that request is tried."""
+    """The id of what a request with a key opens; it is kept with the outcome of the key, so a repeat finds it there."""
     at = int(claim.claimed_at.timestamp() * 1000)
     return derived_uuid7(at, f"{claim.principal_id}:{claim.surface_id}:{claim.key}", claim.fingerprint)
 

@@ -39,6 +39,17 @@ class ConductRecord:
             rows = await session.load_of(Procedure.__name__, score.procedure_id, [event.__name__ for event in events])
         return [decoded(Procedure.aggregate, row) for row in rows]  # type: ignore[misc]
 
+    async def behind(self, score: Score, version: int, *events: type[E]) -> tuple[Sequence[E], int]:
+        """The events of these types that came behind a version, and the version that was read up to."""
+        names = [event.__name__ for event in events]
+        if version:
+            rows = await self._store.newer(Procedure.__name__, {score.procedure_id: version})
+        else:
+            async with self._store.session() as session:
+                rows = await session.load_of(Procedure.__name__, score.procedure_id, names)
+        found = [decoded(Procedure.aggregate, row) for row in rows if row.event_type in names]
+        return found, rows[-1].version if rows else version  # type: ignore[return-value]
+
     async def execute(self, score: Score, command: Command) -> None:
         """Give a command as whoever asked for the conduct."""
         await self._commands.execute(command, score.caller, target_id=score.procedure_id)
@@ -53,10 +64,10 @@ class ConductRecord:
             except ConcurrencyError:
                 await asyncio.sleep(0)
 
-    async def end_pass(self, score: Score, index: int, converged: bool | None, reason: str) -> None:
+    async def end_pass(self, score: Score, index: int, reason: str) -> None:
         """End a pass by the service itself: whoever may not end a conduct must not leave its pass open."""
         command = EndProcedureIteration(
-            iteration_index=index, converged=converged, reason=reason[:REASON], conduct_id=score.conduct_id
+            iteration_index=index, converged=None, reason=reason[:REASON], conduct_id=score.conduct_id
         )
         await self.as_service(score, command)
 

@@ -5,8 +5,9 @@ Everything here may be repeated: the stream says whether it was done already.
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import Any, TypeVar
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from application.conduct_record import ConductRecord, refused
@@ -14,9 +15,8 @@ from application.ledger import Ledger
 from application.ports import Clock, Store
 from application.pulse import Attempt
 from application.scores import Score, Scores
-from application.steps import Steps
+from application.steps import CLOSING_BLOCKS, MAIN_BLOCKS, Steps
 from application.unit import decoded
-from domain.kernel import Event
 from domain.operation.actuation import merged_kind
 from domain.operation.deciding import CallerDecide
 from domain.operation.procedure import (
@@ -49,15 +49,11 @@ from domain.operation.walking import (
     lifecycle,
     reason_of,
 )
-from domain.run.run import Run, RunAborted, RunStopped
-from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
-
-E = TypeVar("E", bound=Event)
+from domain.run.run import ENDINGS, Run, RunResumed
+from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
 
 POLL = 1.0
 """Seconds between two looks at the record while a conduct waits."""
-FIRST_POLL = 0.05
-"""Seconds before the first look for advice, which a program may give at once; the longer it takes, the more."""
 
 
 class Conductor:
@@ -71,7 +67,6 @@ class Conductor:
         ledger: Ledger,
         scores: Scores,
         steps: Steps,
-        facility_code: str,
     ) -> None:
         self._store = store
         self._record = record
@@ -79,7 +74,6 @@ class Conductor:
         self._ledger = ledger
         self._scores = scores
         self._steps = steps
-        self._facility_code = facility_code
 
     async def brief(self, procedure_id: UUID, conduct_id: UUID) -> Briefing | None:
         """What there is to conduct; None where the conduct is not the live one, or it was left too long to begin."""
@@ -88,12 +82,15 @@ class Conductor:
             return None
         if self._clock() - score.started_at > timedelta(seconds=self._steps.limits.restart):
             result = given_up(procedure_id, conduct_id, score.command_name, EXPIRED)
-            await self._record.as_service(score, RecordConductEnd(result=result, abort_reason=reason_of(EXPIRED)))
+            with suppress(RecordConductEnd.Cannot):
+                await self._record.as_service(score, RecordConductEnd(result=result, abort_reason=reason_of(EXPIRED)))
+        procedure = await self._record.procedure(score)
+        if procedure.live_conduct_id != conduct_id:
+            self._scores.forget(conduct_id)
             return None
         await self._ledger.wait(procedure_id, conduct_id, None)
-        procedure = await self._record.procedure(score)
         if (left_open := procedure.current_iteration_index) is not None:
-            await self._record.end_pass(score, left_open, None, "The conduct that began it was lost.")
+            await self._record.end_pass(score, left_open, "It was left open.")
         measured = await self._record.happened(score, ProcedureOutcomeRecorded) if score.steering is not None else ()
         return Briefing(
             command_name=score.command_name,
@@ -105,9 +102,6 @@ class Conductor:
             closing_ahead=self._steps.ahead(score.closing_steps[0] if score.closing_steps else None),
             loop_ahead=self._steps.ahead(score.steps[0] if score.steps else None),
             asks_first=bool(measured),
-            asset_ids=score.target_asset_ids,
-            run_id=score.run_id,
-            facility_code=self._facility_code,
             advised_from_outside=score.steering is not None and isinstance(score.steering.decide, CallerDecide),
             first_point=None if score.steering is None else score.steering.space.first_point,
         )
@@ -124,18 +118,30 @@ class Conductor:
             verdict = (await self._ledger.beat(score.between, None, score.run_id)).verdict
             if verdict is Verdict.RUN_HELD:
                 await asyncio.sleep(POLL)
-        await self._ledger.wait(procedure_id, conduct_id, None)
+        resumed = await self._resumed(score) if verdict is None else None
+        await self._ledger.wait(procedure_id, conduct_id, None, since=resumed)
         return verdict or Verdict.DONE
+
+    async def _resumed(self, score: Score) -> datetime | None:
+        """When the parent run was resumed last."""
+        assert score.run_id is not None, "a run was waited for"
+        async with self._store.session() as session:
+            rows = await session.load_of(Run.__name__, score.run_id, [RunResumed.__name__])
+        return rows[-1].occurred_at if rows else None
 
     async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome) -> Verdict:
         """Close the open pass and mark that closing begins, unless something was asked for before."""
         score = await self._scores.score(procedure_id, conduct_id)
         if score is None:
             return Verdict.GONE
-        run_id = None if score.closing_only else score.run_id
-        orders = await self._ledger.begin_closing(procedure_id, conduct_id, run_id, may_hold=not outcome.denied)
-        verdict = orders.verdict
-        if verdict in (Verdict.GONE, Verdict.ABORT, Verdict.RUN_ABORTED, Verdict.HOLD):
+        orders = await self._ledger.begin_closing(
+            procedure_id,
+            conduct_id,
+            None if score.closing_only else score.run_id,
+            may_hold=not outcome.denied and not score.closing_only,
+            run_blocks=MAIN_BLOCKS if outcome.finish is Finish.COMPLETED else CLOSING_BLOCKS,
+        )
+        if (verdict := orders.verdict) is not None:
             return verdict
         await self._close_pass(score, outcome)
         return Verdict.DONE
@@ -161,6 +167,8 @@ class Conductor:
                     return failure
             except ConcurrencyError:
                 continue
+            except Unavailable:
+                raise
             except Refusal as refusal:
                 procedure = await self._record.procedure(score)
                 if procedure.live_conduct_id == conduct_id and refusal.reason != "request_pending":
@@ -215,10 +223,9 @@ class Conductor:
             return "conduct cancelled"
         if outcome.finish in (Finish.STOPPED, Finish.ABORTED) and score.run_id is not None:
             async with self._store.session() as session:
-                wanted = [event.__name__ for event in (RunStopped, RunAborted)]
-                rows = await session.load_of(Run.__name__, score.run_id, wanted)
+                rows = await session.load_of(Run.__name__, score.run_id, [event.__name__ for event in ENDINGS])
             ending: Any = decoded(Run.aggregate, rows[-1])
-            return str(ending.reason)
+            return str(getattr(ending, "reason", "The parent run was completed."))
         assert outcome.failure is not None, "an abort has a reason"
         return reason_of(outcome.failure)
 
@@ -239,7 +246,7 @@ class Conductor:
     async def _told_result(self, score: Score, procedure: Procedure, outcome: Outcome) -> ConductResult:
         """The result as the ledger and the outcome have it."""
         loop = score.mode in (ConductMode.CONVERGED, ConductMode.ADVISED)
-        tally = await self._ledger.tally(score.procedure_id, score.conduct_id, procedure.iteration_count if loop else 0)
+        tally = await self._ledger.tally(score.conduct_id, procedure.iteration_count if loop else 0)
         outputs = {**(await self._kept(score) if score.resumed else {}), **tally.outputs}
         closing = {failure.step_index: failure for failure in (*self._cut(score, outcome), *tally.closing_failures)}
         result = self._result(score, outcome)
@@ -294,7 +301,7 @@ class Conductor:
         while (index := procedure.current_iteration_index) is not None and procedure.live_conduct_id == score.conduct_id:
             failed = outcome.failure is not None and outcome.finish is not Finish.HELD
             reason = reason_of(outcome.failure) if failed and outcome.failure else outcome.finish.value
-            await self._record.end_pass(score, index, None, reason)
+            await self._record.end_pass(score, index, reason)
             procedure = await self._record.procedure(score)
 
 

@@ -85,9 +85,9 @@ class Orders:
             return Verdict.RUN_ABORTED
         if self.asked is PendingRequest.HOLD:
             return Verdict.HOLD
-        if self.run is RunStatus.STOPPED:
-            return Verdict.RUN_STOPPED
-        return None if self.run in (None, RunStatus.RUNNING) else Verdict.RUN_HELD
+        if self.run is RunStatus.HELD:
+            return Verdict.RUN_HELD
+        return None if self.run in (None, RunStatus.RUNNING) else Verdict.RUN_STOPPED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,14 +153,29 @@ class Ledger(Protocol):
         """Let it be known that work goes on, and hear what the record says to it."""
         ...
 
-    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, run_id: UUID | None, *, may_hold: bool) -> Orders:
-        """Mark that closing begins, unless an abort or, where it still counts, a hold was asked for before."""
+    async def begin_closing(
+        self,
+        procedure_id: UUID,
+        conduct_id: UUID,
+        run_id: UUID | None,
+        *,
+        may_hold: bool,
+        run_blocks: frozenset[RunStatus],
+    ) -> Orders:
+        """Mark that closing begins, unless an abort or, where it still counts, a hold was asked for before, or the run
+        blocks it; answers what kept it from beginning."""
         ...
 
     async def wait(
-        self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor | None, until: datetime | None = None
+        self,
+        procedure_id: UUID,
+        conduct_id: UUID,
+        waiting_for: WaitingFor | None,
+        *,
+        until: datetime | None = None,
+        since: datetime | None = None,
     ) -> None:
-        """Say what the conduct waits for; None once it goes on, and the pause does not count."""
+        """Say what the conduct waits for; None once it goes on, and `since` when it may: the pause before does not count."""
         ...
 
     async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
@@ -170,6 +185,9 @@ class Ledger(Protocol):
         """
         ...
 
-    async def tally(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Tally:
-        """What the conduct brought; measurements and artifacts are those of the given pass."""
+    async def tally(self, conduct_id: UUID, iteration_index: int, *, of_pass: bool = False) -> Tally:
+        """What the conduct brought; measurements and artifacts are those of the given pass.
+
+        `of_pass` leaves out everything else, so that it costs as much however many passes there were.
+        """
         ...

@@ -172,7 +172,7 @@ class Passes:
             return Turn(verdict=Verdict.GONE)
         if procedure.pending_request is not None:
             return Turn(verdict=REQUESTED[procedure.pending_request])
-        tally = await self._ledger.tally(procedure_id, conduct_id, iteration_index)
+        tally = await self._ledger.tally(conduct_id, iteration_index, of_pass=True)
         name, measurements = score.steering.objective_capture_name, tally.measurements
         slots = await self._ledger.slots(procedure_id, conduct_id, iteration_index, 0)
         found = next((row.content["value"] for row in slots if row.slot == name and "value" in row.content), None)

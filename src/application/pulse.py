@@ -1,7 +1,7 @@
 """Work that is heard of while it goes on, and that hears what the record says to it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from application.ledger import Orders
@@ -87,21 +87,23 @@ def stops(orders: Orders) -> bool:
     return not orders.live or orders.asked is PendingRequest.ABORT or orders.run is RunStatus.ABORTED
 
 
-async def attended(body: Coroutine[Any, Any, T], beat: Callable[[], Awaitable[Orders]]) -> T:
-    """The result of a body, with a sign of life each second; stopped by the record, or by the lack of any sign."""
+async def attended(body: Coroutine[Any, Any, T], beat: Callable[[], Coroutine[Any, Any, Orders]], heard: float) -> T:
+    """The result of a body, with a sign of life each second; stopped by the record, or by the lack of any sign.
+
+    The work counts as heard of at the loop's time `heard`. If that is too long ago, somebody may have taken it for lost, and
+    it is not begun.
+    """
     loop = asyncio.get_running_loop()
+    if loop.time() - heard >= GIVES_UP_AFTER:
+        body.close()
+        raise UnheardError("The step was marked as begun too long ago, so it was not begun.")
     work = asyncio.ensure_future(body)
-    heard = loop.time()
     try:
         while True:
             done, _ = await asyncio.wait({work}, timeout=INTERVAL)
             if done:
                 return work.result()
-            try:
-                async with asyncio.timeout(max(0.1, heard + GIVES_UP_AFTER - loop.time())):
-                    orders = await beat()
-            except (StoreUnavailableError, TimeoutError):
-                orders = None
+            orders = await sign(beat, max(0.1, heard + GIVES_UP_AFTER - loop.time()))
             if work.done():
                 return work.result()
             if orders is not None and loop.time() - heard <= SILENT_AFTER:
@@ -111,6 +113,25 @@ async def attended(body: Coroutine[Any, Any, T], beat: Callable[[], Awaitable[Or
             elif loop.time() - heard >= GIVES_UP_AFTER:
                 raise UnheardError("The database could not be told that the step goes on, so it was stopped.")
     finally:
-        if not work.done():
-            work.cancel()
-            await asyncio.wait({work})
+        work.cancel()
+        while not (await asyncio.wait({work}, timeout=INTERVAL))[0]:  # what it does to stop is heard of as well
+            await sign(beat, INTERVAL)
+
+
+async def sign(beat: Callable[[], Coroutine[Any, Any, Orders]], within: float) -> Orders | None:
+    """What the record says to a sign of life; None where it was not heard in time."""
+    try:
+        return await in_time(beat(), within)
+    except (StoreUnavailableError, TimeoutError):
+        return None
+
+
+async def in_time(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    """The result of work that is not waited for any longer: what hangs may hang when it is cancelled, too."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda task: task.cancelled() or task.exception())
+    done, _ = await asyncio.wait({task}, timeout=seconds)
+    if not done:
+        task.cancel()
+        raise TimeoutError
+    return task.result()

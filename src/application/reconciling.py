@@ -9,7 +9,8 @@ from uuid import UUID
 import structlog
 
 from application.ports import Clock, Engine, EngineView
-from domain.shared.refusals import Conflict
+from application.telemetry import traced
+from domain.shared.refusals import Conflict, Unavailable
 
 log = structlog.get_logger()
 
@@ -62,10 +63,19 @@ class Reconciler:
         live = [(kind, conduct) for kind in self._kinds for conduct in await kind.live()]
         for kind, conduct in live:
             if not conduct.begun and self._clock() - conduct.started_at > self._restart_limit:
-                await self._give_up(kind.expire, conduct, "ConductStartExpired")
+                await self._one_by_one(self._give_up(kind.expire, conduct, "ConductStartExpired"), conduct)
         for kind, conduct in live:
             if conduct.begun:
-                await self._compare(kind, conduct)
+                await self._one_by_one(self._compare(kind, conduct), conduct)
+
+    async def _one_by_one(self, looking: Awaitable[None], conduct: LiveConduct) -> None:
+        """A conduct that cannot be judged does not keep the others from being."""
+        try:
+            await looking
+        except Unavailable:
+            raise
+        except Exception as error:
+            log.error("conduct_not_compared", conduct_id=str(conduct.conduct_id), **traced(error))
 
     async def _compare(self, kind: ConductsOnRecord, conduct: LiveConduct) -> None:
         match await self._engine.look(conduct.workflow_id):

@@ -28,6 +28,7 @@ from domain.run.run import RunStatus
 
 REMEMBERED_STEPS = 200_000
 """Steps of all remembered scores together."""
+REMEMBERED = 1_000
 OPENINGS = (ProcedureStarted, ProcedureResumed, ProcedureAbortRequested)
 
 
@@ -49,11 +50,15 @@ class Score:
     convergence: Convergence | None
     steering: ProcedureSteeringDeclared | None
     run_id: UUID | None
-    target_asset_ids: tuple[UUID, ...]
     logbook_id: UUID
     caller: Caller
     """Whoever asked for it: every command it gives is authorized as theirs."""
     started_at: datetime
+
+    @property
+    def weight(self) -> int:
+        """How many steps it has."""
+        return len(self.steps) + len(self.closing_steps)
 
     @property
     def closing_only(self) -> bool:
@@ -89,6 +94,7 @@ class Scores:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: OrderedDict[UUID, Score] = OrderedDict()
+        self._steps = 0
 
     async def score(self, procedure_id: UUID, conduct_id: UUID) -> Score | None:
         """The score of a conduct; None where it is not the live one."""
@@ -98,13 +104,15 @@ class Scores:
         score = await self._loaded(procedure_id, conduct_id)
         if score is not None:
             self._known[conduct_id] = score
-            while sum(len(one.steps) for one in self._known.values()) > REMEMBERED_STEPS and len(self._known) > 1:
-                self._known.popitem(last=False)
+            self._steps += score.weight
+            while len(self._known) > 1 and (self._steps > REMEMBERED_STEPS or len(self._known) > REMEMBERED):
+                self._steps -= self._known.popitem(last=False)[1].weight
         return score
 
     def forget(self, conduct_id: UUID) -> None:
         """Keep no score of a conduct that came to its end."""
-        self._known.pop(conduct_id, None)
+        if (score := self._known.pop(conduct_id, None)) is not None:
+            self._steps -= score.weight
 
     async def _loaded(self, procedure_id: UUID, conduct_id: UUID) -> Score | None:
         aggregate = Procedure.aggregate
@@ -133,7 +141,6 @@ class Scores:
             convergence=convergence_of(opening, pin),
             steering=designs[-1] if designs else None,
             run_id=procedure.parent_run_id,
-            target_asset_ids=tuple(sorted(procedure.target_asset_ids)),
             logbook_id=procedure.activity_logbook_id,
             caller=submitter(opened),
             started_at=opening.occurred_at,

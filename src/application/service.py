@@ -36,7 +36,7 @@ class Service:
     authorizer: Authorizer
     engine: Engine
     works: Mapping[str, Work]
-    _going_on: "set[asyncio.Task[Any]]" = field(default_factory=set, repr=False)
+    _going_on: "set[asyncio.Task[Any]]" = field(default_factory=set, repr=False, kw_only=True)
 
     async def execute(
         self,

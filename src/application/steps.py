@@ -6,7 +6,8 @@ stands, an absolute setpoint is written again, an action or a submission that ma
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar, assert_never
@@ -29,6 +30,7 @@ from application.pulse import (
     Perseverance,
     UnheardError,
     attended,
+    in_time,
 )
 from application.scores import Score
 from application.telemetry import traced
@@ -40,6 +42,7 @@ from domain.operation.results import Artifact, Measured
 from domain.operation.steering import Point
 from domain.operation.walking import (
     REASON,
+    UNEXPECTED,
     WRITE_TIMEOUT,
     Ahead,
     Mark,
@@ -68,7 +71,6 @@ T = TypeVar("T")
 
 LOOK_INTERVAL = 0.25
 """Seconds between two looks at the ledger while somebody else may still be doing the step."""
-UNEXPECTED = "Something unexpected went wrong; the worker's log has it under this conduct."
 MAIN_BLOCKS = frozenset(RunStatus) - {RunStatus.RUNNING}
 CLOSING_BLOCKS = frozenset({RunStatus.ABORTED})
 LOST = {
@@ -161,6 +163,8 @@ class Doing:
         self._place = place
         self._point = point
         self._attempt = attempt
+        self._asked_at = 0.0
+        """When the ledger was last asked whether the step may begin, by the clock of the loop."""
         self._step = score.step(place)
         self.kind = StepKind(self._step.kind)
 
@@ -198,16 +202,17 @@ class Doing:
     async def _begin(self, effect: Effect) -> Standing:
         """Mark the step as begun where it may be; one that somebody else may still be doing is waited for."""
         standing = await self._cross(effect)
-        while (lone := lone_marker(standing)) is not None and not standing.marked and self._obstacle(standing) is None:
+        while standing.live and (lone := lone_marker(standing)) is not None and not standing.marked:
             over = self._steps.is_over(lone)
             silent = standing.silence is None or standing.silence >= SILENT_AFTER
-            if effect.repeatable and (over or (silent and lone.age >= WRITE_TIMEOUT)):
-                standing = await self._cross(effect, attempt=lone.attempt + 1)
-            elif not effect.repeatable and (over or silent):
-                return standing
-            else:
-                await self._pause()
-                standing = await self._cross(effect)
+            if over or silent:
+                if not effect.repeatable or self._obstacle(standing) is not None:
+                    break
+                if over or lone.age >= WRITE_TIMEOUT:
+                    standing = await self._cross(effect, attempt=lone.attempt + 1)
+                    continue
+            await self._pause()
+            standing = await self._cross(effect)
         return standing
 
     async def _cross(self, effect: Effect, attempt: int = 1) -> Standing:
@@ -224,6 +229,7 @@ class Doing:
             once=score.resumed and main and self.kind in (StepKind.ACTION, StepKind.COMPUTE),
             again=attempt > 1,
         )
+        self._asked_at = asyncio.get_running_loop().time()
         if marker is None:
             return await self._ledger.begin(crossing)
         self._steps.at_work[marker.event_id] += 1
@@ -253,10 +259,10 @@ class Doing:
             return None
         if standing.asked is PendingRequest.HOLD:
             return Report(verdict=Verdict.HOLD)
-        if standing.run is RunStatus.STOPPED:
-            return Report(verdict=Verdict.RUN_STOPPED)
-        if standing.run not in (None, RunStatus.RUNNING):
+        if standing.run is RunStatus.HELD:
             return Report(verdict=Verdict.RUN_HELD)
+        if standing.run not in (None, RunStatus.RUNNING):
+            return Report(verdict=Verdict.RUN_STOPPED)
         if standing.late:
             message = "The conduct stood still for too long to go on unasked; nothing was touched."
             failure = failure_of(self._step, self._place.step_index, "StepInterrupted", message)
@@ -268,6 +274,10 @@ class Doing:
     async def _done(self, effect: Effect, attempt: int) -> Report:
         """Have the effect, and settle what came of it."""
         marker = self._place.row_id(Mark.IN_FLIGHT, attempt) if effect.marked else None
+        with self._at_work(marker):
+            return await self._had(effect, attempt, marker)
+
+    async def _had(self, effect: Effect, attempt: int, marker: UUID | None) -> Report:
         try:
             done = await self._attended(effect.body(), marker)
         except Countermanded as stopped:
@@ -292,8 +302,8 @@ class Doing:
         except StepFault as fault:
             effect = failing(fault, {})
             return self._obstacle(await self._cross(effect)) or await self._done(effect, 1)
-        says, kind = self._computed(job), self._steps.compute.actuation_kind
-        standing = await self._begin(Effect(says, nothing, lambda: kind, marked=True, repeatable=False))
+        says = self._computed(job)
+        standing = await self._begin(Effect(says, nothing, lambda: None, marked=True, repeatable=False))
         if (report := self._obstacle(standing)) is not None:
             return report
         if not standing.marked:
@@ -301,8 +311,14 @@ class Doing:
                 return Report(verdict=Verdict.DONE, job_id=job_id)
             return await self._settled(says, StepFault(*LOST[self.kind]))
         attempt = attempt_of(standing)
+        marker = self._place.row_id(Mark.IN_FLIGHT, attempt)
+        with self._at_work(marker):
+            return await self._submitted(job, says, attempt, marker)
+
+    async def _submitted(self, job: JobSpec, says: Mapping[str, Any], attempt: int, marker: UUID) -> Report:
+        kind = self._steps.compute.actuation_kind
         try:
-            job_id = await self._attended(self._steps.compute.submit(job), self._place.row_id(Mark.IN_FLIGHT, attempt))
+            job_id = await self._attended(self._steps.compute.submit(job), marker)
         except Countermanded as stopped:
             await self._withdraw(job)
             await self._settle(says, cut_off(), attempt, kind)
@@ -327,6 +343,7 @@ class Doing:
         """Wait for a job and deposit what it brings; neither is done twice."""
         step, compute = self._step, self._steps.compute
         assert isinstance(step, RecipeComputeStep), "only a program is collected"
+        self._asked_at = asyncio.get_running_loop().time()
         standing = await self._ledger.begin(Crossing(place=self._place, marker=None, hold_blocks=False))
         if not standing.live:
             return Report(verdict=Verdict.GONE)
@@ -421,8 +438,13 @@ class Doing:
             self._attempt.alive()
             return await self._ledger.beat(self._place, marker, self._score.run_id)
 
+        return await attended(body, beat, self._asked_at)
+
+    @contextmanager
+    def _at_work(self, marker: UUID | None) -> Iterator[None]:
+        """Leave what was marked as begun, once what came of it is stored or is not going to be."""
         try:
-            return await attended(body, beat)
+            yield
         finally:
             if marker is not None:
                 self._steps.leave(marker)
@@ -453,8 +475,7 @@ class Doing:
         given_up = loop.time() + self._steps.limits.restart
         while True:
             try:
-                async with asyncio.timeout(GIVES_UP_AFTER):
-                    return await self._ledger.settle(row)
+                return await in_time(self._ledger.settle(row), GIVES_UP_AFTER)
             except (StoreUnavailableError, TimeoutError):
                 if loop.time() >= given_up:
                     raise

@@ -234,8 +234,8 @@ def result_lines(scene: Scene) -> Iterator[str]:
     how = "succeeded" if result.succeeded else "held" if result.held else "halted" if result.acquisition_halt else "failed"
     yield f"{how} after {duration(scene.elapsed)}: {result.command_name}, conduct {result.conduct_id}"
     if result.failure is not None:
-        asked = result.failure.source_kind == "lifecycle"
-        yield f"  {result.failure.message if asked else reason_of(result.failure)}"
+        failure, of_a_step = result.failure, result.failure.source_kind != "lifecycle"
+        yield f"  {reason_of(failure) if of_a_step else f'{failure.error_class}: {failure.message}'}"
     of = None if scene.view is None else scene.view.step_count
     yield f"  {result.completed_count} steps done" + ("" if of is None else f" of {of}")
     if result.iteration_count is not None:
@@ -261,6 +261,7 @@ class Stream:
         self._path = f"/procedures/{procedure_id}/conduct/stream"
         self._last_id: str | None = None
         self._heard = False
+        self._deadline = time.monotonic() + PATIENCE
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             self._client = httpx.Client(base_url=url, headers=headers, timeout=httpx.Timeout(10, read=SILENCE))
@@ -275,25 +276,22 @@ class Stream:
 
     def frames(self) -> Iterator[tuple[FrameKind, str]]:
         """Every frame once, however often the connection is lost."""
-        deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 with self._client.stream("GET", self._path, headers=self._resuming()) as answer:
                     if answer.status_code == 200:
-                        for kind, data in self._read(answer):
-                            deadline = time.monotonic() + PATIENCE
-                            yield kind, data
+                        yield from self._read(answer)
                     else:
                         self._refused(answer)
             except httpx.UnsupportedProtocol:
                 refuse(f"{self._url} is no URL; give one like http://127.0.0.1:8000.")
             except httpx.TransportError as error:
-                if not self._heard or time.monotonic() > deadline:
+                if not self._heard or time.monotonic() > self._deadline:
                     refuse(
                         f"No service answers at {self._url} ({error}); start it with `baton up`, or name its address with "
                         "--url."
                     )
-            if time.monotonic() > deadline:
+            if time.monotonic() > self._deadline:
                 refuse(f"The service at {self._url} ends the stream again and again; see its log.")
             time.sleep(RETRY_INTERVAL)
 
@@ -303,6 +301,7 @@ class Stream:
     def _read(self, answer: httpx.Response) -> Iterator[tuple[FrameKind, str]]:
         fields: dict[str, str] = {}
         for line in answer.iter_lines():
+            self._deadline = time.monotonic() + PATIENCE
             name, _, value = line.partition(": ")
             if name:
                 fields[name] = value

@@ -164,6 +164,8 @@ async def reconcile(runtime: Runtime) -> None:
         except (EngineUnavailableError, StoreUnavailableError) as error:
             log.warning("reconcile_postponed", error=type(error).__name__)
             interval = RETRY_INTERVAL
+        except Exception as error:
+            log.error("reconcile_failed", **traced(error))
         await asyncio.sleep(interval)
 
 

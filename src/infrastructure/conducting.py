@@ -5,6 +5,9 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from uuid import uuid4
 
 from application.actions import Actions
 from application.advisers import Advisers
@@ -58,7 +61,7 @@ async def conducting(
     ledger, scores = PostgresLedger(runtime.store), Scores(runtime.store)
     steps = Steps(ledger, effects, compute, clock, limits, Worker(own_name(), is_dead))
     record = ConductRecord(runtime.store, runtime.commands)
-    conductor = Conductor(runtime.store, record, clock, ledger, scores, steps, settings.self_facility_code)
+    conductor = Conductor(runtime.store, record, clock, ledger, scores, steps)
     advisers = Advisers(record, clock, ledger, ConfiguredDeciders(offered(settings.decide_substrates)))
     passes = Passes(runtime.store, record, runtime.authorizer, clock, ledger, scores, advisers)
     run_conductor = RunConductor(
@@ -80,10 +83,20 @@ async def conducting(
 def own_name() -> str:
     """What tells this process from every other one, on any machine, at any time."""
     pid = os.getpid()
-    return f"{socket.gethostname()}/{pid}/{birth_of(pid)}"
+    return f"{here()}/{pid}/{birth_of(pid)}"
 
 
 def is_dead(name: str) -> bool:
-    """Whether a process of this name is known to have ended; of another machine's nobody here can tell."""
-    host, pid, birth = name.split("/")
-    return host == socket.gethostname() and birth_of(pid) != birth
+    """Whether a process of this name is known to have ended; of one that cannot be seen from here nobody can tell."""
+    place, pid, birth = name.split("/")
+    return place == here() and birth_of(pid) != birth
+
+
+@cache
+def here() -> str:
+    """Where process numbers mean the same: this boot of this machine, and within it this container."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{socket.gethostname()}:{boot}:{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return f"{socket.gethostname()}:{uuid4()}"

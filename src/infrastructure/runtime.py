@@ -38,6 +38,7 @@ from infrastructure.postgres.conduct_progress import PostgresStalls
 from infrastructure.postgres.conduct_sights import PostgresConductSights
 from infrastructure.postgres.idempotency import Pruner
 from infrastructure.postgres.leadership import unsettled
+from infrastructure.postgres.ledger import PostgresLedger
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore
 from infrastructure.postgres.verdicts import PostgresVerdictLog
@@ -112,6 +113,7 @@ class Runtime:
             "feed": self._feed_page,
             "permitted_commands": self._permitted,
             "measured_objective": self._measured_objective,
+            "done_on": self._done_on,
             "work": self._work,
         }
         stale = timedelta(seconds=settings.idempotency_lock_stale_seconds)
@@ -194,6 +196,9 @@ class Runtime:
 
     async def _measured_objective(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> Any:
         return await self._sights.measured(procedure_id, conduct_id)
+
+    async def _done_on(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> Any:
+        return (await PostgresLedger(self.store).tally(conduct_id, 0)).actuation_kind
 
     async def _work(self, caller: Caller, work_id: UUID) -> Any:
         return await found_work(self.service.works.values(), caller, work_id)

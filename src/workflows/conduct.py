@@ -33,6 +33,8 @@ with workflow.unsafe.imports_passed_through():
 
 STEPS_PER_EXECUTION = 500
 """Steps after which a conduct goes on in a fresh history."""
+UNTOLD = Briefing(command_name="", mode=None, step_count=0, closing_count=0)
+"""What is known of a conduct before it has begun."""
 
 
 @workflow.defn(name="conduct")
@@ -42,19 +44,16 @@ class ConductWorkflow:
     @workflow.init
     def __init__(self, order: ConductOrder) -> None:
         self._order = order
+        self._briefing = order.briefing or UNTOLD
         self._at = order.cursor
         self._walked = 0
         self._state = ""
 
     @workflow.run
     async def run(self, order: ConductOrder) -> None:
-        briefing = order.briefing or await self._between("brief_conduct", result_type=Briefing | None)
-        if briefing is None:
-            return
-        self._briefing = briefing
-        if order.briefing is None:
-            self._at = Cursor(step_index=briefing.boundary, ahead=briefing.ahead, point=briefing.first_point)
         try:
+            if order.briefing is None and not await self._briefed():
+                return
             outcome = self._at.outcome or await self._main()
         except BaseException as error:
             if not is_cancelled_exception(error):
@@ -67,6 +66,15 @@ class ConductWorkflow:
             except asyncio.CancelledError:
                 continue  # what has come to its end is put on the record, whoever cancels it now
         finishing.result()
+
+    async def _briefed(self) -> bool:
+        """Hear what there is to conduct, and stand at the first step; there may be nothing any more."""
+        briefing = await self._between("brief_conduct", result_type=Briefing | None)
+        if briefing is None:
+            return False
+        self._briefing = briefing
+        self._at = Cursor(step_index=briefing.boundary, ahead=briefing.ahead, point=briefing.first_point)
+        return True
 
     async def _main(self) -> Outcome:
         """The main list, as often as the mode asks for it."""
@@ -97,8 +105,7 @@ class ConductWorkflow:
 
     async def _until_advised(self) -> Outcome:
         if self._briefing.asks_first and not self._at.passes:
-            self._show_asking()
-            turn = await self._waiting("take_up_search", "ask where to go on", result_type=Turn)
+            turn = await self._take_up()
             if turn.verdict is not Verdict.DONE:
                 return self._ended(turn)
             if turn.stop:
@@ -125,9 +132,20 @@ class ConductWorkflow:
                 return self._complete()
             self._at = self._at.model_copy(update={"iteration_index": 0, "point": turn.point})
 
+    async def _take_up(self) -> Turn:
+        """Ask where a search goes on; while the parent run is held, that waits."""
+        while True:
+            self._show_asking()
+            turn = await self._waiting("take_up_search", "ask where to go on", result_type=Turn)
+            if turn.verdict is not Verdict.RUN_HELD:
+                return turn
+            if (verdict := await self._run_resumed()) is not Verdict.DONE:
+                return Turn(verdict=verdict)
+
     async def _start_pass(self) -> Turn:
         """Begin a pass; while the parent run is held, that waits."""
         while True:
+            self._heed_cancellation()
             self._roll_over()
             turn = await self._between("start_pass", self._at.passes, self._at.point, result_type=Turn)
             if turn.verdict is Verdict.RUN_HELD:
@@ -151,6 +169,7 @@ class ConductWorkflow:
     async def _walk(self) -> Outcome | None:
         """The main list from the cursor on; None once every step is done."""
         while self._at.step_index < self._briefing.step_count:
+            self._heed_cancellation()
             self._roll_over()
             self._show(ConductPhase.WALKING, f"step {self._at.step_index + 1}/{self._briefing.step_count}")
             report = await self._step()
@@ -189,6 +208,8 @@ class ConductWorkflow:
             if closes(self._briefing.command_name, outcome) and not closed:
                 if not self._at.closing:
                     verdict = await self._between("begin_closing", outcome, result_type=Verdict)
+                    if verdict is Verdict.RUN_HELD and (verdict := await self._run_resumed()) is Verdict.DONE:
+                        continue
                     if verdict is not Verdict.DONE:
                         outcome = outcome.model_copy(update={"finish": ENDS[verdict]})
                         continue
@@ -237,6 +258,11 @@ class ConductWorkflow:
         """Wait until the parent run goes on, or is brought to an end."""
         self._show(ConductPhase.WAITING, "waiting for the run to be resumed")
         return await self._waiting("await_run", "wait for the run to be resumed", result_type=Verdict)
+
+    def _heed_cancellation(self) -> None:
+        """Go no further once the engine was told to cancel: a step that ended nevertheless has used that up."""
+        if workflow.cancellation_reason() is not None:
+            raise asyncio.CancelledError
 
     def _roll_over(self) -> None:
         """Go on in a fresh history when this one has become long; only between two steps."""

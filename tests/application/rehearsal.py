@@ -144,11 +144,14 @@ class Rehearsal:
     make_ledger: Callable[[MemoryStore, LoopTime], Ledger] = MemoryLedger
 
     def __post_init__(self) -> None:
-        self.commands = Commands(self.store, self.permits, self.time, new_id, PORTS)
         self.ledger = self.make_ledger(self.store, self.time)
+        self.commands = Commands(self.store, self.permits, self.time, new_id, {**PORTS, "done_on": self.done_on})
         self.scores = Scores(self.store)
         self.steps = self.worker(HERE)
         self.take_the_stand()
+
+    async def done_on(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> Any:
+        return (await self.ledger.tally(conduct_id, 0)).actuation_kind
 
     def worker(self, name: str = ELSEWHERE) -> Steps:
         """Somebody who does steps."""
@@ -159,7 +162,7 @@ class Rehearsal:
     def take_the_stand(self) -> None:
         """Conduct as somebody who has just come to work and knows nothing but the record."""
         record, scores = ConductRecord(self.store, self.commands), Scores(self.store)
-        self.conductor = Conductor(self.store, record, self.time, self.ledger, scores, self.steps, "facility")
+        self.conductor = Conductor(self.store, record, self.time, self.ledger, scores, self.steps)
         advisers = Advisers(record, self.time, self.ledger, self.deciders)
         self.passes = Passes(self.store, record, self.permits, self.time, self.ledger, scores, advisers)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from application.ports import Batch, StreamAppend
+from application.ports import Batch, StoreUnavailableError, StreamAppend
 from domain.kernel import NIL, Call
 from domain.operation.actuation import ActuationKind
 from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
@@ -114,17 +114,38 @@ class TestBeginningToClose:
         denied = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "UnauthorizedError", "No."), denied=True)
         assert await rehearsal.conductor.begin_closing(*conduct.ids, denied) is Verdict.DONE
 
+    @pytest.mark.parametrize("finish", [Finish.STOPPED, Finish.FAILED])
     @pytest.mark.parametrize(
         ("event", "verdict"),
         [(HELD_RUN, Verdict.DONE), (RUN_LIVES[1][0], Verdict.DONE), (RUN_LIVES[2][0], Verdict.RUN_ABORTED)],
     )
-    async def test_only_an_aborted_run_keeps_it_from_closing(
+    async def test_only_an_aborted_run_keeps_from_closing_what_failed_or_was_stopped(
+        self, rehearsal: Rehearsal, event: Any, verdict: Verdict, finish: Finish
+    ) -> None:
+        run_id = await rehearsal.run()
+        conduct = await converging(rehearsal, run_id)
+        await rehearsal.happens(run_id, event.model_copy())
+        assert await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=finish)) is verdict
+
+    @pytest.mark.parametrize(("event", "verdict"), RUN_LIVES)
+    async def test_what_is_done_closes_only_while_its_run_goes_on(
         self, rehearsal: Rehearsal, event: Any, verdict: Verdict
     ) -> None:
         run_id = await rehearsal.run()
         conduct = await converging(rehearsal, run_id)
         await rehearsal.happens(run_id, event.model_copy())
-        assert await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.STOPPED)) is verdict
+        assert await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED)) is verdict
+        assert rehearsal.progress(conduct).phase != "Closing"
+
+    async def test_closing_alone_is_not_held_and_asks_no_run(self, rehearsal: Rehearsal) -> None:
+        run_id = await rehearsal.run()
+        first = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)], run_id=run_id)
+        await rehearsal.conductor.end(*first.ids, Outcome(finish=Finish.HALTED), closed=False)
+        conduct = await rehearsal.live(AbortProcedure(reason="smoke", run_closing=True), first.procedure_id)
+        with pytest.raises(HoldProcedure.Cannot, match="abort is being served"):
+            await rehearsal.do(HoldProcedure(reason="lunch"), first.procedure_id)
+        await rehearsal.happens(run_id, HELD_RUN.model_copy())
+        assert await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED)) is Verdict.DONE
 
     async def test_what_has_ended_does_not_close(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
@@ -475,6 +496,20 @@ class TestRaces:
         procedure = raced.procedure(conduct)
         assert (procedure.status, procedure.last_status_reason) == (ProcedureStatus.ABORTED, "smoke")
         assert raced.happened(conduct).count("ProcedureConducted") == 1
+
+    async def test_a_store_that_is_away_is_no_refusal(self, time: LoopTime) -> None:
+        def away() -> None:
+            raise StoreUnavailableError("The database cannot be reached.")
+
+        store = Interfered()
+        raced = rehearsed(time, store=store)
+        conduct = await raced.opened([setpoint("bl7:a", 3)])
+        store.interference = away
+        with pytest.raises(StoreUnavailableError):
+            await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+        assert raced.procedure(conduct).live_conduct_id == conduct.conduct_id
+        await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+        assert raced.procedure(conduct).status is ProcedureStatus.COMPLETED
 
     async def test_so_does_one_that_comes_while_the_end_is_decided(self, time: LoopTime) -> None:
         class Late(Permits):

@@ -12,7 +12,7 @@ from domain.operation.procedure import (
     ProcedureStatus,
 )
 from domain.operation.results import TerminationReason
-from domain.operation.stopping import HoldProcedure, RecordConductEnd, lost
+from domain.operation.stopping import LOST, HoldProcedure, RecordConductEnd, given_up
 from domain.operation.walking import Finish, Outcome, Turn, Verdict
 from infrastructure.compute.in_memory import Simulated
 from tests.application.loops import ASKED, CENTRED, FIRST, RUN_LIVES, asked, converging, passed, searching, twice
@@ -55,11 +55,13 @@ class TestBriefing:
         await twice(rehearsal, conduct, lambda stand: stand.conductor.brief(*conduct.ids))
         ended = rehearsal.events(conduct)[-1]
         assert (ended.iteration_index, ended.converged) == (1, None)
-        assert "lost" in ended.reason
+        assert ended.reason == "It was left open."
 
     async def lose(self, rehearsal: Rehearsal, conduct: Live) -> None:
         """Have the engine forget a conduct, and somebody hold the procedure."""
-        await rehearsal.do(RecordConductEnd(result=lost(rehearsal.progress(conduct))), conduct.procedure_id)
+        await rehearsal.do(
+            RecordConductEnd(result=given_up(*conduct.ids, "ConductUntilConverged", LOST)), conduct.procedure_id
+        )
         await rehearsal.do(HoldProcedure(reason="what was that"), conduct.procedure_id)
 
 

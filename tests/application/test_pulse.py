@@ -1,7 +1,7 @@
 """Work that gives signs of life: who hears of it, what stops it, and what becomes of it then."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from itertools import product
 from typing import Any
 
@@ -15,7 +15,7 @@ from domain.run.run import RunStatus
 from tests.timekeeping import LoopTime
 
 GO_ON = Orders(True)
-Beat = Callable[[], Awaitable[Orders]]
+Beat = Callable[[], Coroutine[Any, Any, Orders]]
 
 
 class Pulse:
@@ -45,9 +45,11 @@ class Work:
         self._time = time
         self._seconds = seconds
         self._stopping = stopping
+        self.begun = False
         self.stopped: float | None = None
 
     async def do(self) -> str:
+        self.begun = True
         try:
             await self._time.sleep(self._seconds)
         except asyncio.CancelledError:
@@ -65,15 +67,20 @@ async def never() -> None:
     await asyncio.Event().wait()
 
 
+def begun(body: Any, beat: Beat) -> Any:
+    """Work that is attended from now on."""
+    return attended(body, beat, asyncio.get_running_loop().time())
+
+
 async def test_short_work_is_done_without_a_sign(time: LoopTime) -> None:
     pulse = Pulse(time, GO_ON)
-    assert await attended(Work(time, 0.75).do(), pulse) == "done"
+    assert await begun(Work(time, 0.75).do(), pulse) == "done"
     assert (time.passed, pulse.beats) == (0.75, [])
 
 
 async def test_long_work_gives_a_sign_each_second(time: LoopTime) -> None:
     pulse = Pulse(time, GO_ON)
-    assert await attended(Work(time, 5.5).do(), pulse) == "done"
+    assert await begun(Work(time, 5.5).do(), pulse) == "done"
     assert pulse.beats == [1, 2, 3, 4, 5]
 
 
@@ -83,7 +90,7 @@ async def test_what_it_fails_with_passes(time: LoopTime) -> None:
         raise LookupError("no")
 
     with pytest.raises(LookupError):
-        await attended(broken(), Pulse(time, GO_ON))
+        await begun(broken(), Pulse(time, GO_ON))
 
 
 @pytest.mark.parametrize(
@@ -99,13 +106,13 @@ def test_an_abort_or_the_end_of_the_conduct_stops_work_and_nothing_else(
 async def test_work_that_is_countermanded_has_stopped_before_anybody_is_told(time: LoopTime) -> None:
     work, orders = Work(time, stopping=20), Orders(True, PendingRequest.ABORT)
     with pytest.raises(Countermanded) as stopped:
-        await attended(work.do(), Pulse(time, GO_ON, orders))
+        await begun(work.do(), Pulse(time, GO_ON, orders))
     assert stopped.value.orders == orders
     assert (work.stopped, time.passed) == (22, 22)
 
 
 async def test_a_hold_lets_work_end(time: LoopTime) -> None:
-    assert await attended(Work(time, 10).do(), Pulse(time, Orders(True, PendingRequest.HOLD))) == "done"
+    assert await begun(Work(time, 10).do(), Pulse(time, Orders(True, PendingRequest.HOLD))) == "done"
 
 
 async def test_what_is_done_when_the_order_comes_is_done(time: LoopTime) -> None:
@@ -113,21 +120,21 @@ async def test_what_is_done_when_the_order_comes_is_done(time: LoopTime) -> None
         await time.sleep(0.5)
         return Orders(True, PendingRequest.ABORT)
 
-    assert await attended(Work(time, 1.25).do(), slow) == "done"
+    assert await begun(Work(time, 1.25).do(), slow) == "done"
 
 
 @pytest.mark.parametrize("answer", [unavailable(), never], ids=["unreachable", "no answer"])
 async def test_work_that_is_not_heard_of_for_three_seconds_stops_itself(time: LoopTime, answer: Any) -> None:
     work = Work(time)
     with pytest.raises(UnheardError):
-        await attended(work.do(), Pulse(time, GO_ON, GO_ON, answer))
+        await begun(work.do(), Pulse(time, GO_ON, GO_ON, answer))
     assert work.stopped == 5, "it was last heard of at two"
 
 
 async def test_one_sign_in_time_is_enough(time: LoopTime) -> None:
     silent = [unavailable(), unavailable()]
     pulse = Pulse(time, *silent, GO_ON, *silent, GO_ON, *silent, GO_ON)
-    assert await attended(Work(time, 12).do(), pulse) == "done"
+    assert await begun(Work(time, 12).do(), pulse) == "done"
 
 
 @pytest.mark.parametrize(("seconds", "goes_on"), [(4, True), (10, False)])
@@ -141,7 +148,7 @@ async def test_whoever_was_taken_for_lost_meanwhile_stops(time: LoopTime, second
             time.suspend(seconds)
 
     work = Work(time, 60)
-    attending = attended(work.do(), Pulse(time, GO_ON, standing_still))
+    attending = begun(work.do(), Pulse(time, GO_ON, standing_still))
     if goes_on:
         assert await attending == "done"
         return
@@ -152,9 +159,38 @@ async def test_whoever_was_taken_for_lost_meanwhile_stops(time: LoopTime, second
 
 async def test_cancelling_it_waits_until_the_work_has_stopped(time: LoopTime) -> None:
     work = Work(time, stopping=3)
-    attending = asyncio.create_task(attended(work.do(), Pulse(time, GO_ON)))
+    attending = asyncio.create_task(begun(work.do(), Pulse(time, GO_ON)))
     await time.sleep(1.5)
     attending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await attending
     assert work.stopped == 4.5
+
+
+async def test_what_it_does_to_stop_is_heard_of(time: LoopTime) -> None:
+    work, pulse = Work(time, stopping=8), Pulse(time, GO_ON, Orders(True, PendingRequest.ABORT))
+    with pytest.raises(Countermanded):
+        await begun(work.do(), pulse)
+    assert work.stopped == 10
+    assert pulse.beats == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
+async def test_a_sign_that_does_not_even_end_when_it_is_cancelled_is_left_behind(time: LoopTime) -> None:
+    async def hanging() -> None:
+        try:
+            await never()
+        except asyncio.CancelledError:
+            await time.sleep(10)
+            raise
+
+    work = Work(time)
+    with pytest.raises(UnheardError):
+        await begun(work.do(), Pulse(time, GO_ON, GO_ON, hanging))
+    assert work.stopped == 5
+
+
+async def test_what_was_marked_too_long_ago_is_not_begun(time: LoopTime) -> None:
+    work, pulse = Work(time), Pulse(time, GO_ON)
+    with pytest.raises(UnheardError):
+        await attended(work.do(), pulse, asyncio.get_running_loop().time() - 3)
+    assert (work.begun, pulse.beats) == (False, [])

@@ -182,7 +182,7 @@ class TestCallingOff:
         await slow.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
         assert (await running).verdict is Verdict.DONE
         assert slow.rows()[-1]["result"] == "ok"
-        assert (await slow.ledger.tally(*conduct.ids, 0)).substrate_writes == {"bl7:x": 1.2}
+        assert (await slow.ledger.tally(conduct.conduct_id, 0)).substrate_writes == {"bl7:x": 1.2}
 
 
 class Unreachable(MemoryLedger):

@@ -9,6 +9,7 @@ import pytest
 from application.compute import JobSpec
 from application.control import Control
 from application.ledger import Standing
+from application.pulse import UnheardError
 from application.timekeeping import Timekeeper
 from domain.operation.stopping import HoldProcedure
 from domain.operation.walking import Verdict
@@ -23,6 +24,7 @@ from tests.application.rehearsal import (
     Try,
     endless,
     measured,
+    nothing_to_do,
     raising,
     rehearsed,
 )
@@ -94,6 +96,53 @@ class TestWorkerLoss:
         await rehearsal.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
         assert (await waiting).verdict is Verdict.HOLD
         assert rehearsal.plant.effects().writes["bl7:x"] == 1
+
+    async def test_a_hold_is_not_in_force_while_somebody_else_still_moves(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
+        first = asyncio.create_task(rehearsal.step(conduct, by=rehearsal.worker()))
+        await rehearsal.time.sleep(5)
+        await rehearsal.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
+        second = await rehearsal.step(conduct)
+        assert (second.verdict, first.done()) == (Verdict.DONE, True)
+        assert rehearsal.plant.effects().writes["bl7:x"] == 1
+
+    async def test_whoever_hears_too_late_that_it_may_begin_does_not(self, time: LoopTime) -> None:
+        """Somebody else may have taken it for lost meanwhile, and have gone on to later steps."""
+
+        class Tardy(MemoryLedger):
+            late = True
+
+            async def begin(self, crossing: Any) -> Standing:
+                standing = await super().begin(crossing)
+                if self.late:
+                    await asyncio.sleep(4)
+                return standing
+
+        tardy = rehearsed(time, make_ledger=Tardy)
+        conduct = await tardy.opened([setpoint("bl7:x", 1)])
+        with pytest.raises(UnheardError):
+            await tardy.step(conduct)
+        assert tardy.plant.effects().writes["bl7:x"] == 0
+        tardy.ledger.late = False  # type: ignore[attr-defined]
+        assert (await tardy.step(conduct)).verdict is Verdict.DONE
+        assert [row["attempt"] for row in tardy.rows()] == [1, 2, 2]
+
+    async def test_what_was_done_is_not_unknown_because_it_could_not_be_stored_at_once(self, time: LoopTime) -> None:
+        class Stuck(MemoryLedger):
+            async def settle(self, row: Any) -> Mapping[str, Any]:
+                await mended.wait()
+                return await super().settle(row)
+
+        mended, stuck = asyncio.Event(), rehearsed(time, make_ledger=Stuck)
+        stuck.actions["collect"] = nothing_to_do
+        conduct = await stuck.opened([action("collect")])
+        first = asyncio.create_task(stuck.step(conduct))
+        await time.sleep(20)
+        second = asyncio.create_task(stuck.step(conduct))
+        await time.sleep(20)
+        assert not second.done()
+        mended.set()
+        assert (await second).verdict is (await first).verdict is Verdict.DONE
 
     @pytest.mark.parametrize("known_dead", [True, False])
     async def test_an_action_is_not_done_again(self, rehearsal: Rehearsal, known_dead: bool) -> None:

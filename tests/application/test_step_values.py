@@ -99,7 +99,7 @@ class TestOddValues:
         rehearsal.compute.seed(("find",), Simulated(measurements=many))
         conduct = await rehearsal.opened([compute("find", capture_name="m7")])
         assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
-        tally = await rehearsal.ledger.tally(*conduct.ids, 0)
+        tally = await rehearsal.ledger.tally(conduct.conduct_id, 0)
         assert len(tally.measurements) == 1500
         assert rehearsal.rows()[-1]["captured_value"] == 7
 
@@ -114,7 +114,7 @@ class TestOddValues:
         conduct = await rehearsal.opened([setpoint("bl7:a", list(range(5000)))])
         assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
         assert len(await rehearsal.value("bl7:a")) == 5000
-        written = (await rehearsal.ledger.tally(*conduct.ids, 0)).substrate_writes["bl7:a"]
+        written = (await rehearsal.ledger.tally(conduct.conduct_id, 0)).substrate_writes["bl7:a"]
         assert (written["kind"], written["shape"]) == ("Array", [5000])
 
     async def test_what_an_action_returns(self, rehearsal: Rehearsal) -> None:

@@ -10,10 +10,9 @@ import pytest
 from application.actions import ActionRefusedError, InvalidActionParametersError
 from application.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
 from application.control import Control, Reading
-from application.steps import UNEXPECTED
 from application.timekeeping import Timekeeper
 from domain.operation.results import Measured
-from domain.operation.walking import Ahead, Mark, Verdict
+from domain.operation.walking import UNEXPECTED, Ahead, Mark, Verdict
 from infrastructure.compute.in_memory import Simulated, SimulatedCompute
 from infrastructure.control.simulator import Fault
 from tests.application.rehearsal import (

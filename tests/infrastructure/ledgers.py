@@ -33,7 +33,11 @@ async def deployment(caller: Caller) -> Any:
     )
 
 
-PORTS: dict[str, Port] = {"deployment": deployment}
+async def nothing_done(caller: Caller, procedure_id: UUID, conduct_id: UUID) -> None:
+    """What conducts were done on that have done nothing."""
+
+
+PORTS: dict[str, Port] = {"deployment": deployment, "done_on": nothing_done}
 
 
 @dataclass(frozen=True)

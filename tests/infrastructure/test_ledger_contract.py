@@ -254,8 +254,18 @@ class TestTheRestartLimit:
     async def test_a_wait_does_not_count(self, books: Books, conduct: Conduct) -> None:
         await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN)
         await books.let_pass(10_000)
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, None)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, None, since=books.calling.clock.now)
         await books.begun(conduct.at(0), longest_pause=300)
+
+    @pytest.mark.parametrize("since", [400, None], ids=["went on too long ago", "nothing says that it may go on"])
+    async def test_what_was_to_go_on_long_ago_has_stood_still(
+        self, books: Books, conduct: Conduct, since: float | None
+    ) -> None:
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN)
+        await books.let_pass(10_000)
+        resumed = None if since is None else books.calling.clock.now - timedelta(seconds=since)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, None, since=resumed)
+        assert (await books.ledger.begin(crossing(conduct.at(0), longest_pause=300))).late
 
     async def test_a_sign_of_life_is_not_enough(self, books: Books, conduct: Conduct) -> None:
         await books.let_pass(400)
@@ -422,7 +432,7 @@ class TestSettling:
         await books.begun(conduct.at(0))
         await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
         await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, address="bl7:x", value=3))
-        tally = await books.ledger.tally(conduct.procedure_id, conduct.conduct_id, 0)
+        tally = await books.ledger.tally(conduct.conduct_id, 0)
         assert tally.substrate_writes == {"bl7:x": 3}
 
     @pytest.mark.parametrize("value", ["a\0b", {"deep": ["\0"]}])
@@ -433,8 +443,12 @@ class TestSettling:
 
 
 class TestClosing:
-    async def close(self, books: Books, conduct: Conduct, run_id: Any = None, may_hold: bool = True) -> Orders:
-        return await books.ledger.begin_closing(conduct.procedure_id, conduct.conduct_id, run_id, may_hold=may_hold)
+    async def close(
+        self, books: Books, conduct: Conduct, run_id: Any = None, may_hold: bool = True, blocks: Any = NOT_RUNNING
+    ) -> Orders:
+        return await books.ledger.begin_closing(
+            conduct.procedure_id, conduct.conduct_id, run_id, may_hold=may_hold, run_blocks=blocks
+        )
 
     async def test_it_begins_once_nothing_is_asked_for(self, books: Books, conduct: Conduct) -> None:
         await books.begun(conduct.at(7))
@@ -459,13 +473,15 @@ class TestClosing:
         await asked(books, conduct, HOLD, ABORT)
         assert await self.close(books, conduct, may_hold=False) == Orders(True, ABORT)
 
+    @pytest.mark.parametrize("blocks", [NOT_RUNNING, frozenset({RunStatus.ABORTED})], ids=["any", "aborted"])
     @pytest.mark.parametrize("life", LIVES_OF_RUNS)
-    async def test_only_an_aborted_run_keeps_it_from_beginning(self, books: Books, conduct: Conduct, life: str) -> None:
+    async def test_a_run_that_blocks_it_keeps_it_from_beginning(
+        self, books: Books, conduct: Conduct, life: str, blocks: frozenset[RunStatus]
+    ) -> None:
         status = LIVES_OF_RUNS[life][1]
-        orders = await self.close(books, conduct, await books.run(*lived(life)))
-        aborted = status is RunStatus.ABORTED
-        assert orders == (Orders(True, None, status) if aborted else Orders(True))
-        assert ((await books.progress(conduct)).phase == "Closing") is not aborted
+        orders = await self.close(books, conduct, await books.run(*lived(life)), blocks=blocks)
+        assert orders == (Orders(True, None, status) if status in blocks else Orders(True))
+        assert ((await books.progress(conduct)).phase == "Closing") is (status not in blocks)
 
     @pytest.mark.parametrize("request_", [HOLD, ABORT])
     async def test_repeated_it_has_begun_whatever_is_asked_for_since(
@@ -486,7 +502,7 @@ class TestClosing:
 class TestWaiting:
     async def test_what_is_waited_for_is_said_until_it_goes_on(self, books: Books, conduct: Conduct) -> None:
         until = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.ADVICE, until)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.ADVICE, until=until)
         progress = await books.progress(conduct)
         assert (progress.phase, progress.waiting_for, progress.waiting_until) == ("Waiting", "advice", until)
         await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, None)
@@ -610,7 +626,7 @@ class TestSlots:
 
 class TestTally:
     async def tally(self, books: Books, conduct: Conduct, iteration_index: int = 0) -> Any:
-        return await books.ledger.tally(*_ids(conduct), iteration_index)
+        return await books.ledger.tally(conduct.conduct_id, iteration_index)
 
     async def outcome(self, books: Books, place: Any, kind: str = "setpoint", **says: Any) -> None:
         await books.ledger.settle(row(place, Mark.OUTCOME, kind=kind, **says))

@@ -19,7 +19,8 @@ from domain.access.actor import RegisterActor
 from domain.kernel import NIL, REGISTRY, SYSTEM_CONDUIT
 from domain.operation.conducting import ConductFromProcedure
 from domain.operation.procedure import ProcedureStatus
-from domain.operation.stopping import AbortProcedure
+from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
+from domain.operation.stopping import AbortProcedure, HoldProcedure
 from domain.operation.work_items import GetWork, WorkView
 from domain.run.driving import PhaseVerdict, phase_conduct_id
 from domain.run.ending import AbortRun, CompleteRun, StopRun
@@ -174,6 +175,81 @@ async def waiting_for_its_run(stage: Stage, procedure_id: UUID) -> None:
             return bool((await found.fetchone() or (False,))[0])
 
     await until(waits)
+
+
+@pytest.mark.parametrize("ending", ["resumed", "stopped"])
+async def test_a_run_that_is_held_during_the_last_step_keeps_the_phase_from_closing(series: Series, ending: str) -> None:
+    stage = series.stage
+    first, _ = await set_off(series, setpoint("a", 1), OPEN_GATE, closing=[setpoint("shutter", 0)], rows=2)
+    await stage.do(HoldRun(reason="top-up"), series.run_id)
+    await stage.plant.write("gate", 1)
+    await waiting_for_its_run(stage, first)
+    assert stage.control.writes == [("a", 1)]
+    if ending == "resumed":
+        await stage.do(ResumeRun(), series.run_id)
+        assert (await series.result())["succeeded"]
+        assert stage.control.writes == [("a", 1), ("shutter", 0), ("c", 9)]
+    else:
+        await stage.do(StopRun(reason="enough"), series.run_id)
+        assert (await series.result())["failure"]["error_class"] == "RunStopped"
+        assert stage.control.writes == [("a", 1), ("shutter", 0)]
+        phase = await stage.procedure(first)
+        assert (phase.status, phase.last_status_reason) == (ProcedureStatus.ABORTED, "enough")
+
+
+SEARCH: dict[str, Any] = {
+    "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
+    "space": {"axes": [{"name": "focus", "lower": 0.0, "upper": 2.0}]},
+    "objective_capture_name": "sharpness",
+    "decide": {"substrate": "caller", "advice_timeout": 60},
+}
+
+
+async def advise(stage: Stage, procedure_id: UUID, **advice: Any) -> None:
+    """Say where to measure, as soon as that is asked."""
+
+    async def asked() -> int | None:
+        index: int | None = (await stage.ask(GetProcedureSteering(), procedure_id)).iteration_index
+        return index
+
+    index = await until(asked)
+    await stage.do(AdviseProcedure(iteration_index=index, advice=advice), procedure_id)
+
+
+async def test_a_search_that_is_taken_up_waits_while_its_run_is_held(series: Series) -> None:
+    stage = series.stage
+    id = await series.recipe_phase([setpoint("a", steered("focus")), capture("sharpness", "sharpness")])
+    await stage.do(ConductUntilAdvised(**SEARCH, wait=0), id)
+
+    async def stands(status: ProcedureStatus) -> bool:
+        return (await stage.procedure(id)).status is status
+
+    async def asks() -> bool:
+        return bool((await stage.ask(GetProcedureSteering(), id)).waiting)
+
+    await until(asks)
+    await stage.do(HoldProcedure(reason="lunch"), id)
+    await until(lambda: stands(ProcedureStatus.HELD))
+    await stage.do(ConductUntilAdvisedFrom(**SEARCH, wait=0), id)
+    await until(asks)
+    await stage.do(HoldRun(reason="top-up"), series.run_id)
+    await advise(stage, id, verdict="Measure", next_point={"focus": 0.5})
+    await waiting_for_its_run(stage, id)
+    await stage.do(ResumeRun(), series.run_id)
+    await advise(stage, id, verdict="Stop")
+    await until(lambda: stands(ProcedureStatus.COMPLETED))
+    assert stage.control.writes == [("a", 0.0), ("a", 0.5)]
+
+
+async def test_a_phase_that_is_cancelled_goes_no_further_although_its_step_is_done_before_it_hears_of_it(
+    series: Series,
+) -> None:
+    stage = series.stage
+    first, _ = await set_off(series, *[setpoint("b", number) for number in range(300)], rows=10)
+    await stage.client.get_workflow_handle(workflow_id("conduct", first)).cancel()
+    assert (await series.result())["succeeded"] is False
+    assert (await stage.procedure(first)).last_status_reason == "conduct cancelled"
+    assert len(stage.control.writes) < 300
 
 
 async def test_aborting_the_run_cancels_the_phase_and_closes_nothing(series: Series) -> None:

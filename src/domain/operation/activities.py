@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import Field, JsonValue
+from pydantic import UUID7, Field, JsonValue
 
 from domain.kernel import Call, Command, Outcome, Value
 from domain.operation.procedure import RUNNING, Procedure, ProcedureActivitiesLogbookOpened, procedure
@@ -63,7 +63,7 @@ BY_HAND = dict.fromkeys(("conduct_id", "iteration_index", "closing", "step_index
 class Doing(Value):
     """One activity as whoever did it reports it; a repeated event_id is ignored."""
 
-    event_id: UUID
+    event_id: UUID7
     step_kind: Annotated[str, Field(min_length=1, max_length=50)]
     payload: dict[str, JsonValue]
     sampled_at: Instant

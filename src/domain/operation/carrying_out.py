@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from domain.kernel import Call, Command, Outcome
-from domain.operation.gates import GATE_REFUSALS, Ground, ground_of, is_running, parent_run_of, pass_gates
+from domain.operation.gates import GATE_REFUSALS, Ground, ground_of, parent_run_of, pass_gates, why_idle
 from domain.operation.procedure import (
     DEFINED,
     HELD,
@@ -41,8 +41,8 @@ class StartProcedure(Command):
     def gather(self, procedure: Procedure, call: Call) -> Reads[Ground]:
         self.operation.check(self, procedure)
         run = yield from parent_run_of(procedure)
-        if not is_running(run):
-            raise self.cannot("parent_run_not_running", "The parent run is not Running; start or resume it first.")
+        if (why := why_idle(run)) is not None:
+            raise self.cannot("parent_run_not_running", why)
         return (yield from ground_of(procedure, run, call, resuming=False))
 
     def decide(self, procedure: Procedure, call: Call, ground: Ground) -> Outcome:
@@ -68,8 +68,8 @@ class ResumeProcedure(Command):
         if procedure.live_conduct_id is not None:
             raise conduct_live(self, procedure)
         run = yield from parent_run_of(procedure)
-        if not is_running(run):
-            raise self.cannot("parent_run_not_running", "The parent run is not Running; resume it first.")
+        if (why := why_idle(run)) is not None:
+            raise self.cannot("parent_run_not_running", why)
         if procedure.conduct_mode is not None and not self.by_hand:
             command = RESUMING[procedure.conduct_mode]
             raise self.cannot(

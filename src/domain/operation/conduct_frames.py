@@ -93,7 +93,7 @@ class Outline:
         if step_index is None and phase is not ConductPhase.CLOSING:
             return 0
         spot = Spot(phase is ConductPhase.CLOSING, iteration_index or 0, step_index or 0)
-        return self.step(spot, Mark.IN_FLIGHT) - 1
+        return max(0, self.step(spot, Mark.IN_FLIGHT) - 1)
 
     def spot(self, ordinal: int) -> Spot:
         """The first place of the ledger that a reader behind this ordinal may still have to hear of."""
@@ -244,7 +244,7 @@ def event_frames(outline: Outline, events: Sequence[StreamRow]) -> Iterator[Fram
     """What the stream tells of a conduct, up to its end."""
     for row in events:
         match row.event:
-            case ProcedureIterationStarted() | ProcedureIterationEnded() as event:
+            case ProcedureIterationStarted() | ProcedureIterationEnded() as event if outline.loops:
                 ended = isinstance(event, ProcedureIterationEnded)
                 place = outline.iteration(event.iteration_index, ended=ended)
                 yield Frame(FrameKind.ITERATION, place, iteration_frame(event, row.measurement), row.version)

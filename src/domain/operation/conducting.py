@@ -13,12 +13,13 @@ from pydantic import BaseModel, Field
 from domain.kernel import Call, Command, Event, Outcome
 from domain.operation.activities import Activity
 from domain.operation.carrying_out import (
+    RESUMING,
     InvalidProcedureReEstablishmentBoundaryError,
     ResumeProcedure,
     StartProcedure,
     check_boundary,
 )
-from domain.operation.gates import GATE_REFUSALS, Ground, ground_of, is_running, parent_run_of, pass_gates
+from domain.operation.gates import GATE_REFUSALS, Ground, ground_of, parent_run_of, pass_gates, why_idle
 from domain.operation.pins import (
     PIN_REFUSALS,
     ProcedureClosingCaptureBeforeBoundaryError,
@@ -144,17 +145,19 @@ def refuse_resuming(procedure: Procedure) -> None:
 def refuse_other_mode(procedure: Procedure, mode: ConductMode) -> None:
     """Refuse to take up in another way what was conducted, or what never was."""
     if procedure.conduct_mode is not mode:
-        known = "never conducted" if procedure.conduct_mode is None else f"conducted in mode {procedure.conduct_mode.value}"
+        if procedure.conduct_mode is None:
+            known, command = "never conducted", "resume_procedure"
+        else:
+            known, command = f"conducted in mode {procedure.conduct_mode.value}", RESUMING[procedure.conduct_mode]
         raise ResumeProcedure.Cannot(
-            f"The procedure was {known}; take it up as it was conducted, or resume it by hand.", reason="other_mode"
+            f"The procedure was {known}; take it up with {command}.", reason="other_mode", facts={"command": command}
         )
 
 
 def refuse_idle_run(run: Run | None, verb: type[Command]) -> None:
     """Refuse to start or take up a phase whose run does not go on."""
-    if not is_running(run):
-        advice = "resume it first" if verb is ResumeProcedure else "start or resume it first"
-        raise verb.Cannot(f"The parent run is not Running; {advice}.", reason="parent_run_not_running")
+    if (why := why_idle(run)) is not None:
+        raise verb.Cannot(why, reason="parent_run_not_running")
 
 
 def forward(procedure: Procedure, call: Call, sent: tuple[Any, ...]) -> Reads[Opening]:

@@ -62,9 +62,12 @@ def parent_run_of(procedure: Procedure) -> Reads[Run | None]:
     return (yield from required(Run, procedure.parent_run_id))
 
 
-def is_running(run: Run | None) -> bool:
-    """Whether the parent run lets its phases go on; a procedure that stands alone needs nobody's leave."""
-    return run is None or run.status is RunStatus.RUNNING
+def why_idle(run: Run | None) -> str | None:
+    """Why a phase of this run may not go on; None where it may. A procedure that stands alone needs nobody's leave."""
+    if run is None or run.status is RunStatus.RUNNING:
+        return None
+    advice = "resume it first" if run.status is RunStatus.HELD else "register the procedure with another run"
+    return f"The parent run is {run.status.value}; {advice}."
 
 
 def ground_of(procedure: Procedure, run: Run | None, call: Call, *, resuming: bool) -> Reads[Ground]:

@@ -13,14 +13,13 @@ from domain.operation.carrying_out import RESUMING, ResumeProcedure, StartProced
 from domain.operation.conducting import (
     refuse_forward,
     refuse_idle_run,
-    refuse_other_mode,
     refuse_resuming,
     refuse_rivals,
     rivals_of,
 )
 from domain.operation.gates import GATES, Ground, ground_of, parent_run_of
 from domain.operation.pins import prepared
-from domain.operation.procedure import HELD, ConductMode, Procedure, procedure
+from domain.operation.procedure import HELD, Procedure, procedure
 from domain.run.run import Run
 from domain.shared.gates import GateVerdict, closed, judged
 from domain.shared.reads import Reads
@@ -55,15 +54,16 @@ class ProcedurePreflight(BaseModel):
 
 
 class Round:
-    """The gates asked so far; each is put to those of the two commands that have to pass it."""
+    """The gates asked so far; each is put to those of the commands that have to pass it."""
 
-    def __init__(self, by_hand: str, conduct: str) -> None:
-        self.by_hand, self.conduct = (by_hand,), (conduct,)
-        self.both = (by_hand, conduct)
+    def __init__(self, by_hand: str, conduct: str | None) -> None:
+        self.by_hand, self.conduct = (by_hand,), () if conduct is None else (conduct,)
+        self.both = self.by_hand + self.conduct
         self.verdicts: list[ProcedureGateVerdict] = []
 
     def note(self, verdict: GateVerdict, asked_by: tuple[str, ...]) -> None:
-        self.verdicts.append(ProcedureGateVerdict(**dict(verdict), asked_by=asked_by))
+        if asked_by:
+            self.verdicts.append(ProcedureGateVerdict(**dict(verdict), asked_by=asked_by))
 
     def ask(self, gate: str, asked_by: tuple[str, ...], judge: Callable[[], None], subjects: Iterable[UUID] = ()) -> None:
         """Put a gate to commands."""
@@ -112,9 +112,11 @@ def ask_to_start(procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]:
 
 
 def ask_to_resume(procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]:
-    """Ask the gates of going on; by hand that takes `by_hand` where the procedure was conducted."""
-    mode = procedure.conduct_mode or ConductMode.FLAT
-    gates, resume = Round("resume_procedure", RESUMING[mode]), ResumeProcedure(by_hand=True)
+    """Ask the gates of going on; by hand that takes `by_hand` where the procedure was conducted, and there is no other
+    way where it never was."""
+    mode = procedure.conduct_mode
+    gates = Round("resume_procedure", None if mode is None else RESUMING[mode])
+    resume = ResumeProcedure(by_hand=True)
 
     def status_allowed() -> None:
         resume.operation.check(resume, procedure)
@@ -124,7 +126,6 @@ def ask_to_resume(procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]
     gates.ask("status_allowed", gates.by_hand, status_allowed)
     gates.ask("conduct_allowed", gates.conduct, lambda: refuse_resuming(procedure))
     run, found = yield from ask_run(gates, procedure, ResumeProcedure)
-    gates.ask("conducted_before", gates.conduct, lambda: refuse_other_mode(procedure, mode))
     yield from ask_ground(gates, procedure, run, found, call)
     return gates.outcome(procedure)
 

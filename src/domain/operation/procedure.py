@@ -151,7 +151,7 @@ class ProcedureSteeringDeclared(Event, of=procedure, inert=True):
     objective: SteeringObjective
     objective_capture_name: str
     space: SteeringSpace
-    decide: Decide
+    decide: Annotated[Decide, MayContainPersonalData()]
     budget: SteeringBudget | None
 
 

@@ -54,7 +54,7 @@ class SteeringAxis(Value):
     name: Name
     lower: Number | None = None
     upper: Number | None = None
-    choices: Annotated[tuple[Number | str, ...], Field(max_length=1000)] = ()
+    choices: Annotated[tuple[Coordinate, ...], Field(max_length=1000)] = ()
 
     @model_validator(mode="after")
     def _interval_or_choices(self) -> Self:

@@ -4,7 +4,6 @@ While a conduct is live, holding and aborting are requests on the stream that it
 through the same commands, which then carry its result; what nobody asked for is recorded by the service itself.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated
@@ -13,6 +12,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from domain.kernel import Call, Command, Event, Internal, Outcome
+from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.carrying_out import conduct_live
 from domain.operation.conducting import CONDUCTED_ASSETS, ConductProcedure, Rivals, opening, rivals_of
 from domain.operation.procedure import (
@@ -33,7 +33,7 @@ from domain.operation.procedure import (
 )
 from domain.operation.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, ConductProgress
 from domain.operation.results import ConductResult, Failure
-from domain.shared.reads import Reads, happened, record_of
+from domain.shared.reads import Reads, answered, happened, record_of
 from domain.shared.refusals import Invalid
 from domain.shared.text import Text
 from domain.shared.times import Instant
@@ -117,6 +117,11 @@ class HoldProcedure(Command):
     conducted: Conducted = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
+        self.operation.check(self, procedure)
+        if self.conducted is None and procedure.live_conduct_id is not None:
+            asked = yield from happened(procedure.id, ProcedureAbortRequested)
+            if any(one.run_closing and one.conduct_id == procedure.live_conduct_id for one in asked):
+                raise request_pending(self, PendingRequest.ABORT)
         return (yield from progress_of(procedure, self.conducted is not None))
 
     def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
@@ -231,7 +236,11 @@ class AbortProcedure(Command):
             raise request_pending(self, PendingRequest.ABORT)
         if (conduct_id := procedure.live_conduct_id) is not None:
             if self.run_closing:
-                raise conduct_live(self, procedure)
+                raise self.cannot(
+                    "conduct_live",
+                    "A conduct of this procedure is live; abort it without run_closing, or hold it first.",
+                    conduct_id=str(conduct_id),
+                )
             return [
                 ProcedureAbortRequested(conduct_id=conduct_id, reason=self.reason, run_closing=False),
                 Enlist(ABORT_ASKED, str(conduct_id)),
@@ -263,20 +272,36 @@ class TruncateProcedure(Command):
     reason: Annotated[str, Text(500, InvalidProcedureTruncateReasonError, "reason", personal=True)]
     interrupted_at: Instant | None = None
 
-    def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
-        return (yield from progress_of(procedure, procedure.live_conduct_id is not None))
+    def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[ConductProgress | None, ActuationKind | None]]:
+        progress = yield from progress_of(procedure, procedure.live_conduct_id is not None)
+        return progress, (yield from done_on(procedure))
 
-    def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
+    def decide(
+        self, procedure: Procedure, call: Call, facts: tuple[ConductProgress | None, ActuationKind | None]
+    ) -> Outcome:
+        progress, kind = facts
+        live = procedure.live_conduct_id is not None
+        if live and (progress is None or call.now - (progress.heartbeat_at or progress.started_at) < SILENT_FOR):
+            raise conduct_live(self, procedure)
         if self.interrupted_at is not None and self.interrupted_at > call.now:
             raise InvalidProcedureInterruptedAtError(
                 "The procedure cannot have been interrupted in the future; give a past time."
             )
         truncated = ProcedureTruncated(**dict(self))
-        if procedure.live_conduct_id is None:
+        if progress is None:
             return [truncated]
-        if progress is None or call.now - (progress.heartbeat_at or progress.started_at) < SILENT_FOR:
-            raise conduct_live(self, procedure)
-        return concluded(procedure, progress, lost(progress), truncated)
+        result = given_up(procedure.id, progress.conduct_id, progress.command_name, LOST)
+        return concluded(procedure, progress, result.model_copy(update={"actuation_kind": kind}), truncated)
+
+
+def done_on(procedure: Procedure) -> Reads[ActuationKind | None]:
+    """What the live conduct has been done on so far, by its ledger: what is lost must not be forgotten with it."""
+    if procedure.live_conduct_id is None:
+        return None
+    kind: ActuationKind | None = yield from answered(
+        "done_on", procedure_id=procedure.id, conduct_id=procedure.live_conduct_id
+    )
+    return kind
 
 
 LOST = Failure(
@@ -300,11 +325,6 @@ def given_up(procedure_id: UUID, conduct_id: UUID, command_name: str, failure: F
     )
 
 
-def lost(progress: ConductProgress) -> ConductResult:
-    """What is said of a conduct that was begun, and that the engine does not know of any more."""
-    return given_up(progress.procedure_id, progress.conduct_id, progress.command_name, LOST)
-
-
 @procedure.inner(allowed=UNDER_WAY)
 class RecordConductEnd(Command):
     """A conduct came to an end that no command asked for: halted, lost, never begun, or its submitter may not end it."""
@@ -312,13 +332,18 @@ class RecordConductEnd(Command):
     result: ConductResult
     abort_reason: str | None = None
 
-    def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
-        return (yield from progress_of(procedure, wanted=True))
+    def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[ConductProgress | None, ActuationKind | None]]:
+        return (yield from progress_of(procedure, wanted=True)), (yield from done_on(procedure))
 
-    def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
+    def decide(
+        self, procedure: Procedure, call: Call, facts: tuple[ConductProgress | None, ActuationKind | None]
+    ) -> Outcome:
         if procedure.live_conduct_id != self.result.conduct_id:
             return []
-        ending: Sequence[Event] = ()
-        if self.abort_reason is not None:
-            ending = [ProcedureAborted(reason=self.abort_reason, actuation_kind=self.result.actuation_kind)]
-        return concluded(procedure, progress, self.result, *ending)
+        progress, found = facts
+        if self.result.failure == EXPIRED and progress is not None and progress.phase != ConductPhase.OPENED.value:
+            return []
+        kind = merged_kind((self.result.actuation_kind, found))
+        result = self.result.model_copy(update={"actuation_kind": kind})
+        ending = [] if self.abort_reason is None else [ProcedureAborted(reason=self.abort_reason, actuation_kind=kind)]
+        return concluded(procedure, progress, result, *ending)

@@ -25,6 +25,10 @@ CEILING = 10_000
 """Passes that no loop goes beyond."""
 REASON = 500
 """Characters of a reason that are kept."""
+COMMAND_LINE = 200
+"""Characters of a program's command line by which it is told of; the whole of it is in the ledger."""
+UNEXPECTED = "Something unexpected went wrong; the worker's log has it under this conduct."
+"""What is told of a failure that nobody foresaw."""
 WRITE_TIMEOUT = 30.0
 READ_TIMEOUT = 5.0
 
@@ -80,7 +84,7 @@ def ahead_of(step: RecipeStep, action_timeout: float, compute_timeout: float) ->
         case RecipeCaptureStep():
             return Ahead(label=f"capture {step.capture_name} from {step.address}", patience=READ_TIMEOUT)
         case RecipeComputeStep():
-            return Ahead(label=f"compute {step.command[0]}", patience=compute_timeout)
+            return Ahead(label=f"compute {step.command[0][:COMMAND_LINE]}", patience=compute_timeout)
         case _:
             assert_never(step)
 
@@ -93,7 +97,7 @@ def target_of(step: RecipeStep) -> str:
         case RecipeActionStep():
             return step.name
         case RecipeComputeStep():
-            return " ".join(step.command)
+            return " ".join(step.command)[:COMMAND_LINE]
         case _:
             assert_never(step)
 
@@ -144,9 +148,6 @@ class Briefing(Word):
     advised_from_outside: bool = False
     """Whether somebody else is waited for to advise."""
     first_point: dict[str, Any] | None = None
-    asset_ids: tuple[UUID, ...] = ()
-    run_id: UUID | None = None
-    facility_code: str = ""
 
 
 class Finish(StrEnum):
@@ -235,14 +236,14 @@ ENDS: dict[Verdict, Finish] = {
 
 def holds(command_name: str, failure: Failure | None) -> bool:
     """Whether a failure leaves the procedure Held for a person instead of Aborted."""
-    if command_name != "ConductOrHoldProcedure" or failure is None:
+    if command_name != "ConductOrHoldProcedure" or failure is None or failure.message == UNEXPECTED:
         return False
     return failure.source_kind in ("setpoint", "check") or failure.error_class == "StepInterrupted"
 
 
 def closes(command_name: str, outcome: Outcome) -> bool:
     """Whether the closing steps are walked: only at a real end, never on a hold, a halt or a cancellation."""
-    if outcome.denied:
+    if outcome.denied and outcome.finish not in (Finish.ABORTED, Finish.CANCELLED):
         return True
     match outcome.finish:
         case Finish.COMPLETED | Finish.STOPPED:

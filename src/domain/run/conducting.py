@@ -220,8 +220,11 @@ def failure_of(phase: Procedure, ends: Sequence[ConductResult]) -> Failure | Non
     """Why a phase came to nothing, or not yet to an end: what its last conduct says, or else how it was ended."""
     if phase.status in (DEFINED, COMPLETED) or phase.live_conduct_id is not None:
         return None
-    if ends and ends[-1].failure is not None:
-        return ends[-1].failure
+    last = ends[-1] if ends else None
+    if last is not None and last.failure is not None:
+        only_paused = (last.held or last.acquisition_halt) and last.failure.source_kind == "lifecycle"
+        if phase.status in UNDER_WAY or not only_paused:
+            return last.failure
     if phase.status in UNDER_WAY:
         return None
     return lifecycle("abort", f"Procedure{phase.status.value}", phase.last_status_reason or "It was given up.")
@@ -293,9 +296,9 @@ class RecordRunConductEnd(Command):
 
     def decide(self, run: Run, call: Call, facts: tuple[RunConductProgress | None, Course | None]) -> Outcome:
         progress, course = facts
-        over = [] if progress is None else [Put(replace(progress, phase=ConductPhase.ENDED.value, waiting=None))]
         if course is None:
-            return over
+            return []
+        over = [] if progress is None else [Put(replace(progress, phase=ConductPhase.ENDED.value, waiting=None))]
         result = result_of(run, self.conduct_id, course, self.failure, self.failed_id)
         return [RunConducted(conduct_id=self.conduct_id, result=result), *over]
 

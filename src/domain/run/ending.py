@@ -50,6 +50,7 @@ def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = N
             "conduct_live",
             "A conduct of this run is live; wait for it, or stop or abort the run.",
             procedure_ids=[str(phase.id) for phase in live],
+            conduct_id=None if run.live_conduct_id is None else str(run.live_conduct_id),
         )
 
 
@@ -132,5 +133,5 @@ class TruncateRun(EndingCommand):
         return (yield from phases_of(run))
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
-        refuse_live(self, run, phases)
+        refuse_live(self, run, phases, run.live_conduct_id)
         return [RunTruncated(**dict(self), actuation_kind=kind_of(run, phases))]

@@ -98,7 +98,7 @@ class ListedPhase(Value):
 
 class RunConductStarted(Event, of=run):
     conduct_id: UUID
-    phases: tuple[ListedPhase, ...]
+    phases: Annotated[tuple[ListedPhase, ...], MayContainPersonalData()]
 
 
 class RunHeld(Event, of=run):

@@ -100,13 +100,21 @@ class MemoryLedger:
             self._store.put(replace(sign, beat_at=now))
         return self._orders(place.procedure_id, place.conduct_id, run_id)
 
-    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, run_id: UUID | None, *, may_hold: bool) -> Orders:
+    async def begin_closing(
+        self,
+        procedure_id: UUID,
+        conduct_id: UUID,
+        run_id: UUID | None,
+        *,
+        may_hold: bool,
+        run_blocks: frozenset[RunStatus],
+    ) -> Orders:
         progress = self._live(procedure_id, conduct_id)
         if progress is None:
             return Orders(False)
         orders = self._orders(procedure_id, conduct_id, run_id, may_hold=may_hold)
         begun = progress.phase == ConductPhase.CLOSING.value
-        if not begun and (orders.asked is not None or orders.run is RunStatus.ABORTED):
+        if not begun and (orders.asked is not None or orders.run in run_blocks):
             return orders
         self._store.put(
             replace(
@@ -120,9 +128,15 @@ class MemoryLedger:
         return Orders(True)
 
     async def wait(
-        self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor | None, until: datetime | None = None
+        self,
+        procedure_id: UUID,
+        conduct_id: UUID,
+        waiting_for: WaitingFor | None,
+        *,
+        until: datetime | None = None,
+        since: datetime | None = None,
     ) -> None:
-        phase, now = ConductPhase.WALKING if waiting_for is None else ConductPhase.WAITING, self._clock()
+        phase = ConductPhase.WALKING if waiting_for is None else ConductPhase.WAITING
         if (progress := self._live(procedure_id, conduct_id)) is not None:
             self._store.put(
                 replace(
@@ -130,8 +144,8 @@ class MemoryLedger:
                     phase=phase.value,
                     waiting_for=waiting_for and waiting_for.value,
                     waiting_until=until,
-                    heartbeat_at=now,
-                    active_at=now,
+                    heartbeat_at=self._clock(),
+                    active_at=max(progress.active_at, since or progress.active_at),
                 )
             )
 
@@ -147,8 +161,10 @@ class MemoryLedger:
                 found[slot.slot, "artifact" in slot.content] = slot
         return [found[key] for key in sorted(found)]
 
-    async def tally(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Tally:
+    async def tally(self, conduct_id: UUID, iteration_index: int, *, of_pass: bool = False) -> Tally:
         rows = self._rows(conduct_id)
+        if of_pass:
+            rows = [row for row in rows if row.iteration_index == iteration_index and not row.closing]
         outcomes = [row for row in rows if row.mark == Mark.OUTCOME]
         written: dict[str, tuple[Any, UUID]] = {}
         for row in outcomes:

@@ -69,7 +69,7 @@ TOLD = (
 ROWS = f"FROM {Activity.relation} WHERE conduct_id = %(conduct)s AND (mark <> 'in_flight' OR attempt = 1)"
 ORDER = "ORDER BY closing, iteration_index, step_index, mark = 'deposit', mark = 'outcome'"
 SLOT = "FROM conduct_slots WHERE procedure_id = %(procedure)s AND conduct_id = %(conduct)s AND slot = %(objective)s"
-STANDING = """
+PHASE = """
 CASE WHEN phase <> 'Ended' AND stalled_at > coalesce(heartbeat_at, started_at) THEN 'Stalled' ELSE phase END
 """
 LOOK = f"""
@@ -92,7 +92,7 @@ SELECT
         AND event_type IN ({names(ProcedureIterationStarted, ProcedureIterationEnded, ProcedureConducted)})
         ORDER BY version LIMIT %(limit)s
     ) happened),
-    (SELECT json_build_array({STANDING}, waiting_for, extract(epoch FROM clock_timestamp() - heartbeat_at), (
+    (SELECT json_build_array({PHASE}, waiting_for, extract(epoch FROM clock_timestamp() - heartbeat_at), (
         SELECT min(kind) FROM lookups WHERE kind IN ('{ABORT_ASKED}', '{HOLD_ASKED}') AND key = %(conduct)s::text
         AND stream_id = %(procedure)s
     )) FROM conduct_progress WHERE procedure_id = %(procedure)s AND conduct_id = %(conduct)s)

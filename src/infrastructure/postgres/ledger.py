@@ -97,12 +97,12 @@ WHERE {LIVE} RETURNING {ASKED}, {RUN}
 CLOSE = f"""
 UPDATE conduct_progress SET phase = 'Closing', waiting_for = NULL, heartbeat_at = clock_timestamp(),
     step_index = CASE WHEN phase = 'Closing' THEN step_index END
-WHERE {LIVE} AND (phase = 'Closing' OR ({ASKED} IS NULL AND {RUN} IS DISTINCT FROM 'RunAborted'))
+WHERE {LIVE} AND (phase = 'Closing' OR ({ASKED} IS NULL AND NOT coalesce({RUN} = ANY(%(blocks)s), false)))
 """
 LOOK = f"SELECT {ASKED}, {RUN}, EXISTS (SELECT FROM conduct_progress WHERE {LIVE})"
 WAIT = f"""
 UPDATE conduct_progress SET phase = %(phase)s, waiting_for = %(for)s, waiting_until = %(until)s,
-    heartbeat_at = clock_timestamp(), active_at = clock_timestamp()
+    heartbeat_at = clock_timestamp(), active_at = greatest(active_at, %(since)s::timestamptz)
 WHERE {LIVE}
 """
 SLOTS = f"""
@@ -123,6 +123,10 @@ BROUGHT = f"""
 SELECT event_id, step_kind, closing, step_index, mark, payload FROM {ENTRIES}
 WHERE conduct_id = %(conduct)s AND mark IN ('outcome', 'deposit') AND (closing OR iteration_index = %(iteration)s)
 ORDER BY closing, step_index, mark DESC
+"""
+PASS = f"""
+SELECT event_id, step_kind, closing, step_index, mark, payload FROM {ENTRIES}
+WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND NOT closing AND mark = 'outcome' ORDER BY step_index
 """
 WRITTEN = f"""
 WITH written AS (
@@ -156,7 +160,7 @@ class PostgresLedger:
             "asks": [ABORT_ASKED, HOLD_ASKED] if crossing.hold_blocks else [ABORT_ASKED],
             "run": crossing.run_id,
             "turns": list(STATUS_OF),
-            "blocks": [name for name, status in STATUS_OF.items() if status in crossing.run_blocks],
+            "blocks": turns(crossing.run_blocks),
             "pause": crossing.longest_pause if crossing.longest_pause is not None else float("inf"),
             "once": crossing.once,
             "again": crossing.again,
@@ -201,22 +205,39 @@ class PostgresLedger:
         found = await self._rows(BEAT, asked)
         return Orders(True, REQUESTS.get(found[0][0]), STATUS_OF.get(found[0][1])) if found else Orders(False)
 
-    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, run_id: UUID | None, *, may_hold: bool) -> Orders:
+    async def begin_closing(
+        self,
+        procedure_id: UUID,
+        conduct_id: UUID,
+        run_id: UUID | None,
+        *,
+        may_hold: bool,
+        run_blocks: frozenset[RunStatus],
+    ) -> Orders:
         asks = [ABORT_ASKED, HOLD_ASKED] if may_hold else [ABORT_ASKED]
-        of = {"procedure": procedure_id, "conduct": conduct_id, **watched(run_id), "asks": asks}
-        async with self._store.connection(writing=True) as connection:
-            marked = await connection.execute(CLOSE, of)
-            if marked.rowcount:
-                return Orders(True)
-            row = await (await connection.execute(LOOK, of)).fetchone()
-        asked, run, live = row or (None, None, False)
-        return Orders(live, REQUESTS.get(asked), STATUS_OF.get(run))
+        of = {"procedure": procedure_id, "conduct": conduct_id, **watched(run_id), "asks": asks, "blocks": turns(run_blocks)}
+        while True:
+            async with self._store.connection(writing=True) as connection:
+                marked = await connection.execute(CLOSE, of)
+                if marked.rowcount:
+                    return Orders(True)
+                row = await (await connection.execute(LOOK, of)).fetchone()
+            asked, run, live = row or (None, None, False)
+            orders = Orders(live, REQUESTS.get(asked), STATUS_OF.get(run))
+            if not live or orders.asked is not None or orders.run in run_blocks:
+                return orders
 
     async def wait(
-        self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor | None, until: datetime | None = None
+        self,
+        procedure_id: UUID,
+        conduct_id: UUID,
+        waiting_for: WaitingFor | None,
+        *,
+        until: datetime | None = None,
+        since: datetime | None = None,
     ) -> None:
         phase = ConductPhase.WALKING if waiting_for is None else ConductPhase.WAITING
-        said = {"phase": phase.value, "for": waiting_for and waiting_for.value, "until": until}
+        said = {"phase": phase.value, "for": waiting_for and waiting_for.value, "until": until, "since": since}
         async with self._store.connection(writing=True) as connection:
             await connection.execute(WAIT, {"procedure": procedure_id, "conduct": conduct_id, **said})
 
@@ -228,8 +249,11 @@ class PostgresLedger:
             form = record_form(FilledSlot)
             return [form.validate_python(dict(zip(names, row, strict=True))) for row in await cursor.fetchall()]
 
-    async def tally(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Tally:
+    async def tally(self, conduct_id: UUID, iteration_index: int, *, of_pass: bool = False) -> Tally:
         of = {"conduct": conduct_id, "iteration": iteration_index}
+        if of_pass:
+            brought = await self._rows(PASS, of)
+            return tallied(brought, (), [kind for *_, says in brought if (kind := says.get("actuation_kind")) is not None])
         brought = await self._rows(BROUGHT, of)
         written = await self._rows(WRITTEN, of)
         kinds = await self._rows(KINDS, of)
@@ -249,6 +273,11 @@ def where(place: Place) -> dict[str, Any]:
         "closing": place.closing,
         "index": place.step_index,
     }
+
+
+def turns(statuses: frozenset[RunStatus]) -> list[str]:
+    """The events that leave a run in one of these."""
+    return [name for name, status in STATUS_OF.items() if status in statuses]
 
 
 def watched(run_id: UUID | None) -> dict[str, Any]:

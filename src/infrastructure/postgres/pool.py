@@ -11,6 +11,9 @@ RUNTIME_OPTIONS = f"-c role={RUNTIME_ROLE} -c timezone=UTC -c jit=off -c enable_
 the life of the connection, however large it grows."""
 OWNER_OPTIONS = "-c timezone=UTC -c jit=off"
 
+LOST_LINE = {"connect_timeout": 5, "tcp_user_timeout": 6000}
+"""Seconds to reach a server, and milliseconds until one that says nothing any more counts as gone."""
+
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 Pool = AsyncConnectionPool[Connection]
 
@@ -22,7 +25,7 @@ def runtime_pool(url: str, size: int) -> Pool:
         min_size=min(4, size),
         max_size=size,
         open=False,
-        kwargs={"autocommit": True, "prepare_threshold": 0, "options": RUNTIME_OPTIONS},
+        kwargs={"autocommit": True, "prepare_threshold": 0, "options": RUNTIME_OPTIONS, **LOST_LINE},
         configure=_prepared,
         name="runtime",
         timeout=10,

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from temporalio.api.common.v1 import Payload
+from temporalio.api.failure.v1 import Failure
 from temporalio.contrib.pydantic import PydanticPayloadConverter
-from temporalio.converter import DataConverter
+from temporalio.converter import DataConverter, DefaultFailureConverter, PayloadConverter
+from temporalio.exceptions import FailureError
 
 LIMIT = 32 * 1024
 """Bytes that one value may have, on its way in or out."""
@@ -45,4 +47,15 @@ def named(kind: Any, number: int, count: int) -> str:
     return f"A {getattr(kind, '__name__', 'value')}{place}"
 
 
-data_converter = DataConverter(payload_converter_class=BoundedPayloadConverter)
+class DiscreetFailureConverter(DefaultFailureConverter):
+    """Of an error that is not made for the engine only its class is told: what it says may quote people's input."""
+
+    def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
+        super().to_failure(exception, payload_converter, failure)
+        if not isinstance(exception, FailureError | PayloadTooLargeError):
+            failure.message = type(exception).__name__
+
+
+data_converter = DataConverter(
+    payload_converter_class=BoundedPayloadConverter, failure_converter_class=DiscreetFailureConverter
+)

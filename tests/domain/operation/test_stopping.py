@@ -34,6 +34,7 @@ from domain.operation.procedure import (
 from domain.operation.progress import ABORT_ASKED, HOLD_ASKED
 from domain.operation.stopping import (
     EXPIRED,
+    LOST,
     SILENT_FOR,
     AbortProcedure,
     CompleteProcedure,
@@ -529,3 +530,29 @@ def check_standing(world: World, id: UUID, state: Procedure) -> None:
         assert ended == (state.live_conduct_id is None)
     results: list[Any] = [event for event in world.streams["Procedure", id] if isinstance(event, ProcedureConducted)]
     assert len({event.conduct_id for event in results}) == len(results)
+
+
+@pytest.mark.parametrize("how", ["lost", "truncated"])
+def test_what_a_lost_conduct_was_done_on_is_not_forgotten_with_it(world: World, live: UUID, how: str) -> None:
+    world.ports["done_on"] = ActuationKind.SIMULATED
+    conduct_id = procedure_of(world, live).live_conduct_id
+    assert conduct_id is not None
+    if how == "lost":
+        world.when(RecordConductEnd(result=given_up(live, conduct_id, "ConductProcedure", LOST)), on=live)
+    else:
+        world.now += timedelta(minutes=2)
+        world.when(TruncateProcedure(reason="power cut"), on=live)
+    assert procedure_of(world, live).actuation_kind is ActuationKind.SIMULATED
+
+
+def test_a_conduct_that_was_taken_up_meanwhile_does_not_expire(world: World, live: UUID) -> None:
+    conduct_id = procedure_of(world, live).live_conduct_id
+    assert conduct_id is not None
+    shown(world, live, phase="Walking", heartbeat_at=START)
+    expired = RecordConductEnd(result=given_up(live, conduct_id, "ConductProcedure", EXPIRED), abort_reason="late")
+    assert world.when(expired, on=live) == []
+
+
+def test_a_live_conduct_counts_before_a_time_in_the_future(world: World, live: UUID) -> None:
+    with refused("ProcedureCannotTruncateError", "conduct_live"):
+        world.when(TruncateProcedure(reason="dead", interrupted_at=world.now + timedelta(days=1)), on=live)

@@ -231,6 +231,7 @@ def test_what_is_said_of_people_is_marked(world: World) -> None:
     marked = {type(event).__name__: set(event.personal) for event in world.streams["Procedure", id] if event.personal}
     assert marked == {
         "ProcedureRegistered": {"name"},
+        "ProcedureSteeringDeclared": {"decide"},
         "ProcedureIterationStarted": {"advice"},
         "ProcedureAdvised": {"advice"},
         "ProcedureHoldRequested": {"reason"},

@@ -15,6 +15,7 @@ from domain.operation.stopping import AbortProcedure, HoldProcedure
 from domain.operation.walking import (
     ENDS,
     REASON,
+    UNEXPECTED,
     Ahead,
     Briefing,
     ConductOrder,
@@ -34,7 +35,7 @@ from domain.operation.walking import (
     reason_of,
     target_of,
 )
-from domain.recipe.steps import RecipeStep
+from domain.recipe.steps import RecipeComputeStep, RecipeStep
 from tests.domain.world import new_id
 from tests.workflows.steps import action, capture, captured, check, compute, setpoint
 
@@ -164,9 +165,20 @@ def test_a_failure_that_holds_closes_nothing(command: str, source: str) -> None:
 
 
 @pytest.mark.parametrize("finish", Finish)
-def test_what_its_submitter_may_not_end_is_closed_whatever_it_was_bound_for(finish: Finish) -> None:
+def test_what_its_submitter_may_not_end_is_closed_unless_it_was_aborted_or_cancelled(finish: Finish) -> None:
     outcome = Outcome(finish=finish, failure=failed("setpoint"), denied=True)
-    assert closes("ConductOrHoldProcedure", outcome)
+    assert closes("ConductOrHoldProcedure", outcome) is (finish not in (Finish.ABORTED, Finish.CANCELLED))
+
+
+def test_a_failure_that_nobody_foresaw_holds_nothing() -> None:
+    failure = failed("setpoint").model_copy(update={"message": UNEXPECTED})
+    assert not holds("ConductOrHoldProcedure", failure)
+    assert closes("ConductOrHoldProcedure", Outcome(finish=Finish.FAILED, failure=failure))
+
+
+def test_a_program_is_told_of_by_the_beginning_of_its_command_line() -> None:
+    step = RecipeComputeStep(kind="compute", command=("python", "-c", "x" * 40_000))
+    assert len(target_of(step)) == len(failure_of(step, 0, "Broken", "no").target) == 200
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from domain.operation.actuation import ActuationKind
 from domain.operation.arranged import COMMANDS, arranged
 from domain.operation.carrying_out import StartProcedure
 from domain.operation.conducting import ConductProcedure
-from domain.operation.procedure import ProcedureRecipeExpanded
+from domain.operation.procedure import Procedure, ProcedureRecipeExpanded
 from domain.operation.results import Artifact, Failure
-from domain.operation.stopping import AbortProcedure, CompleteProcedure
+from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure
 from domain.operation.walking import lifecycle
-from domain.run.conducting import ConductRun, GetRunConduct, RecordRunConductEnd, RunConductView
+from domain.run.conducting import ConductRun, GetRunConduct, RecordRunConductEnd, RunConductView, failure_of
 from domain.run.driving import phase_conduct_id
 from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
 from domain.run.progress import OpenedRunConduct, RunConductProgress, Waiting, WaitingFor
@@ -275,11 +275,21 @@ def test_a_phase_has_one_conduct_under_the_conduct_of_its_run(line: Beamline, ru
 
 
 def test_a_run_with_a_live_conduct_is_not_ended_as_if_nothing_was_on(line: Beamline, run_id: UUID) -> None:
+    id = phase(line, run_id)
+    conduct_id = conducted(line, run_id, id)
+    taken_up(line, conduct_id, id)
+    for command in (CompleteRun(), TruncateRun(reason="power cut")):
+        with refused(type(command).Cannot.__name__, "conduct_live") as caught:
+            line.world.when(command, on=run_id)
+        assert caught.value.facts == {"procedure_ids": [str(id)], "conduct_id": str(conduct_id)}
+
+
+def test_between_phases_the_books_are_closed_although_the_conduct_of_the_run_is_live(line: Beamline, run_id: UUID) -> None:
     conducted(line, run_id, phase(line, run_id))
     with refused("RunCannotCompleteError", "conduct_live"):
         line.world.when(CompleteRun(), on=run_id)
-    with refused("RunCannotTruncateError", "conduct_live"):
-        line.world.when(TruncateRun(reason="power cut"), on=run_id)
+    line.world.when(TruncateRun(reason="power cut"), on=run_id)
+    assert line.world.state(Run, run_id).status is RunStatus.TRUNCATED
 
 
 def test_a_held_run_whose_phases_are_done_is_completed_by_hand_although_its_conduct_waits(
@@ -431,3 +441,16 @@ def test_the_record_of_a_conduct_is_read_back_as_it_was_written(line: Beamline, 
     )
     stored: Event = event.aggregate.decode("RunConductStarted", event.payload(), run_id, event.occurred_at)
     assert stored == event
+
+
+def test_a_phase_that_was_held_as_asked_and_then_given_up_is_told_by_why_it_was_given_up(
+    line: Beamline, run_id: UUID
+) -> None:
+    id = phase(line, run_id)
+    taken_up(line, conducted(line, run_id, id), id)
+    asked = lifecycle("hold", "ProcedureHeldByOperator", "The procedure was held as asked.")
+    held = result(line.world, id, succeeded=False, held=True, failure=asked)
+    line.world.when(HoldProcedure(reason="lunch", conducted=held), on=id)
+    line.world.when(AbortProcedure(reason="the sample fell off"), on=id)
+    failure = failure_of(line.world.state(Procedure, id), [held])
+    assert failure == lifecycle("abort", "ProcedureAborted", "the sample fell off")

@@ -245,7 +245,7 @@ class TestPhases:
         for command in (CompleteRun(), TruncateRun(reason="power cut")):
             with refused(type(command).Cannot.__name__, "conduct_live") as caught:
                 line.world.when(command, on=run_id)
-            assert caught.value.facts == {"procedure_ids": [str(phase)]}
+            assert caught.value.facts == {"procedure_ids": [str(phase)], "conduct_id": None}
         line.world.when(StopRun(reason="enough"), on=run_id)
 
 

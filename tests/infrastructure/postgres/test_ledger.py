@@ -140,7 +140,7 @@ class TestRoundTrips:
             ledger.settle(row(place, Mark.OUTCOME)),
             ledger.slots(*ids, 0, 0),
             ledger.wait(*ids, WaitingFor.RUN),
-            ledger.begin_closing(*ids, None, may_hold=True),
+            ledger.begin_closing(*ids, None, may_hold=True, run_blocks=frozenset()),
         ):
             store.asked.clear()
             await asking
@@ -155,7 +155,7 @@ class TestRoundTrips:
         assert len(store.asked) == 2
         await books.calling.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
         store.asked.clear()
-        await ledger.begin_closing(conduct.procedure_id, conduct.conduct_id, None, may_hold=True)
+        await ledger.begin_closing(conduct.procedure_id, conduct.conduct_id, None, may_hold=True, run_blocks=frozenset())
         assert len(store.asked) == 2
 
 
@@ -177,7 +177,7 @@ SELECT gen_random_uuid(), 'Run', r.id, v, 'RunHeld', '{}', r.id, 'HoldRun', r.id
 FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 400)) r, generate_series(1, 50) v;
 ANALYZE;
 """
-STATEMENTS = ["BEGIN", "SETTLE", "STANDING", "BEAT", "CLOSE", "LOOK", "WAIT", "SLOTS", "BROUGHT", "WRITTEN", "KINDS"]
+STATEMENTS = ["BEGIN", "SETTLE", "STANDING", "BEAT", "CLOSE", "LOOK", "WAIT", "SLOTS", "BROUGHT", "PASS", "WRITTEN", "KINDS"]
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -210,6 +210,7 @@ async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> 
         "phase": "Waiting",
         "for": "run",
         "until": None,
+        "since": None,
         "boundary": 7,
     }
     client = psycopg.AsyncClientCursor(owner)
