@@ -238,7 +238,7 @@ class Bench:
             self.figure("hold in force, p95", percentile(in_force, 0.95), "ms")
             rate = await conducts.many(CONCURRENT // few, EACH)
             self.figure(f"{CONCURRENT // few} conducts at once", rate, "steps/s")
-            killed = self.figure("worker killed to the conduct's end", await conducts.killed(), "s")
+            killed = self.figure("worker killed to the next step of its successor", await conducts.killed(), "s")
             self.budget("worker killed, restarted, next step (s)", killed, 10, at_least=False)
 
     async def with_a_past(self, empty: Measured) -> None:
