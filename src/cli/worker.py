@@ -15,7 +15,7 @@ import uvloop
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
-from temporalio.worker import Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.calibration_publication import CalibrationPublicationActivities
 from activities.conduct import ConductActivities
@@ -110,6 +110,7 @@ def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
             *(conducts.advise_pass, conducts.take_up_search, conducts.begin_closing, conducts.end_conduct),
             *(runs.brief, runs.open_phase, runs.await_run, runs.await_phase, runs.end),
         ],
+        workflow_runner=UnsandboxedWorkflowRunner(),
         interceptors=[CallerCarrier()],
         deployment_config=deployment_of(runtime.settings),
         graceful_shutdown_timeout=GRACE,
