@@ -24,7 +24,7 @@ check: install
 	$(BIN)/lint-imports
 
 unit: install
-	$(BIN)/python -m pytest -n auto --durations=10 $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 $(ARGS)
 
 bench: install
 	$(BIN)/python -m tests.bench $(ARGS)

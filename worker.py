@@ -1,6 +1,6 @@
 """The worker process: `baton worker`, for service managers that want a file."""
 
-from cli.worker import main
+from cli.processes import run_worker
 
 if __name__ == "__main__":
-    main()
+    run_worker()

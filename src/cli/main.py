@@ -57,9 +57,9 @@ def api(
 @app.command()
 def worker() -> None:
     """Monitor the plant and run the workflows; any number may run, one monitors."""
-    from cli.worker import main
+    from cli.processes import run_worker
 
-    main()
+    run_worker()
 
 
 @app.command()

@@ -19,7 +19,6 @@ from cli.embedded.process import StartError
 from cli.listening import listener, url_of
 from cli.places import noted_place
 from cli.refusing import chosen_settings, refuse, required_database
-from infrastructure.postgres.form import NewerDatabaseError, has_current_form
 
 GRACE = 5
 """Seconds that requests in progress have to end when the API is told to stop."""
@@ -47,6 +46,8 @@ def settle() -> None:
 
 def prepare(url: str) -> None:
     """Give the database the form this build needs; any number of processes may do so at once."""
+    from infrastructure.postgres.form import NewerDatabaseError, has_current_form
+
     try:
         if not has_current_form(url):
             migrate_or_refuse(url)
@@ -148,6 +149,25 @@ def run_projector() -> None:
 
     settle()
     uvloop.run(until_told(Projector(required_database(settings)).run()))
+
+
+def run_worker() -> None:
+    """The worker until it is told to stop."""
+    settings = configured()
+    if settings.temporal_address is None:
+        refuse("TEMPORAL_ADDRESS is not set; point it at a Temporal server, or use `baton up`, which brings its own.")
+    import uvloop
+
+    from cli.worker import run
+    from infrastructure.control.routes import AdapterMissingError
+    from infrastructure.temporal.lines import speak_in_lines
+
+    speak_in_lines()
+    settle()
+    try:
+        uvloop.run(run(settings))
+    except AdapterMissingError as error:
+        refuse(str(error))
 
 
 def run_mcp() -> None:

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 import structlog
-import uvloop
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
@@ -25,16 +24,13 @@ from application.ports import EngineUnavailableError, StoreUnavailableError, Wor
 from application.reconciling import Reconciler
 from application.settings import Settings
 from application.telemetry import traced
-from cli.processes import configured, settle
-from cli.refusing import refuse
 from infrastructure.conducting import Conducting, conducting
-from infrastructure.control.routes import AdapterMissingError, opened_control
+from infrastructure.control.routes import opened_control
 from infrastructure.monitoring import monitoring
 from infrastructure.runtime import Runtime, clock
 from infrastructure.temporal.attributes import add_missing
 from infrastructure.temporal.engine import TASK_QUEUE, connect
 from infrastructure.temporal.interceptors import CallerCarrier
-from infrastructure.temporal.lines import speak_in_lines
 from infrastructure.temporal.versioning import deployment_of
 from workflows.calibration_publication import CalibrationPublicationWorkflow
 from workflows.conduct import ConductWorkflow
@@ -56,19 +52,6 @@ STICKY = timedelta(seconds=1.5)
 """How long a workflow waits for the worker that has it in memory, which may be dead; then any other takes it."""
 GRACE = timedelta(seconds=5)
 """What activities in progress have to end when the worker is told to stop; what is cut off is repeated elsewhere."""
-
-
-def main() -> None:
-    """Run until told to stop."""
-    settings = configured()
-    speak_in_lines()
-    settle()
-    if settings.temporal_address is None:
-        refuse("TEMPORAL_ADDRESS is not set; point it at a Temporal server, or use `baton up`, which brings its own.")
-    try:
-        uvloop.run(run(settings))
-    except AdapterMissingError as error:
-        refuse(str(error))
 
 
 async def run(settings: Settings) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import uuid4
 
+from infrastructure.runtime import new_id
 from tests.api.agents import agent, done
 from tests.api.furnishing import SYSTEM_HTTP, furnished, placed_in, planned_on
 from tests.running import Api
@@ -70,7 +71,7 @@ async def measured(api: Api, ids: Ids, other: Ids) -> None:
 
 
 async def operated(api: Api, ids: Ids, other: Ids) -> None:
-    doing = {"event_id": str(uuid4()), "step_kind": "check", "payload": {}, "sampled_at": "2026-10-06T09:14:00Z"}
+    doing = {"event_id": str(new_id()), "step_kind": "check", "payload": {}, "sampled_at": "2026-10-06T09:14:00Z"}
     await api.done(f"/procedures/{ids['procedure_id']}/activities", {"entries": [doing]})
     await api.done(f"/procedures/{other['procedure_id']}/complete")
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import UUID7, Field, JsonValue
+from pydantic import UUID7, Field, JsonValue, WithJsonSchema
 
 from domain.kernel import Call, Command, Outcome, Value
 from domain.operation.procedure import RUNNING, Procedure, ProcedureActivitiesLogbookOpened, procedure
@@ -60,10 +60,15 @@ BY_HAND = dict.fromkeys(("conduct_id", "iteration_index", "closing", "step_index
 """What a row of a person's does not have."""
 
 
+SHAPE = "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+ProducedId = Annotated[UUID7, WithJsonSchema({"type": "string", "format": "uuid", "pattern": SHAPE})]
+"""An id that whoever reports something makes; those of a conduct's own rows are of another version."""
+
+
 class Doing(Value):
     """One activity as whoever did it reports it; a repeated event_id is ignored."""
 
-    event_id: UUID7
+    event_id: ProducedId
     step_kind: Annotated[str, Field(min_length=1, max_length=50)]
     payload: dict[str, JsonValue]
     sampled_at: Instant

@@ -1,7 +1,6 @@
 """A procedure that is carried out by hand, with an iteration and an activity, and one from the recipe."""
 
-from uuid import uuid4
-
+from infrastructure.runtime import new_id
 from tests.running import Api
 
 
@@ -12,7 +11,7 @@ async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
     ids["procedure_id"] = await api.create("/procedures", task)
     await api.done(f"/procedures/{ids['procedure_id']}/start")
     await api.done(f"/procedures/{ids['procedure_id']}/iterations/start", {"iteration_index": 1})
-    doing = {"event_id": str(uuid4()), "step_kind": "setpoint", "payload": {"address": "bl7:x", "value": 1.5}}
+    doing = {"event_id": str(new_id()), "step_kind": "setpoint", "payload": {"address": "bl7:x", "value": 1.5}}
     entries = [{**doing, "sampled_at": "2026-10-06T09:12:00Z"}]
     answer = await api.post(f"/procedures/{ids['procedure_id']}/activities", {"entries": entries})
     assert answer.json() == {"event_count": 1}, answer.text
