@@ -79,7 +79,7 @@ def read_back(aggregate: Aggregate[Any], id: UUID, rows: list[tuple[str, str, da
         yield aggregate.decode(event_type, payload, id, occurred_at)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(data=st.data())
 @pytest.mark.parametrize("life", ALL_LIVES, ids=named)
 def test_any_life_folds_and_so_does_any_part_of_it(life: Life, data: st.DataObject) -> None:
@@ -94,7 +94,7 @@ def test_any_life_folds_and_so_does_any_part_of_it(life: Life, data: st.DataObje
         assert aggregate.fold(events[cut:], begun) == whole
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(data=st.data())
 @pytest.mark.parametrize("life", ALL_LIVES, ids=named)
 def test_a_life_read_back_from_the_store_is_the_same_life(life: Life, data: st.DataObject) -> None:
@@ -189,7 +189,7 @@ def happened(event: type[Event], fields: dict[str, Any]) -> Event:
         reject()
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(data=st.data())
 @pytest.mark.parametrize("event", EVENTS, ids=named)
 def test_any_event_is_read_back_as_it_was_written(event: type[Event], data: st.DataObject) -> None:

@@ -18,7 +18,7 @@ from tests.waiting import until
 from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import setpoint
 
-COUNT = int(os.environ.get("LONG_CONDUCT_STEPS", "1050"))
+COUNT = int(os.environ.get("LONG_CONDUCT_STEPS", "550"))
 PER_EXECUTION = 500
 EVENTS_PER_STEP = 6
 """Events of a history that a step takes: three of the activity, three of the turn it leads to."""

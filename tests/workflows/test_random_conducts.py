@@ -19,7 +19,7 @@ from tests.workflows.cases import Case, made
 from tests.workflows.hall import Conducted, Hall
 from tests.workflows.stage import Stage
 
-COUNT = int(os.environ.get("RANDOM_CONDUCTS", "100"))
+COUNT = int(os.environ.get("RANDOM_CONDUCTS", "40"))
 FIRST = int(os.environ.get("RANDOM_CONDUCTS_FROM", "0"))
 AT_ONCE = 40
 
