@@ -21,8 +21,9 @@ from application.identity import (
 )
 from application.ports import StoreUnavailableError
 from application.settings import Settings
-from domain.kernel import Command, History, Operation, Query, Registry
+from domain.kernel import Command, History, Query
 from domain.operation.conduct_views import StreamProcedureConduct
+from domain.registry import Operation, Registry
 from domain.shared.refusals import (
     ConcurrencyError,
     IdempotencyClaimLostError,

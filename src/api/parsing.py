@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from api.errors import RequestValidationError
-from domain.kernel import Operation
+from domain.registry import Operation
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -12,7 +12,7 @@ from api.parsing import from_json, from_query, idempotency_key, path_id, refuse_
 from application.ports import Caller, Executed
 from application.queries import HistoryPage
 from application.service import Service
-from domain.kernel import Operation
+from domain.registry import Operation
 from domain.shared.listing import Page
 
 

@@ -5,7 +5,8 @@ from uuid import UUID
 from application.ports import Caller, Store, VerdictLog
 from application.unit import decoded
 from domain.access.actor import Actor
-from domain.kernel import NIL, REGISTRY, SYSTEM_CONDUIT
+from domain.kernel import NIL, SYSTEM_CONDUIT
+from domain.registry import REGISTRY
 from domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
 from domain.trust.conduit import Decision
 from domain.trust.policy import LISTENERS, Policy, look_up_key

@@ -23,7 +23,8 @@ from application.ports import (
 )
 from application.unit import Unit
 from domain.access.actor import Actor
-from domain.kernel import Call, Command, Event, Operation, Outcome
+from domain.kernel import Call, Command, Event, Outcome
+from domain.registry import Operation
 from domain.shared.canonical import content_hash, derived_uuid7
 from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
 from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Release

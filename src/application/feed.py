@@ -14,7 +14,8 @@ from pydantic import Field
 from application.ports import Authorizer, Bookmark, Caller, EventRow, Store
 from application.queries import READ_EVENT_TEXTS, envelope
 from domain.access.actor import DELETED_USER, Actor, ActorKind, ActorProfile
-from domain.kernel import REGISTRY, Call, Operation, Query, SortedSet, Value
+from domain.kernel import Call, Query, SortedSet, Value
+from domain.registry import REGISTRY, Operation
 from domain.shared.listing import Page, malformed, opaque, revealed
 from domain.shared.reads import Reads, answered, existing, record_of
 

@@ -12,7 +12,8 @@ import orjson
 from application.commands import refuse_denied
 from application.ports import Authorizer, Caller, Clock, EventRow, IdGenerator, Port, Store
 from application.unit import Unit, missing
-from domain.kernel import REGISTRY, Call, History, Query, State, TimeTravel
+from domain.kernel import Call, History, Query, State, TimeTravel
+from domain.registry import REGISTRY
 from domain.shared.listing import malformed, opaque, revealed
 
 READ_EVENT_TEXTS = "ReadEventTexts"

@@ -22,7 +22,6 @@ from domain.equipment import (
     role,
 )
 from domain.federation import credential, facility, permit, trust_anchors
-from domain.kernel import REGISTRY
 from domain.operation import (
     activities,
     carrying_out,
@@ -37,6 +36,7 @@ from domain.operation import (
     work_items,
 )
 from domain.recipe import capability, method, plan, plan_inspection, plan_roles, plan_wires, practice, recipe
+from domain.registry import REGISTRY
 from domain.run import adjusting, ending, narrative, observations, run, starting
 from domain.run import conducting as run_conducting
 from domain.safety import clearance, clearance_template, clearance_views

@@ -15,7 +15,7 @@ import pytest
 from application.identity import SENTENCES, TokenFault
 from cli.embedded.postgres import EmbeddedPostgres
 from domain.contexts import REGISTRY
-from domain.kernel import Operation
+from domain.registry import Operation
 from tests.api.agents import framed
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.api.listening import listening

@@ -24,7 +24,7 @@ from api.app import REGISTRY
 from api.openapi import openapi_document
 from application.settings import Settings
 from cli.embedded.postgres import EmbeddedPostgres
-from domain.kernel import Operation
+from domain.registry import Operation
 from tests.api.furnishing import furnished, renewed
 from tests.api.serving import Served, served, shared_database
 from tests.api.stocking import stocked

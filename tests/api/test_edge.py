@@ -14,7 +14,7 @@ import pytest
 from api.parsing import repeatable_fields
 from cli.embedded.postgres import EmbeddedPostgres
 from domain.contexts import REGISTRY
-from domain.kernel import Operation
+from domain.registry import Operation
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, placed_in, planned_on
 from tests.api.serving import shared_database
 from tests.running import Api, running_api

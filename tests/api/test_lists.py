@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cli.embedded.postgres import EmbeddedPostgres
 from domain.contexts import REGISTRY
-from domain.kernel import Operation
+from domain.registry import Operation
 from domain.shared.listing import ListQuery
 from tests.api.filters import MEANT, SHOWN, WHOLE, Asked, instant
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, planned_on

@@ -13,7 +13,7 @@ from api.mcp.tools import tool_of
 from api.openapi import openapi_document
 from application.settings import Settings
 from domain.contexts import REGISTRY
-from domain.kernel import Operation
+from domain.registry import Operation
 
 OPERATIONS = [operation for operation in REGISTRY if operation.mcp]
 TOOLS = [SEARCH, CALL, *(tool_of(operation.input) for operation in OPERATIONS)]

@@ -14,7 +14,8 @@ from mcp.shared.exceptions import MCPError
 from cli.embedded.postgres import EmbeddedPostgres
 from domain.contexts import REGISTRY
 from domain.enclosure.enclosure import EnclosurePermitStatus
-from domain.kernel import Command, Operation
+from domain.kernel import Command
+from domain.registry import Operation
 from domain.shared.annotations import models_in
 from domain.supply.supply import SupplyStatus
 from tests.api.agents import agent, done, refusal

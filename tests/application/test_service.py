@@ -12,12 +12,12 @@ import pytest
 from application.ports import EngineView, Job, Progress, WorkItem
 from application.queries import Queries
 from application.service import Service
-from domain.kernel import REGISTRY
 from domain.operation.carrying_out import StartProcedure
 from domain.operation.conducting import ConductProcedure
 from domain.operation.procedure import ProcedureStatus
 from domain.operation.registering import RegisterProcedure
 from domain.operation.stopping import AbortProcedure, HoldProcedure, TruncateProcedure
+from domain.registry import REGISTRY
 from domain.shared.refusals import Conflict
 from infrastructure.memory.engine import MemoryEngine
 from tests.application.rehearsal import Rehearsal

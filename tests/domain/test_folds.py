@@ -19,8 +19,9 @@ from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from domain.contexts import REGISTRY
 from domain.equipment.affordance import Affordance
-from domain.kernel import Aggregate, Event, State, UnknownEventError, snake_case
+from domain.kernel import Aggregate, Event, State, UnknownEventError
 from domain.operation.steering import SteeringObjective, SteeringObjectiveKind, SteeringSpace
+from domain.registry import snake_case
 from domain.shared.canonical import content_hash
 from domain.shared.refusals import Refusal
 from tests.domain.lifecycles import LIVES, STATELESS

@@ -23,7 +23,8 @@ import application.identity
 import application.ports
 from domain.access.actor import CONTACT_BOUNDS
 from domain.contexts import REGISTRY
-from domain.kernel import Command, Event, Operation, State
+from domain.kernel import Command, Event, State
+from domain.registry import Operation
 from domain.shared.refusals import (
     Conflict,
     Forbidden,

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from domain.contexts import REGISTRY
-from domain.kernel import Operation, snake_case
+from domain.registry import Operation, snake_case
 from domain.shared.refusals import Refusal
 from tests.domain.lifecycles import LIVES, OF_NO_STREAM, STATELESS
 from tests.domain.lives import Life, Standing

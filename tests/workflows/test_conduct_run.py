@@ -16,12 +16,13 @@ from application.reconciling import Reconciler
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.access.actor import RegisterActor
-from domain.kernel import NIL, REGISTRY, SYSTEM_CONDUIT
+from domain.kernel import NIL, SYSTEM_CONDUIT
 from domain.operation.conducting import ConductFromProcedure
 from domain.operation.procedure import ProcedureStatus
 from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
 from domain.operation.stopping import AbortProcedure, HoldProcedure
 from domain.operation.work_items import GetWork, WorkView
+from domain.registry import REGISTRY
 from domain.run.driving import PhaseVerdict, phase_conduct_id
 from domain.run.ending import AbortRun, CompleteRun, StopRun
 from domain.run.run import HoldRun, RunAborted, RunHeld, RunStatus

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from api.errors import RequestValidationError
 from api.mcp.tools import KEY
 from api.parsing import MAX_KEY_LENGTH, from_json, refuse_internal
-from domain.kernel import Command, Operation, Query
+from domain.kernel import Command, Query
+from domain.registry import Operation
 
 PLACE = "arguments"
 M = TypeVar("M", bound=BaseModel)

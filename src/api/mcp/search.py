@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from domain.kernel import Operation, Value, snake_case
+from domain.kernel import Value
+from domain.registry import Operation, snake_case
 
 WORD = re.compile(r"[a-z0-9]+")
 

@@ -31,7 +31,8 @@ from api.rest import answer_json
 from application.ports import Caller, Executed
 from application.service import Service, Told
 from application.settings import McpToolset
-from domain.kernel import Operation, Query, Value, omitted
+from domain.kernel import Query, Value, omitted
+from domain.registry import Operation
 from domain.shared.refusals import NotFound
 
 INSTRUCTIONS = """\

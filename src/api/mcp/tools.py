@@ -11,7 +11,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from api.openapi import UUID_SCHEMA, described
 from api.parsing import MAX_KEY_LENGTH
 from application.feed import EventView
-from domain.kernel import Command, History, Operation, Query
+from domain.kernel import Command, History, Query
+from domain.registry import Operation
 
 KEY = "idempotency_key"
 Key = Annotated[

@@ -12,7 +12,8 @@ from uuid import UUID
 from pydantic import Field
 
 from domain.access.actor import ActorKind
-from domain.kernel import Aggregate, Call, Command, Event, Internal, Outcome, State, TimeTravel, Value, changed
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
+from domain.registry import Internal
 from domain.shared.canonical import canonical_json
 from domain.shared.identifiers import (
     FacilityCode,

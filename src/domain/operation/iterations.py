@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from domain.decision.decision import ConfidenceSource
-from domain.kernel import Call, Command, Internal, Outcome, Query
+from domain.kernel import Call, Command, Outcome, Query
 from domain.operation.carrying_out import conduct_live
 from domain.operation.procedure import (
     RUNNING,
@@ -21,6 +21,7 @@ from domain.operation.procedure import (
 )
 from domain.operation.results import Measured
 from domain.operation.steering import Point, SteeringAdvice
+from domain.registry import Internal
 from domain.shared.reads import Reads, happened
 from domain.shared.refusals import Conflict, Invalid
 from domain.shared.text import Text

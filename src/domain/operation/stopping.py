@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from domain.kernel import Call, Command, Event, Internal, Outcome
+from domain.kernel import Call, Command, Event, Outcome
 from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.carrying_out import conduct_live
 from domain.operation.conducting import CONDUCTED_ASSETS, ConductProcedure, Rivals, opening, rivals_of
@@ -33,6 +33,7 @@ from domain.operation.procedure import (
 )
 from domain.operation.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, ConductProgress
 from domain.operation.results import ConductResult, Failure
+from domain.registry import Internal
 from domain.shared.reads import Reads, answered, happened, record_of
 from domain.shared.refusals import Invalid
 from domain.shared.text import Text

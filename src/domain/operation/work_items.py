@@ -8,7 +8,8 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from domain.kernel import REGISTRY, Call, Operation, Query
+from domain.kernel import Call, Query
+from domain.registry import REGISTRY, Operation
 from domain.shared.reads import Reads, answered, permitted
 from domain.shared.refusals import NotFound, Refusal
 

@@ -3,9 +3,10 @@
 from typing import Annotated
 from uuid import UUID
 
-from domain.kernel import Call, Command, Internal, Outcome
+from domain.kernel import Call, Command, Outcome
 from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.procedure import COMPLETED, PHASES, Procedure
+from domain.registry import Internal
 from domain.run.run import HELD, LIVE, Run, RunAborted, RunCompleted, RunStopped, RunTruncated, run
 from domain.shared.reads import Reads, every, members_of
 from domain.shared.refusals import Invalid

@@ -8,21 +8,8 @@ from uuid import UUID
 from pydantic import Field
 
 from domain.access.actor import Actor, ActorKind
-from domain.kernel import (
-    NIL,
-    REGISTRY,
-    Aggregate,
-    Call,
-    Command,
-    Event,
-    IdSet,
-    Outcome,
-    Query,
-    SortedSet,
-    State,
-    Value,
-    changed,
-)
+from domain.kernel import NIL, Aggregate, Call, Command, Event, IdSet, Outcome, Query, SortedSet, State, Value, changed
+from domain.registry import REGISTRY
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.reads import Reads, every, permitted, required
 from domain.shared.refusals import Invalid, UnauthorizedError

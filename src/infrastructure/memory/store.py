@@ -18,9 +18,10 @@ import uuid_utils.compat
 
 from application.ports import Batch, Bookmark, Caller, EventRow, Executed, KeyClaim, Session
 from application.unit import decoded
-from domain.kernel import REGISTRY, State, StoredEvent
+from domain.kernel import State, StoredEvent
 from domain.operation.activities import Activity
 from domain.operation.progress import FilledSlot
+from domain.registry import REGISTRY
 from domain.run.observations import Channel, Observation, channels_of
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.logbooks import Entry

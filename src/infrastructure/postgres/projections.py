@@ -21,7 +21,8 @@ from application.queries import PROJECTIONS
 from application.telemetry import traced
 from application.unit import decoded
 from domain.contexts import REGISTRY
-from domain.kernel import Projection, State, StoredEvent
+from domain.kernel import State, StoredEvent
+from domain.registry import Projection
 from domain.shared.listing import ListQuery, Summary, plural_of
 from infrastructure.postgres.leadership import elected
 from infrastructure.postgres.pool import RUNTIME_ROLE, Connection, dedicated

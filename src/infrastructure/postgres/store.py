@@ -23,7 +23,8 @@ from psycopg_pool import PoolTimeout
 from pydantic import TypeAdapter
 
 from application.ports import Batch, Bookmark, EventRow, Executed, KeyClaim, Session, StoreUnavailableError
-from domain.kernel import REGISTRY, StoredEvent
+from domain.kernel import StoredEvent
+from domain.registry import REGISTRY
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.logbooks import Entry
 from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError

@@ -23,7 +23,8 @@ from temporalio.contrib.opentelemetry import TracingInterceptor
 from application.ports import Caller, Executed
 from application.service import Service, Told
 from application.settings import OTLP_EXPORTER, Settings, TraceExporter
-from domain.kernel import Command, Operation, Query
+from domain.kernel import Command, Query
+from domain.registry import Operation
 from domain.shared.refusals import Refusal
 
 SERVICE = "baton"

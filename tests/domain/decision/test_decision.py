@@ -21,7 +21,7 @@ from domain.decision.decision import (
     band,
 )
 from domain.decision.inferences import AppendInferences
-from domain.kernel import REGISTRY
+from domain.registry import REGISTRY
 from tests.domain.world import OPERATOR, START, World, new_id, refused
 
 

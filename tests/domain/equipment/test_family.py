@@ -30,7 +30,8 @@ from domain.equipment.family import (
     family,
 )
 from domain.equipment.role import DefineRole
-from domain.kernel import REGISTRY, Command
+from domain.kernel import Command
+from domain.registry import REGISTRY
 from domain.shared.listing import Where
 from domain.shared.refusals import Refusal
 from domain.shared.schema import DIALECT, Schema, declared_units

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from domain.equipment.affordance import Affordance
 from domain.equipment.role import DefineRole, Role, RoleDefined, RoleSummary
-from domain.kernel import REGISTRY
+from domain.registry import REGISTRY
 from tests.domain.world import World, refused
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from domain.access.actor import ActorKind
 from domain.equipment.asset_tree import DecommissionAsset
-from domain.kernel import REGISTRY
+from domain.registry import REGISTRY
 from domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,
