@@ -11,11 +11,12 @@ from typing import Any
 from uuid import UUID
 
 from application.conduct_record import ConductRecord, refused
+from application.doing import CLOSING_BLOCKS, MAIN_BLOCKS
 from application.ledger import Ledger
 from application.ports import Clock, Store
 from application.pulse import Attempt
 from application.scores import Score, Scores
-from application.steps import CLOSING_BLOCKS, MAIN_BLOCKS, Steps
+from application.steps import Steps
 from application.unit import decoded
 from domain.operation.actuation import merged_kind
 from domain.operation.deciding import CallerDecide
