@@ -110,6 +110,15 @@ async def conduct_aborted(stage: Stage) -> str:
 
 
 @form
+async def conduct_cancelled(stage: Stage) -> str:
+    """Cancelled in the engine, by somebody who did not ask the service."""
+    id = await at_the_gate(stage, [setpoint("a", 1), GATE, setpoint("c", 1)], CLOSING)
+    await stage.client.get_workflow_handle(workflow_id("conduct", id)).cancel()
+    await reaches(stage, id, ProcedureStatus.ABORTED)
+    return workflow_id("conduct", id)
+
+
+@form
 async def conduct_closing_only(stage: Stage) -> str:
     """What was held is aborted, and only its closing steps are done."""
     id = await held(stage, [setpoint("a", 1), GATE], CLOSING)
@@ -177,6 +186,21 @@ async def conduct_of_a_held_run(stage: Stage) -> str:
     await until(waiting)
     await series.give("resume_run")
     await reaches(stage, phase, ProcedureStatus.COMPLETED)
+    return workflow_id("conduct", phase)
+
+
+@form
+async def conduct_closing_with_its_run(stage: Stage) -> str:
+    """Done, but not closed before its run is resumed."""
+    series = await (await furnished(stage)).start()
+    phase = await series.recipe_phase([GATE], CLOSING)
+    await series.conduct(phase, wait=0)
+    await series.reaches_conduct(phase)
+    await series.give("hold_run", reason="beam dump")
+    await stage.plant.write("gate", 1)
+    await series.waits_for("run")
+    await series.give("resume_run")
+    assert (await series.result())["succeeded"]
     return workflow_id("conduct", phase)
 
 
