@@ -86,10 +86,10 @@ class Advisers:
     ) -> tuple[SteeringAdvice, UUID | None] | Turn:
         """What an outside decider says, as soon as it does; a hold or an abort is served while it is waited for."""
         deadline = await self._deadline(score, iteration_index, decide)
-        await self._ledger.wait(score.procedure_id, score.conduct_id, WaitingFor.ADVICE, until=deadline)
+        await self._ledger.wait(score.procedure_id, score.conduct_id, WaitingFor.ADVICE, deadline)
         heard = await self._listened(score, iteration_index, within, deadline, attempt)
         since = heard.occurred_at if isinstance(heard, ProcedureAdvised) else None
-        await self._ledger.wait(score.procedure_id, score.conduct_id, None, since=since)
+        await self._ledger.go_on(score.procedure_id, score.conduct_id, since)
         return (heard.advice, heard.advised_by) if isinstance(heard, ProcedureAdvised) else heard
 
     async def _listened(

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from application.conduct_record import ConductRecord, refused
 from application.doing import CLOSING_BLOCKS, MAIN_BLOCKS
-from application.ledger import Ledger
+from application.ledger import Closing, Ledger
 from application.ports import Clock, Store
 from application.pulse import Attempt
 from application.scores import Score, Scores
@@ -89,7 +89,7 @@ class Conductor:
         if procedure.live_conduct_id != conduct_id:
             self._scores.forget(conduct_id)
             return None
-        await self._ledger.wait(procedure_id, conduct_id, None)
+        await self._ledger.go_on(procedure_id, conduct_id)
         if (left_open := procedure.current_iteration_index) is not None:
             await self._record.end_pass(score, left_open, "It was left open.")
         measured = await self._record.happened(score, ProcedureOutcomeRecorded) if score.steering is not None else ()
@@ -112,7 +112,7 @@ class Conductor:
         score = await self._scores.score(procedure_id, conduct_id)
         if score is None:
             return Verdict.GONE
-        await self._ledger.wait(procedure_id, conduct_id, WaitingFor.RUN)
+        await self._ledger.wait(procedure_id, conduct_id, WaitingFor.RUN, None)
         verdict: Verdict | None = Verdict.RUN_HELD
         while verdict is Verdict.RUN_HELD:
             attempt.alive()
@@ -120,7 +120,7 @@ class Conductor:
             if verdict is Verdict.RUN_HELD:
                 await asyncio.sleep(POLL)
         resumed = await self._resumed(score) if verdict is None else None
-        await self._ledger.wait(procedure_id, conduct_id, None, since=resumed)
+        await self._ledger.go_on(procedure_id, conduct_id, resumed)
         return verdict or Verdict.DONE
 
     async def _resumed(self, score: Score) -> datetime | None:
@@ -135,14 +135,14 @@ class Conductor:
         score = await self._scores.score(procedure_id, conduct_id)
         if score is None:
             return Verdict.GONE
-        orders = await self._ledger.begin_closing(
-            procedure_id,
-            conduct_id,
-            None if score.closing_only else score.run_id,
+        closing = Closing(
+            procedure_id=procedure_id,
+            conduct_id=conduct_id,
+            run_id=None if score.closing_only else score.run_id,
             may_hold=not outcome.denied and not score.closing_only,
             run_blocks=MAIN_BLOCKS if outcome.finish is Finish.COMPLETED else CLOSING_BLOCKS,
         )
-        if (verdict := orders.verdict) is not None:
+        if (verdict := (await self._ledger.begin_closing(closing)).verdict) is not None:
             return verdict
         await self._close_pass(score, outcome)
         return Verdict.DONE

@@ -66,6 +66,17 @@ class Standing:
     """Seconds since whoever does the step was last heard of; None where that is nobody."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Closing:
+    """What is to close, and what must not have come up before it begins to."""
+
+    procedure_id: UUID
+    conduct_id: UUID
+    run_id: UUID | None = None
+    may_hold: bool = True
+    run_blocks: frozenset[RunStatus] = frozenset()
+
+
 @dataclass(frozen=True)
 class Orders:
     """What the record says to work in progress."""
@@ -153,29 +164,17 @@ class Ledger(Protocol):
         """Let it be known that work goes on, and hear what the record says to it."""
         ...
 
-    async def begin_closing(
-        self,
-        procedure_id: UUID,
-        conduct_id: UUID,
-        run_id: UUID | None,
-        *,
-        may_hold: bool,
-        run_blocks: frozenset[RunStatus],
-    ) -> Orders:
+    async def begin_closing(self, closing: Closing) -> Orders:
         """Mark that closing begins, unless an abort or, where it still counts, a hold was asked for before, or the run
         blocks it; answers what kept it from beginning."""
         ...
 
-    async def wait(
-        self,
-        procedure_id: UUID,
-        conduct_id: UUID,
-        waiting_for: WaitingFor | None,
-        *,
-        until: datetime | None = None,
-        since: datetime | None = None,
-    ) -> None:
-        """Say what the conduct waits for; None once it goes on, and `since` when it may: the pause before does not count."""
+    async def wait(self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None) -> None:
+        """Say what the conduct waits for, and until when it does at the most."""
+        ...
+
+    async def go_on(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None = None) -> None:
+        """Say that the conduct goes on, and `since` when it might have: the pause before does not count."""
         ...
 
     async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:

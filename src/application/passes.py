@@ -64,11 +64,8 @@ class Passes:
 
         What was advised stands on the record with that pass, and nowhere else.
         """
-        score = await self._scores.score(procedure_id, conduct_id)
-        if score is None or score.steering is None:
-            return Turn(verdict=Verdict.GONE)
-        procedure = await self._record.procedure(score)
-        if procedure.live_conduct_id != conduct_id:
+        score, procedure = await self._live(procedure_id, conduct_id)
+        if score is None or procedure is None or score.steering is None:
             return Turn(verdict=Verdict.GONE)
         if procedure.current_iteration_index is not None:
             begun = (await self._record.happened(score, ProcedureIterationStarted))[-1]
@@ -164,11 +161,8 @@ class Passes:
 
     async def record_outcome(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, point: Point) -> Turn:
         """Put on the record what a steered pass measured, once."""
-        score = await self._scores.score(procedure_id, conduct_id)
-        if score is None or score.steering is None:
-            return Turn(verdict=Verdict.GONE)
-        procedure = await self._record.procedure(score)
-        if procedure.live_conduct_id != conduct_id:
+        score, procedure = await self._live(procedure_id, conduct_id)
+        if score is None or procedure is None or score.steering is None:
             return Turn(verdict=Verdict.GONE)
         if procedure.pending_request is not None:
             return Turn(verdict=REQUESTED[procedure.pending_request])
@@ -211,6 +205,12 @@ class Passes:
             if ended is not None and ended.verdict is not Verdict.DONE:
                 return ended
         return Turn(verdict=Verdict.GONE)
+
+    async def _live(self, procedure_id: UUID, conduct_id: UUID) -> tuple[Score | None, Procedure | None]:
+        """The score of a conduct and its procedure; None each where it is not the live one."""
+        score = await self._scores.score(procedure_id, conduct_id)
+        procedure = None if score is None else await self._record.procedure(score)
+        return (score, procedure) if procedure is not None and procedure.live_conduct_id == conduct_id else (None, None)
 
     async def _try_end(self, score: Score, iteration_index: int, **fields: Any) -> Turn | None:
         """End a pass as the submitter; None where the record moved meanwhile and is to be looked at again."""

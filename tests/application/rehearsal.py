@@ -51,7 +51,7 @@ from infrastructure.memory.ledger import MemoryLedger
 from infrastructure.memory.store import MemoryStore
 from tests.domain.run.lifecycles import begun
 from tests.domain.world import OPERATOR, new_id
-from tests.infrastructure.ledgers import PORTS
+from tests.infrastructure.ledgers import PORTS, Conduct
 from tests.timekeeping import LoopTime
 
 HERE, ELSEWHERE = "here/1/1", "elsewhere/2/2"
@@ -116,13 +116,7 @@ class Live:
         return self.procedure_id, self.conduct_id
 
     def at(self, step_index: int, iteration_index: int = 0, closing: bool = False) -> Place:
-        return Place(
-            procedure_id=self.procedure_id,
-            conduct_id=self.conduct_id,
-            iteration_index=iteration_index,
-            closing=closing,
-            step_index=step_index,
-        )
+        return Conduct(*self.ids).at(step_index, iteration_index, closing)
 
 
 @dataclass

@@ -198,7 +198,7 @@ class TestAnOutsideDecider:
         conduct, index, advising = await self.waiting(rehearsal)
         advising.cancel()
         await asyncio.gather(advising, return_exceptions=True)
-        await rehearsal.ledger.wait(*conduct.ids, WaitingFor.ADVICE, until=rehearsal.time.now())
+        await rehearsal.ledger.wait(*conduct.ids, WaitingFor.ADVICE, rehearsal.time.now())
         await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
         assert turn == Turn(verdict=Verdict.DONE, stop=True)

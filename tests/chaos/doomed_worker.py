@@ -18,12 +18,13 @@ from uuid import UUID
 from temporalio import activity
 
 from application.control import Control
-from application.ledger import Crossing
+from application.ledger import Closing, Crossing
 from application.settings import Settings
 from application.timekeeping import Timekeeper
 from cli.worker import worker
 from domain.kernel import Command
 from domain.operation.activities import Activity
+from domain.operation.progress import WaitingFor
 from domain.operation.steered import RecordProcedureOutcome
 from domain.operation.walking import Place
 from infrastructure import conducting as wiring
@@ -36,7 +37,7 @@ from infrastructure.temporal.engine import connect
 
 SIGN_OF_LIFE = 2.5
 """Seconds between two signs of life to the engine, which is not to take the stuck for lost before all are."""
-WATCHED = ("begin", "settle", "begin_closing", "wait", "submit", "execute")
+WATCHED = ("begin", "settle", "begin_closing", "wait", "go_on", "submit", "execute")
 STEP: ContextVar[Place] = ContextVar("STEP")
 """The step that is being done; what is settled or submitted does not say it."""
 
@@ -108,9 +109,11 @@ def meant(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[UU
             return at(STEP.get(), mark)
         case "submit", _:
             return at(STEP.get(), "submit")
-        case "wait", [UUID() as procedure_id, _, waiting_for, *_]:
-            return procedure_id, Moment(call="brief" if waiting_for is None else waiting_for.value)
-        case "begin_closing", [UUID() as procedure_id, *_]:
+        case "wait", [UUID() as procedure_id, _, WaitingFor() as waiting_for, *_]:
+            return procedure_id, Moment(call=waiting_for.value)
+        case "go_on", [UUID() as procedure_id, *_]:
+            return procedure_id, Moment(call="brief")
+        case "begin_closing", [Closing(procedure_id=procedure_id)]:
             return procedure_id, Moment(call="begin_closing")
         case "execute", [Command() as command, *_]:
             of = command.outcome if isinstance(command, RecordProcedureOutcome) else command

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.ledger import Orders
+from application.ledger import Closing, Orders
 from cli.embedded.postgres import EmbeddedPostgres
 from domain.kernel import Event
 from domain.operation.actuation import ActuationKind
@@ -252,19 +252,19 @@ class TestTheRestartLimit:
         await books.begun(conduct.at(1), longest_pause=300)
 
     async def test_a_wait_does_not_count(self, books: Books, conduct: Conduct) -> None:
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
         await books.let_pass(10_000)
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, None, since=books.calling.clock.now)
+        await books.ledger.go_on(conduct.procedure_id, conduct.conduct_id, books.calling.clock.now)
         await books.begun(conduct.at(0), longest_pause=300)
 
     @pytest.mark.parametrize("since", [400, None], ids=["went on too long ago", "nothing says that it may go on"])
     async def test_what_was_to_go_on_long_ago_has_stood_still(
         self, books: Books, conduct: Conduct, since: float | None
     ) -> None:
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
         await books.let_pass(10_000)
         resumed = None if since is None else books.calling.clock.now - timedelta(seconds=since)
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, None, since=resumed)
+        await books.ledger.go_on(conduct.procedure_id, conduct.conduct_id, resumed)
         assert (await books.ledger.begin(crossing(conduct.at(0), longest_pause=300))).late
 
     async def test_a_sign_of_life_is_not_enough(self, books: Books, conduct: Conduct) -> None:
@@ -446,9 +446,8 @@ class TestClosing:
     async def close(
         self, books: Books, conduct: Conduct, run_id: Any = None, may_hold: bool = True, blocks: Any = NOT_RUNNING
     ) -> Orders:
-        return await books.ledger.begin_closing(
-            conduct.procedure_id, conduct.conduct_id, run_id, may_hold=may_hold, run_blocks=blocks
-        )
+        ids = {"procedure_id": conduct.procedure_id, "conduct_id": conduct.conduct_id}
+        return await books.ledger.begin_closing(Closing(**ids, run_id=run_id, may_hold=may_hold, run_blocks=blocks))
 
     async def test_it_begins_once_nothing_is_asked_for(self, books: Books, conduct: Conduct) -> None:
         await books.begun(conduct.at(7))
@@ -502,22 +501,22 @@ class TestClosing:
 class TestWaiting:
     async def test_what_is_waited_for_is_said_until_it_goes_on(self, books: Books, conduct: Conduct) -> None:
         until = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.ADVICE, until=until)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.ADVICE, until)
         progress = await books.progress(conduct)
         assert (progress.phase, progress.waiting_for, progress.waiting_until) == ("Waiting", "advice", until)
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, None)
+        await books.ledger.go_on(conduct.procedure_id, conduct.conduct_id)
         progress = await books.progress(conduct)
         assert (progress.phase, progress.waiting_for, progress.waiting_until) == ("Walking", None, None)
 
     async def test_a_step_that_begins_waits_for_nothing(self, books: Books, conduct: Conduct) -> None:
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
         await books.begun(conduct.at(0))
         progress = await books.progress(conduct)
         assert (progress.phase, progress.waiting_for) == ("Walking", None)
 
     async def test_a_conduct_that_has_ended_waits_for_nothing(self, books: Books, conduct: Conduct) -> None:
         await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN)
+        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
         progress = await books.progress(conduct)
         assert (progress.phase, progress.waiting_for) == ("Ended", None)
 

@@ -82,7 +82,7 @@ class Theatre:
 
     async def take_up(self, procedure_id: UUID, conduct_id: UUID) -> None:
         """Have a worker be heard of that then does nothing."""
-        await PostgresLedger(self.stage.runtime.store).wait(procedure_id, conduct_id, None)
+        await PostgresLedger(self.stage.runtime.store).go_on(procedure_id, conduct_id)
 
     async def let_pass(self, procedure_id: UUID, seconds: int) -> None:
         """Let time pass for a conduct that nobody works on."""

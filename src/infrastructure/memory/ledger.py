@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
-from application.ledger import Crossing, Orders, Standing, Stored, Tally, tallied
+from application.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
 from application.ports import Clock
 from domain.operation.activities import Activity, StepKind
 from domain.operation.procedure import PendingRequest
@@ -100,21 +100,13 @@ class MemoryLedger:
             self._store.put(replace(sign, beat_at=now))
         return self._orders(place.procedure_id, place.conduct_id, run_id)
 
-    async def begin_closing(
-        self,
-        procedure_id: UUID,
-        conduct_id: UUID,
-        run_id: UUID | None,
-        *,
-        may_hold: bool,
-        run_blocks: frozenset[RunStatus],
-    ) -> Orders:
-        progress = self._live(procedure_id, conduct_id)
+    async def begin_closing(self, closing: Closing) -> Orders:
+        progress = self._live(closing.procedure_id, closing.conduct_id)
         if progress is None:
             return Orders(False)
-        orders = self._orders(procedure_id, conduct_id, run_id, may_hold=may_hold)
+        orders = self._orders(closing.procedure_id, closing.conduct_id, closing.run_id, may_hold=closing.may_hold)
         begun = progress.phase == ConductPhase.CLOSING.value
-        if not begun and (orders.asked is not None or orders.run in run_blocks):
+        if not begun and (orders.asked is not None or orders.run in closing.run_blocks):
             return orders
         self._store.put(
             replace(
@@ -127,27 +119,27 @@ class MemoryLedger:
         )
         return Orders(True)
 
-    async def wait(
-        self,
-        procedure_id: UUID,
-        conduct_id: UUID,
-        waiting_for: WaitingFor | None,
-        *,
-        until: datetime | None = None,
-        since: datetime | None = None,
-    ) -> None:
-        phase = ConductPhase.WALKING if waiting_for is None else ConductPhase.WAITING
-        if (progress := self._live(procedure_id, conduct_id)) is not None:
-            self._store.put(
-                replace(
-                    progress,
-                    phase=phase.value,
-                    waiting_for=waiting_for and waiting_for.value,
-                    waiting_until=until,
-                    heartbeat_at=self._clock(),
-                    active_at=max(progress.active_at, since or progress.active_at),
-                )
+    async def wait(self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None) -> None:
+        self._say(
+            procedure_id, conduct_id, phase=ConductPhase.WAITING.value, waiting_for=waiting_for.value, waiting_until=until
+        )
+
+    async def go_on(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None = None) -> None:
+        progress = self._live(procedure_id, conduct_id)
+        if progress is not None:
+            active_at = max(progress.active_at, since or progress.active_at)
+            self._say(
+                procedure_id,
+                conduct_id,
+                phase=ConductPhase.WALKING.value,
+                waiting_for=None,
+                waiting_until=None,
+                active_at=active_at,
             )
+
+    def _say(self, procedure_id: UUID, conduct_id: UUID, **said: Any) -> None:
+        if (progress := self._live(procedure_id, conduct_id)) is not None:
+            self._store.put(replace(progress, heartbeat_at=self._clock(), **said))
 
     async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
         passes = {iteration_index}

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from application.ledger import Crossing, Orders, Standing, Stored, Tally, tallied
+from application.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
 from domain.kernel import Event
 from domain.operation.activities import Activity
 from domain.operation.procedure import PendingRequest
@@ -205,17 +205,14 @@ class PostgresLedger:
         found = await self._rows(BEAT, asked)
         return Orders(True, REQUESTS.get(found[0][0]), STATUS_OF.get(found[0][1])) if found else Orders(False)
 
-    async def begin_closing(
-        self,
-        procedure_id: UUID,
-        conduct_id: UUID,
-        run_id: UUID | None,
-        *,
-        may_hold: bool,
-        run_blocks: frozenset[RunStatus],
-    ) -> Orders:
-        asks = [ABORT_ASKED, HOLD_ASKED] if may_hold else [ABORT_ASKED]
-        of = {"procedure": procedure_id, "conduct": conduct_id, **watched(run_id), "asks": asks, "blocks": turns(run_blocks)}
+    async def begin_closing(self, closing: Closing) -> Orders:
+        of = {
+            "procedure": closing.procedure_id,
+            "conduct": closing.conduct_id,
+            **watched(closing.run_id),
+            "asks": [ABORT_ASKED, HOLD_ASKED] if closing.may_hold else [ABORT_ASKED],
+            "blocks": turns(closing.run_blocks),
+        }
         while True:
             async with self._store.connection(writing=True) as connection:
                 marked = await connection.execute(CLOSE, of)
@@ -224,20 +221,18 @@ class PostgresLedger:
                 row = await (await connection.execute(LOOK, of)).fetchone()
             asked, run, live = row or (None, None, False)
             orders = Orders(live, REQUESTS.get(asked), STATUS_OF.get(run))
-            if not live or orders.asked is not None or orders.run in run_blocks:
+            if not live or orders.asked is not None or orders.run in closing.run_blocks:
                 return orders
 
-    async def wait(
-        self,
-        procedure_id: UUID,
-        conduct_id: UUID,
-        waiting_for: WaitingFor | None,
-        *,
-        until: datetime | None = None,
-        since: datetime | None = None,
-    ) -> None:
-        phase = ConductPhase.WALKING if waiting_for is None else ConductPhase.WAITING
-        said = {"phase": phase.value, "for": waiting_for and waiting_for.value, "until": until, "since": since}
+    async def wait(self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None) -> None:
+        said = {"phase": ConductPhase.WAITING.value, "for": waiting_for.value, "until": until, "since": None}
+        await self._say(procedure_id, conduct_id, said)
+
+    async def go_on(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None = None) -> None:
+        said = {"phase": ConductPhase.WALKING.value, "for": None, "until": None, "since": since}
+        await self._say(procedure_id, conduct_id, said)
+
+    async def _say(self, procedure_id: UUID, conduct_id: UUID, said: Mapping[str, Any]) -> None:
         async with self._store.connection(writing=True) as connection:
             await connection.execute(WAIT, {"procedure": procedure_id, "conduct": conduct_id, **said})
 

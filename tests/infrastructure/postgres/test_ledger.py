@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from application.ledger import Closing
 from domain.operation.progress import WaitingFor
 from domain.operation.stopping import HoldProcedure, TruncateProcedure
 from domain.operation.walking import Mark
@@ -139,8 +140,9 @@ class TestRoundTrips:
             ledger.beat(place, effect, None),
             ledger.settle(row(place, Mark.OUTCOME)),
             ledger.slots(*ids, 0, 0),
-            ledger.wait(*ids, WaitingFor.RUN),
-            ledger.begin_closing(*ids, None, may_hold=True, run_blocks=frozenset()),
+            ledger.wait(*ids, WaitingFor.RUN, None),
+            ledger.go_on(*ids),
+            ledger.begin_closing(Closing(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id)),
         ):
             store.asked.clear()
             await asking
@@ -155,7 +157,7 @@ class TestRoundTrips:
         assert len(store.asked) == 2
         await books.calling.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
         store.asked.clear()
-        await ledger.begin_closing(conduct.procedure_id, conduct.conduct_id, None, may_hold=True, run_blocks=frozenset())
+        await ledger.begin_closing(Closing(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
         assert len(store.asked) == 2
 
 
