@@ -26,7 +26,7 @@ DESIGN: dict[str, Any] = {
 }
 LATTICE = [(x, y) for x in (-1.5, 0.0, 1.5) for y in (-1.5, 0.0, 1.5)]
 """Where it looks first, to have something to model."""
-ENOUGH = 16
+ENOUGH = 13
 
 
 def advice_on(observations: list[Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ OPERATIONS = [operation for operation in REGISTRY if not operation.name.startswi
 """Every operation whose answer has an end."""
 PATIENT = {operation.name for operation in REGISTRY if "wait" in operation.input.model_fields}
 NUMBERS = itertools.count()
-EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "2"))
 """How many random cases there are of each operation, besides those that cover its schema."""
 schema = schemathesis.openapi.from_dict(DOCUMENT)
 schema.config.phases.coverage.unexpected_methods = {"OPTIONS", "TRACE"}

@@ -20,7 +20,7 @@ SIGNALS = {"stage:x": 0, "stage:y": 0}
 TOP = {"stage:x": 0.7, "stage:y": -0.4}
 SHARPNESS = {"kind": "peak", "address": "camera:sharpness", "centres": TOP, "width": 1.2, "height": 10, "noise": 0.05}
 PASS = [setpoint("stage:x", steered("x")), setpoint("stage:y", steered("y")), capture("camera:sharpness", "sharpness")]
-BEFORE_ITS_DEATH = 5
+BEFORE_ITS_DEATH = 4
 
 
 @asynccontextmanager
