@@ -24,6 +24,7 @@ from api.app import REGISTRY
 from api.openapi import openapi_document
 from application.settings import Settings
 from cli.embedded.postgres import EmbeddedPostgres
+from domain.kernel import History
 from domain.registry import Operation
 from tests.api.furnishing import furnished, renewed
 from tests.api.serving import Served, served, shared_database
@@ -32,7 +33,11 @@ from tests.running import Api
 
 load_all_checks()
 DOCUMENT = openapi_document(REGISTRY, Settings(database_url="postgresql://nowhere"))
-OPERATIONS = [operation for operation in REGISTRY if not operation.name.startswith("stream_")]
+HISTORIES = [operation for operation in REGISTRY if issubclass(operation.input, History)]
+"""They are all derived in the same way; a few of them stand for the rest."""
+OPERATIONS = [
+    operation for operation in REGISTRY if not operation.name.startswith("stream_") and operation not in HISTORIES[3:]
+]
 """Every operation whose answer has an end."""
 PATIENT = {operation.name for operation in REGISTRY if "wait" in operation.input.model_fields}
 NUMBERS = itertools.count()
