@@ -11,6 +11,7 @@ import structlog
 from application.commands import Commands
 from application.ports import Authorizer, Caller, Engine, EngineUnavailableError, Executed, Progress, Work
 from application.queries import Queries
+from application.telemetry import traced
 from domain.kernel import Command, Query
 
 log = structlog.get_logger()
@@ -66,9 +67,15 @@ class Service:
         """Have something done that nobody must wait for: after a moment it goes on by itself."""
         task = asyncio.create_task(work)
         self._going_on.add(task)
-        task.add_done_callback(self._going_on.discard)
+        task.add_done_callback(self._came_to_its_end)
         await asyncio.wait({task}, timeout=max(patience, A_MOMENT))
         return task
+
+    def _came_to_its_end(self, task: asyncio.Task[Any]) -> None:
+        """Say so where something failed that perhaps nobody waits for: the record has it, and the worker goes by that."""
+        self._going_on.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("engine_not_told", **traced(error))
 
     async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
         """Answer a query."""

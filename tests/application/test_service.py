@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from application.ports import EngineView, Job, Progress, WorkItem
 from application.queries import Queries
@@ -96,7 +97,11 @@ class Desk:
 
 @pytest.fixture
 def desk(rehearsal: Rehearsal, time: LoopTime) -> Desk:
-    engine, work = MemoryEngine(), Conducting(time)
+    return at_a_desk(rehearsal, time, MemoryEngine())
+
+
+def at_a_desk(rehearsal: Rehearsal, time: LoopTime, engine: MemoryEngine) -> Desk:
+    work = Conducting(time)
     queries = Queries(rehearsal.store, rehearsal.permits, time, new_id, PORTS)
     service = Service(rehearsal.commands, queries, rehearsal.permits, engine, {"conduct": work})
     return Desk(rehearsal, service, engine, work)
@@ -194,6 +199,36 @@ class TestWaking:
         assert (executed.status, time.passed) == (202, 5)
         procedure = await desk.found(id)
         assert str(procedure.live_conduct_id) == executed.body["conduct_id"]
+
+    async def test_an_engine_that_hangs_keeps_nobody_waiting(self, rehearsal: Rehearsal, time: LoopTime) -> None:
+        class Hanging(MemoryEngine):
+            async def start(self, job: Job) -> bool:
+                await time.sleep(5)
+                return await super().start(job)
+
+        desk = at_a_desk(rehearsal, time, Hanging())
+        id = await desk.procedure()
+        assert (await desk.conduct(id, wait=0.0)).status == 202
+        assert time.passed == 0.5
+        assert (await desk.do(HoldProcedure(reason="shift change"), id)).status == 202
+        assert time.passed == 1
+        await time.sleep(5)
+        assert len(desk.engine.started) == 1, "it goes on by itself"
+
+    async def test_what_the_engine_could_not_be_told_for_no_known_reason_is_logged_and_refused_to_nobody(
+        self, rehearsal: Rehearsal, time: LoopTime
+    ) -> None:
+        class Broken(MemoryEngine):
+            async def start(self, job: Job) -> bool:
+                raise RuntimeError("s3cret")
+
+        desk = at_a_desk(rehearsal, time, MemoryEngine())
+        id = await desk.live()
+        broken = at_a_desk(rehearsal, time, Broken())
+        with capture_logs() as lines:
+            assert (await broken.do(HoldProcedure(reason="shift change"), id)).status == 202
+        assert [(line["event"], line["error"]) for line in lines] == [("engine_not_told", "RuntimeError")]
+        assert "s3cret" not in str(lines)
 
     async def test_what_has_just_ended_is_out_of_the_way_in_a_moment(self, desk: Desk, time: LoopTime) -> None:
         desk.work.succeeds = True
