@@ -188,7 +188,7 @@ class Commands:
 
     def _append(self, events: list[Event], id: UUID, unit: Unit, call: Call) -> StreamAppend:
         name = events[0].aggregate.name
-        stamped = [(self._new_id(), event.stamped(id, call.now)) for event in events]
+        stamped = [(event.known_id or self._new_id(), event.stamped(id, call.now)) for event in events]
         return StreamAppend(name, id, unit.version(name, id), stamped)
 
 

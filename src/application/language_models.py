@@ -74,7 +74,7 @@ class LanguageModelSchemaValidationError(LanguageModelError):
     """The answer does not fit the schema."""
 
 
-class LanguageModel(Protocol):
+class ModelProvider(Protocol):
     """A provider's models."""
 
     async def chat(self, request: ChatRequest) -> ChatResponse:

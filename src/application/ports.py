@@ -240,6 +240,10 @@ class Job:
     summary: str | None = None
     succeeds: bool = False
     """Whether an earlier job may still have the id for a moment."""
+    once: bool = False
+    """Whether none is ever started again under this id, not even after its end."""
+    memo: Mapping[str, str] = field(default_factory=dict)
+    """What is kept with it for people who look at it."""
 
 
 class EngineView(StrEnum):
@@ -256,7 +260,7 @@ class Engine(Protocol):
     """The workflow engine: follows the record, never leads it. Everything raises EngineUnavailableError."""
 
     async def start(self, job: Job) -> bool:
-        """Start a workflow; false where one is open under its id, which is left alone."""
+        """Start a workflow; false where one is open under its id, or was and `once` is enough: that one is left alone."""
         ...
 
     async def look(self, id: str) -> EngineView:

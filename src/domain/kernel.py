@@ -133,6 +133,16 @@ class Event(BaseModel):
         own["_stream_id"], own["_occurred_at"] = stream_id, occurred_at
         return self
 
+    @property
+    def known_id(self) -> UUID | None:
+        """The id it is to be stored under, where that follows from what it is about."""
+        return self.__dict__.get("_known_id")
+
+    def known_as(self, id: UUID) -> Self:
+        """This event under an id that whoever repeats it would give it too, so that it is stored once."""
+        self.__dict__["_known_id"] = id
+        return self
+
     def payload(self) -> str:
         """The stored form: the aggregate's id, the event's own keys, the time."""
         own = self.model_dump_json(by_alias=True)[1:-1]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -133,6 +133,13 @@ class TestStarting:
         assert await machine.engine.look(job.id) is EngineView.ABSENT
         assert await machine.engine.start(job)
         assert await machine.engine.look(job.id) is EngineView.OPEN
+
+    async def test_what_is_to_run_once_is_not_started_again_after_its_end(self, machine: Machine, job: Job) -> None:
+        once = replace(job, once=True, memo={"event_id": "an event"})
+        assert await machine.engine.start(once)
+        await machine.end(job.id)
+        assert not await machine.engine.start(once)
+        assert await machine.engine.look(job.id) is EngineView.ABSENT
 
     async def test_what_is_open_is_left_alone(self, machine: Machine, job: Job) -> None:
         await machine.engine.start(job)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import assert_never
 
 from application.deciders import Decider
-from application.language_models import LanguageModel, ModelRef
+from application.language_models import ModelProvider, ModelRef
 from domain.operation.deciding import (
     AskedDecide,
     BotorchDecide,
@@ -26,7 +26,7 @@ class ConfiguredDeciders:
     """Makes what is available. Numerical libraries are loaded when first needed, beside the event loop: it takes seconds."""
 
     def __init__(
-        self, available: Collection[DecideSubstrate], language_model: tuple[LanguageModel, ModelRef] | None = None
+        self, available: Collection[DecideSubstrate], language_model: tuple[ModelProvider, ModelRef] | None = None
     ) -> None:
         self._available = frozenset(available)
         self._language_model = language_model

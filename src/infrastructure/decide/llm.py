@@ -8,12 +8,12 @@ from pydantic import Field, JsonValue, ValidationError
 from application.deciders import DecideAccessDeniedError, DecideEvidenceRejectedError, DecideTimeoutError
 from application.language_models import (
     ChatRequest,
-    LanguageModel,
     LanguageModelAuthenticationError,
     LanguageModelError,
     LanguageModelInvalidRequestError,
     LanguageModelSchemaValidationError,
     LanguageModelTimeoutError,
+    ModelProvider,
     ModelRef,
 )
 from domain.decision.decision import ConfidenceSource
@@ -50,7 +50,7 @@ class Answer(Value):
 class LanguageModelDecider:
     """Asks once for each advice. A point off the axes is refused, not mended."""
 
-    def __init__(self, model: LanguageModel, model_ref: ModelRef) -> None:
+    def __init__(self, model: ModelProvider, model_ref: ModelRef) -> None:
         self._model = model
         self._model_ref = model_ref
 

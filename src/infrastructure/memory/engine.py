@@ -14,7 +14,7 @@ class MemoryEngine:
 
     async def start(self, job: Job) -> bool:
         self._reach()
-        if job.id in self._open:
+        if job.id in self._open or (job.once and any(job.id == known.id for known in self.started)):
             return False
         self._open[job.id] = EngineView.OPEN
         self.started.append(job)

@@ -66,6 +66,11 @@ def trouble_of(described: WorkflowExecutionDescription) -> str | None:
     return None
 
 
+def reuse_policy(job: Job) -> WorkflowIDReusePolicy:
+    """Whether the id may be used again, once the workflow under it has come to its end."""
+    return WorkflowIDReusePolicy.REJECT_DUPLICATE if job.once else WorkflowIDReusePolicy.ALLOW_DUPLICATE
+
+
 class TemporalEngine:
     """Starts workflows, looks at them and ends them; connects when first needed."""
 
@@ -114,7 +119,8 @@ class TemporalEngine:
             task_queue=TASK_QUEUE,
             task_timeout=TASK_TIMEOUT,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            id_reuse_policy=reuse_policy(job),
+            memo=job.memo or None,
             search_attributes=TypedSearchAttributes(pairs),
             static_summary=job.summary,
         )
