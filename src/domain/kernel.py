@@ -384,10 +384,16 @@ class Aggregate(Generic[S]):
         options["allowed"] = None if allowed is None else frozenset(allowed)
         return self._command(method, path, creates=False, status=status, options=options)
 
-    def inner(self, *, allowed: Iterable[Enum] | None = None) -> Callable[[type[C]], type[C]]:
-        """Declares a command on an existing stream that only the service itself gives: no surface has it."""
-        options = {"allowed": None if allowed is None else frozenset(allowed), "surfaced": False}
-        return self._command("POST", f"/{{{self.id_name}}}", creates=False, status=204, options=options)
+    def inner(
+        self, *, allowed: Iterable[Enum] | None = None, creates: bool = False, **options: Any
+    ) -> Callable[[type[C]], type[C]]:
+        """Declares a command on an existing or a new stream that only the service itself gives: no surface has it.
+
+        It is permitted under its own name, or as `command_name` where that is said.
+        """
+        options |= {"allowed": None if allowed is None else frozenset(allowed), "surfaced": False}
+        path = "" if creates else f"/{{{self.id_name}}}"
+        return self._command("POST", path, creates=creates, status=204, options=options)
 
     def _command(
         self,
@@ -482,9 +488,9 @@ class Aggregate(Generic[S]):
     ) -> None:
         operation = Operation(
             name=options.pop("name", snake_case(input.__name__)),
-            command_name=input.__name__,
+            command_name=options.pop("command_name", input.__name__),
             kind=kind,
-            context=self.context,
+            context=input.__module__.split(".")[1],
             method=method,
             path=path,
             input=input,

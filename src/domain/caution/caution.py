@@ -3,7 +3,7 @@
 It warns and never blocks. It is not edited: a better one supersedes it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
 from domain.shared.listing import Hidden, ListQuery, Page, Summary, Where
-from domain.shared.reads import Reads, Rows
+from domain.shared.reads import Reads, Rows, every, members_of
 from domain.shared.refusals import Invalid
 from domain.shared.text import FreeText, MayContainPersonalData, Text
 from domain.shared.times import Instant
@@ -23,6 +23,8 @@ from domain.shared.writes import Also, Answer, Delist, Enlist
 
 TARGETED = "caution-target"
 """Look-up kind: the Active cautions on one target."""
+WITHDRAWN = "caution-withdrawn"
+"""Look-up kind: the Retired cautions on one target."""
 
 
 class CautionTargetKind(StrEnum):
@@ -97,6 +99,7 @@ class Caution(State):
     parent_id: UUID | None
     superseded_by_caution_id: UUID | None = None
     retired_reason: CautionRetireReason | None = None
+    retired_by: UUID | None = None
     registered_at: datetime
     last_status_changed_at: datetime | None = None
 
@@ -146,6 +149,7 @@ class CautionSuperseded(Event, of=caution):
 
 class CautionRetired(Event, of=caution):
     reason: CautionRetireReason
+    retired_by: UUID | None = None
 
 
 CautionEvent = CautionSuperseded | CautionRetired
@@ -167,7 +171,13 @@ def evolve(caution: Caution, event: CautionEvent) -> Caution:
                 last_status_changed_at=event.occurred_at,
             )
         case CautionRetired():
-            return changed(caution, status=RETIRED, retired_reason=event.reason, last_status_changed_at=event.occurred_at)
+            return changed(
+                caution,
+                status=RETIRED,
+                retired_reason=event.reason,
+                retired_by=event.retired_by,
+                last_status_changed_at=event.occurred_at,
+            )
         case _:
             assert_never(event)
 
@@ -223,6 +233,15 @@ class NewCaution(Value):
     caution_id: UUID
 
 
+def cautions_on(targets: Iterable[CautionTarget], at: datetime) -> Reads[tuple[Caution, ...]]:
+    """The cautions on these targets that count at this time, of every severity, in order of registration."""
+    keys = sorted({target.key for target in targets})
+    if not keys:
+        return ()
+    found = yield from every(Caution, (yield from members_of(TARGETED, *keys)))
+    return tuple(sorted((one for one in found.values() if one.in_effect(at)), key=lambda one: (one.registered_at, one.id)))
+
+
 @caution.creation(returns=NewCaution, refuses=[InvalidCautionExpiresAtError, caution.AlreadyExists])
 class RegisterCaution(CautionNote):
     """Warn everybody who will work with an asset or a procedure, and say what to do about it."""
@@ -250,11 +269,15 @@ class SupersedeCaution(CautionNote):
                 facts={"target": caution.target.model_dump(mode="json")},
             )
         return [
-            CautionSuperseded(superseded_by_caution_id=call.new_id),
-            Delist(TARGETED, caution.target.key),
+            *superseded(caution, call.new_id),
             Also(Caution, call.new_id, enlisted(successor)),
             Answer({"caution_id": str(call.new_id)}),
         ]
+
+
+def superseded(caution: Caution, successor_id: UUID) -> Outcome:
+    """A caution that gives way to another one on its target."""
+    return [CautionSuperseded(superseded_by_caution_id=successor_id), Delist(TARGETED, caution.target.key)]
 
 
 @caution.command(post="/{caution_id}/retire", allowed=[ACTIVE], destructive=True)
@@ -264,7 +287,12 @@ class RetireCaution(Command):
     reason: CautionRetireReason
 
     def decide(self, caution: Caution, call: Call) -> Outcome:
-        return [CautionRetired(reason=self.reason), Delist(TARGETED, caution.target.key)]
+        key = caution.target.key
+        return [
+            CautionRetired(reason=self.reason, retired_by=call.principal_id),
+            Delist(TARGETED, key),
+            Enlist(WITHDRAWN, key),
+        ]
 
 
 caution.get(

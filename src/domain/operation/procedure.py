@@ -17,7 +17,7 @@ from domain.decision.decision import ConfidenceSource
 from domain.kernel import Aggregate, Event, IdSet, State, Value, changed
 from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.deciding import Decide
-from domain.operation.results import ConductResult, Measured, TerminationReason
+from domain.operation.results import ConductResult, Failure, Measured, TerminationReason
 from domain.operation.steering import Point, SteeringAdvice, SteeringBudget, SteeringObjective, SteeringSpace
 from domain.recipe.steps import PlainCriterion, Step
 from domain.shared.listing import ListQuery, Summary
@@ -91,6 +91,9 @@ class Procedure(State):
     pending_request: PendingRequest | None = None
     hold_cause: HoldCause | None = None
     actuation_kind: ActuationKind | None = None
+    failure: Annotated[Failure | None, MayContainPersonalData()] = None
+    """What the latest conduct failed with, if it did."""
+    closing_failures: Annotated[tuple[Failure, ...], MayContainPersonalData()] = ()
     registered_at: datetime
     last_status_changed_at: datetime
     last_status_reason: FreeText | None = None
@@ -306,7 +309,14 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
             kind = merged_kind((procedure.actuation_kind, event.result.actuation_kind))
             if event.conduct_id != procedure.live_conduct_id:
                 return changed(procedure, actuation_kind=kind)
-            return changed(procedure, live_conduct_id=None, pending_request=None, actuation_kind=kind)
+            return changed(
+                procedure,
+                live_conduct_id=None,
+                pending_request=None,
+                actuation_kind=kind,
+                failure=event.result.failure,
+                closing_failures=event.result.closing_failures,
+            )
         case ProcedureHeld():
             kind = merged_kind((procedure.actuation_kind, event.actuation_kind))
             held = changed(procedure, hold_cause=event.cause, actuation_kind=kind)

@@ -12,6 +12,7 @@ from domain.safety.clearance import ClearanceStatus, clearance
 from domain.safety.hazards import Binding, RecordBinding, RiskBand
 from domain.shared.listing import ListQuery, Summary, Where
 from domain.shared.text import FreeText
+from domain.shared.times import Instant
 
 clearance.get(
     "id",
@@ -79,7 +80,7 @@ class ClearanceSummary(Summary):
 class ListClearances(ListQuery):
     """Clearances in order of registration."""
 
-    indexed: ClassVar[tuple[str, ...]] = ("bindings",)
+    indexed: ClassVar[tuple[str, ...]] = ("bindings", "valid_until")
     template_id: UUID | None = None
     template_code: Annotated[str, Field(min_length=1, max_length=50)] | None = None
     status: ClearanceStatus | None = None
@@ -89,9 +90,13 @@ class ListClearances(ListQuery):
     binds_to_asset_id: UUID | None = None
     binds_to_run_id: UUID | None = None
     binds_to_procedure_id: UUID | None = None
+    due_by: Instant | None = None
+    """Only those that are valid until then at most."""
 
     def where(self) -> Iterator[Where]:
         yield from super().where()
+        if self.due_by is not None:
+            yield Where("valid_until", "to", self.due_by)
         for kind in BoundRecords.model_fields:
             wanted: UUID | None = getattr(self, f"binds_to_{kind.removesuffix('s')}")
             if wanted is not None:

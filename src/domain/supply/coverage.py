@@ -11,7 +11,6 @@ from domain.shared.identifiers import FACILITY_CODE
 from domain.shared.reads import Holders, Reads, every, members_of
 from domain.supply.supply import AVAILABLE, DECOMMISSIONED, DEGRADED, KINDS, RECOVERING, UNAVAILABLE, UNKNOWN, Supply
 
-PHOTON_BEAM = "photon_beam"
 ADVICE = {
     DEGRADED: "restore it first",
     RECOVERING: "restore it once it is back",
@@ -63,10 +62,3 @@ def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming
     return None
 
 
-def beam_lost(candidates: Iterable[Supply]) -> bool:
-    """Whether the beam is known to be gone: nothing provides it, and something that should is out or coming back.
-
-    Where nothing is known of it, it counts as not lost.
-    """
-    statuses = {one.status for one in candidates if one.kind == PHOTON_BEAM}
-    return not statuses & {AVAILABLE, DEGRADED} and bool(statuses & {UNAVAILABLE, RECOVERING})

@@ -1,0 +1,411 @@
+"""An agent: the record of one piece of software that acts by itself, with a language model behind it or by rules.
+
+Its id is that of an actor, and both begin together. The record runs nothing: workflows read it before they act. Another
+model or another version is another agent of the same kind.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
+from domain.agent.model_ref import DETERMINISTIC, SETTING, InvalidModelRefError, ModelRef
+from domain.agent.prompts import PROMPTS
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, answered, every, members_of
+from domain.shared.refusals import Conflict, Invalid
+from domain.shared.text import FreeText, Text, name_key
+from domain.shared.writes import Also, Enlist, Put
+
+KINDS = "agent-kind"
+"""Look-up kind: the agents of one kind."""
+MOST_TOOLS = 32
+MOST_CAPABILITIES = 32
+
+
+class AgentStatus(StrEnum):
+    DEFINED = "Defined"
+    VERSIONED = "Versioned"
+    """In service."""
+    SUSPENDED = "Suspended"
+    DEPRECATED = "Deprecated"
+
+
+DEFINED, VERSIONED, SUSPENDED, DEPRECATED = AgentStatus
+NOT_DEPRECATED = (DEFINED, VERSIONED, SUSPENDED)
+Names = SortedSet[FreeText]
+Cost = Annotated[
+    float,
+    Field(strict=True, description="In US dollars.", json_schema_extra={"unit": {"system": "qudt", "code": "CCY_USD"}}),
+]
+
+
+class Budget(Value):
+    """What an agent may spend by itself; a cap of zero means nothing, none means no limit."""
+
+    monthly_cost_cap: Cost | None
+    daily_token_cap: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent(State):
+    kind: str
+    name: FreeText
+    version: str
+    model_ref: ModelRef
+    description: FreeText | None
+    canonical_uri: str | None
+    prompt_template_id: UUID | None
+    capabilities: Names
+    tools: Names = frozenset()
+    budget: Budget | None = None
+    status: AgentStatus = DEFINED
+    suspension_reason: FreeText | None = None
+    suspended_at: datetime | None = None
+    suspended_by: UUID | None = None
+    resumed_at: datetime | None = None
+    resumed_by: UUID | None = None
+    deprecation_reason: FreeText | None = None
+    defined_at: datetime
+    versioned_at: datetime | None = None
+    deprecated_at: datetime | None = None
+
+
+agent = Aggregate(Agent, "/agents")
+
+
+class AgentDefined(Event, of=agent):
+    kind: str
+    name: FreeText
+    version: str
+    model_ref: ModelRef
+    description: FreeText | None
+    canonical_uri: str | None
+    prompt_template_id: UUID | None
+    capabilities: Names
+
+
+class AgentVersioned(Event, of=agent):
+    version: str
+
+
+class AgentSuspended(Event, of=agent):
+    reason: FreeText
+    suspended_by: UUID
+
+
+class AgentResumed(Event, of=agent):
+    resumed_by: UUID
+
+
+class AgentDeprecated(Event, of=agent):
+    reason: FreeText | None
+
+
+class AgentToolGranted(Event, of=agent):
+    tool_name: str
+
+
+class AgentToolRevoked(Event, of=agent):
+    tool_name: str
+
+
+class AgentBudgetUpdated(Event, of=agent, overwrites=True):
+    monthly_cost_cap: float | None
+    daily_token_cap: int | None
+
+
+AgentEvent = (
+    AgentVersioned
+    | AgentSuspended
+    | AgentResumed
+    | AgentDeprecated
+    | AgentToolGranted
+    | AgentToolRevoked
+    | AgentBudgetUpdated
+)
+
+
+@agent.begin
+def begin(event: AgentDefined) -> Agent:
+    return Agent(id=event.stream_id, created_at=event.occurred_at, defined_at=event.occurred_at, **dict(event))
+
+
+@agent.evolve
+def evolve(agent: Agent, event: AgentEvent) -> Agent:
+    at = event.occurred_at
+    match event:
+        case AgentVersioned():
+            return changed(agent, status=VERSIONED, versioned_at=at)
+        case AgentSuspended():
+            return changed(
+                agent,
+                status=SUSPENDED,
+                suspension_reason=event.reason,
+                suspended_at=at,
+                suspended_by=event.suspended_by,
+            )
+        case AgentResumed():
+            return changed(agent, status=VERSIONED, suspension_reason=None, resumed_at=at, resumed_by=event.resumed_by)
+        case AgentDeprecated():
+            return changed(agent, status=DEPRECATED, deprecation_reason=event.reason, deprecated_at=at)
+        case AgentToolGranted():
+            return changed(agent, tools=agent.tools | {event.tool_name})
+        case AgentToolRevoked():
+            return changed(agent, tools=agent.tools - {event.tool_name})
+        case AgentBudgetUpdated():
+            return changed(agent, budget=budget_of(event.monthly_cost_cap, event.daily_token_cap))
+        case _:
+            assert_never(event)
+
+
+def budget_of(monthly_cost_cap: float | None, daily_token_cap: int | None) -> Budget | None:
+    """The caps together; none at all where neither is set."""
+    if monthly_cost_cap is None and daily_token_cap is None:
+        return None
+    return Budget(monthly_cost_cap=monthly_cost_cap, daily_token_cap=daily_token_cap)
+
+
+class InvalidAgentKindError(Invalid):
+    """An agent is of a kind, which must not be blank."""
+
+
+class InvalidAgentNameError(Invalid):
+    """An agent needs a name that is not blank."""
+
+
+class InvalidAgentVersionError(Invalid):
+    """An agent has a version, which must not be blank."""
+
+
+class InvalidAgentDescriptionError(Invalid):
+    """A description, where one is given, must not be blank."""
+
+
+class InvalidAgentCanonicalUriError(Invalid):
+    """An agent's canonical address begins with https:// and has no fragment."""
+
+
+class InvalidAgentCapabilityError(Invalid):
+    """A capability must not be blank."""
+
+
+class InvalidAgentCapabilitiesError(Invalid):
+    """An agent claims at most 32 capabilities."""
+
+
+class InvalidAgentPromptTemplateError(Invalid):
+    """The prompt is none that this service has."""
+
+
+class InvalidToolNameError(Invalid):
+    """A tool's name must not be blank."""
+
+
+class InvalidAgentToolsError(Invalid):
+    """An agent has at most 32 tools."""
+
+
+class InvalidAgentBudgetError(Invalid):
+    """A cap is a finite number that is not negative."""
+
+
+class InvalidAgentSuspensionReasonError(Invalid):
+    """Suspending an agent takes a reason that is not blank."""
+
+
+class InvalidAgentDeprecationReasonError(Invalid):
+    """A reason, where one is given, must not be blank."""
+
+
+class LanguageModelNotApprovedError(Conflict):
+    """This deployment's agents ask approved models only, and the agent's model is none."""
+
+
+Capability = Annotated[str, Text(100, InvalidAgentCapabilityError, "capability", personal=True)]
+ToolName = Annotated[str, Text(100, InvalidToolNameError, "tool name")]
+
+
+@agent.creation(
+    refuses=[
+        InvalidAgentCanonicalUriError,
+        InvalidAgentCapabilitiesError,
+        InvalidAgentPromptTemplateError,
+        InvalidModelRefError,
+        LanguageModelNotApprovedError,
+        agent.AlreadyExists,
+    ]
+)
+class DefineAgent(Command):
+    """Make an agent known, and with it the actor of the same id that it acts as."""
+
+    kind: Annotated[str, Text(100, InvalidAgentKindError, "kind")]
+    name: Annotated[str, Text(100, InvalidAgentNameError, "name", personal=True)]
+    version: Annotated[str, Text(50, InvalidAgentVersionError, "version")]
+    model_ref: ModelRef
+    description: Annotated[str, Text(2000, InvalidAgentDescriptionError, "description", personal=True)] | None = None
+    canonical_uri: Annotated[str, Text(2000, InvalidAgentCanonicalUriError, "canonical address")] | None = None
+    prompt_template_id: UUID | None = None
+    capabilities: SortedSet[Capability] = frozenset()
+
+    def gather(self, call: Call) -> Reads[bool]:
+        """Whether the model may be asked here."""
+        if self.model_ref.provider in (DETERMINISTIC, SETTING):
+            return True
+        deployment = yield from answered("deployment")
+        return not deployment.approved_models_only or (yield from is_approved(self.model_ref))
+
+    def decide(self, call: Call, approved: bool) -> Outcome:
+        self._check()
+        if not approved:
+            raise LanguageModelNotApprovedError(
+                f"{self.model_ref.model} of {self.model_ref.provider} is no approved model here; have it approved in the "
+                "catalog of language models first.",
+                reason="model_not_approved",
+            )
+        return defined(self, call)
+
+    def _check(self) -> None:
+        uri = self.canonical_uri
+        if uri is not None and (not uri.startswith("https://") or "#" in uri):
+            raise InvalidAgentCanonicalUriError(
+                "The canonical address begins with https:// and has no #; correct it or leave it out."
+            )
+        if len(self.capabilities) > MOST_CAPABILITIES:
+            raise InvalidAgentCapabilitiesError(
+                f"An agent claims at most {MOST_CAPABILITIES} capabilities; name the ones that matter.",
+                facts={"count": len(self.capabilities)},
+            )
+        if self.prompt_template_id is not None and self.prompt_template_id not in PROMPTS:
+            known = {str(id): prompt.name for id, prompt in PROMPTS.items()}
+            raise InvalidAgentPromptTemplateError(
+                "There is no prompt with this id; take one of those that the service has, or none.", facts={"known": known}
+            )
+
+
+def defined(definition: DefineAgent, call: Call) -> list[Any]:
+    """An agent begins together with its actor, under one id, and is found by its kind."""
+    profile = ActorProfile(
+        call.new_id, definition.name, None, None, None, None, None, created_at=call.now, updated_at=call.now
+    )
+    return [
+        AgentDefined(**dict(definition)),
+        Enlist(KINDS, definition.kind),
+        Also(Actor, call.new_id, [ActorRegistered(kind=ActorKind.AGENT), Put(profile)]),
+    ]
+
+
+def agents_of(kind: str) -> Reads[tuple[Agent, ...]]:
+    """Every agent of a kind, whatever its status."""
+    found = yield from every(Agent, (yield from members_of(KINDS, kind)))
+    return tuple(found.values())
+
+
+@agent.command(post="/{agent_id}/version", allowed=[DEFINED])
+class VersionAgent(Command):
+    """Put an agent into service."""
+
+    def decide(self, agent: Agent, call: Call) -> Outcome:
+        return [AgentVersioned(version=agent.version)]
+
+
+@agent.command(post="/{agent_id}/suspend", allowed=[VERSIONED], destructive=True)
+class SuspendAgent(Command):
+    """Take an agent out of service; what it asks for is refused from its next call on, until somebody resumes it."""
+
+    reason: Annotated[str, Text(500, InvalidAgentSuspensionReasonError, "reason", personal=True)]
+
+    def decide(self, agent: Agent, call: Call) -> Outcome:
+        return [AgentSuspended(reason=self.reason, suspended_by=call.principal_id)]
+
+
+@agent.command(post="/{agent_id}/resume", allowed=[SUSPENDED])
+class ResumeAgent(Command):
+    """Put a suspended agent back into service; what passed meanwhile is not made up for."""
+
+    def decide(self, agent: Agent, call: Call) -> Outcome:
+        return [AgentResumed(resumed_by=call.principal_id)]
+
+
+@agent.command(post="/{agent_id}/deprecate", allowed=NOT_DEPRECATED, destructive=True)
+class DeprecateAgent(Command):
+    """Take an agent out of service for good."""
+
+    reason: Annotated[str, Text(500, InvalidAgentDeprecationReasonError, "reason", personal=True)] | None = None
+
+    def decide(self, agent: Agent, call: Call) -> Outcome:
+        return [AgentDeprecated(reason=self.reason)]
+
+
+@agent.command(
+    post="/{agent_id}/tools/grant", allowed=NOT_DEPRECATED, verb="GrantTool", refuses=[InvalidAgentToolsError]
+)
+class GrantToolToAgent(Command):
+    """Declare a tool of this agent; what it may do, policies alone decide."""
+
+    tool_name: ToolName
+
+    def decide(self, agent: Agent, call: Call) -> Outcome:
+        if self.tool_name in agent.tools:
+            return []
+        if len(agent.tools) >= MOST_TOOLS:
+            raise InvalidAgentToolsError(f"The agent has {MOST_TOOLS} tools already; revoke one first.")
+        return [AgentToolGranted(tool_name=self.tool_name)]
+
+
+@agent.command(post="/{agent_id}/tools/revoke", allowed=NOT_DEPRECATED, verb="RevokeTool")
+class RevokeToolFromAgent(Command):
+    """Take a tool from the declared ones."""
+
+    tool_name: ToolName
+
+    def decide(self, agent: Agent, call: Call) -> Outcome:
+        return [AgentToolRevoked(tool_name=self.tool_name)] if self.tool_name in agent.tools else []
+
+
+@agent.command(
+    post="/{agent_id}/update-budget", allowed=NOT_DEPRECATED, verb="UpdateBudget", refuses=[InvalidAgentBudgetError]
+)
+class UpdateAgentBudget(Command):
+    """Set what the agent may spend by itself in a calendar month and day (UTC); null lifts a cap."""
+
+    monthly_cost_cap: Cost | None
+    daily_token_cap: Annotated[int, Field(strict=True)] | None
+
+    def decide(self, agent: Agent, call: Call) -> Outcome:
+        for name, cap in self:
+            if cap is not None and not 0 <= cap <= 2**53:
+                raise InvalidAgentBudgetError(
+                    f"{name} is negative or beyond all bounds; give 0 to spend nothing, null for no cap.",
+                    facts={"field": name},
+                )
+        if budget_of(self.monthly_cost_cap, self.daily_token_cap) == agent.budget:
+            return []
+        return [AgentBudgetUpdated(**dict(self))]
+
+
+agent.get()
+
+
+class AgentSummary(Summary):
+    agent_id: UUID
+    kind: str
+    name: FreeText
+    version: str
+    status: AgentStatus
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
+
+
+@agent.listing(AgentSummary)
+class ListAgents(ListQuery):
+    """Agents in the order they were defined."""
+
+    kind: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    status: AgentStatus | None = None

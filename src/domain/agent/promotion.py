@@ -1,0 +1,322 @@
+"""How a proposal becomes a caution: by an operator's word, or by the promoter's rule for harmless ones.
+
+The caution's id follows from the proposal, so a proposal becomes at most one.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from domain.access.actor import Actor, ActorKind
+from domain.agent.agent import Agent
+from domain.agent.drafting import CAUTION_DRAFTER, DRAFT, SEVERITIES
+from domain.agent.prompts import DraftChoice, ProposedCaution
+from domain.agent.recording import decided
+from domain.caution.caution import (
+    ACTIVE,
+    RETIRED,
+    WITHDRAWN,
+    Caution,
+    CautionTarget,
+    NewCaution,
+    RegisterCaution,
+    SupersedeCaution,
+    cautions_on,
+    enlisted,
+    superseded,
+)
+from domain.decision.decision import Decision, RegisterDecision, decision
+from domain.kernel import Call, Command, Outcome
+from domain.shared.canonical import derived_uuid7
+from domain.shared.reads import Reads, every, existing, members_of, permitted, required
+from domain.shared.refusals import Conflict, Invalid
+from domain.shared.text import refuse_blank_text
+from domain.shared.writes import Also, Answer
+
+CAUTION_PROMOTER = "CautionPromoter"
+PROMOTION = "CautionPromotion"
+PROMOTE = "Promote"
+DEFERRED = "PromotionDeferred"
+CONFLICTED = "PromotionConflicted"
+ACTIONABLE = frozenset(choice.value for choice in DraftChoice) - {DraftChoice.NO_ACTION.value}
+
+
+class DecisionNotEmittedByCautionDrafterError(Conflict):
+    """Only what an agent of kind CautionDrafter decided can be promoted."""
+
+
+class DecisionNotCautionProposalError(Conflict):
+    """The decision proposes no caution."""
+
+
+class CautionProposalNotActionableError(Conflict):
+    """The decision is that no caution is called for, or that none could be drafted."""
+
+
+class CautionProposalMalformedError(Conflict):
+    """The proposal is no caution by the rules for cautions."""
+
+
+class CautionProposalAlreadyPromotedError(Conflict):
+    """The proposal has become a caution before."""
+
+
+def caution_id_of(proposal: Decision) -> UUID:
+    """The id of the caution that a proposal becomes."""
+    return derived_uuid7(int(proposal.decided_at.timestamp() * 1000), str(proposal.id), "caution:0")
+
+
+def proposal_in(inputs: Mapping[str, Any] | None) -> Any:
+    """What a decision proposes, as it was written; None where it proposes nothing."""
+    return (inputs or {}).get("proposed_caution")
+
+
+def note_of(proposal: Decision) -> tuple[RegisterCaution, UUID | None]:
+    """The caution that is proposed, by the rules for cautions, and the one it takes the place of."""
+    try:
+        proposed = ProposedCaution.model_validate_json(json.dumps(proposal_in(proposal.inputs)))
+        note = RegisterCaution(
+            target=CautionTarget(kind=proposed.target_kind, id=proposed.target_id),
+            category=proposed.category,
+            severity=proposed.severity,
+            text=proposed.title,
+            workaround=proposed.body,
+            tags=frozenset(proposed.tags),
+        )
+        refuse_blank_text(note)
+    except ValidationError as error:
+        keys = sorted({str(fault["loc"][0]) if fault["loc"] else "proposed_caution" for fault in error.errors()})
+        raise malformed(keys) from None
+    except Invalid as refusal:
+        raise malformed([refusal.code]) from None
+    supersedes = proposal.choice == DraftChoice.PROPOSE_SUPERSEDE.value
+    severity = next((own for choice, own in SEVERITIES.items() if choice.value == proposal.choice), None)
+    if supersedes != (proposed.supersedes_caution_id is not None):
+        raise malformed(["supersedes_caution_id"])
+    if severity is not None and severity is not proposed.severity:
+        raise malformed(["severity"])
+    return note, proposed.supersedes_caution_id
+
+
+def malformed(keys: list[str]) -> CautionProposalMalformedError:
+    return CautionProposalMalformedError(
+        "The proposal does not make a caution; register one by hand instead.", reason="malformed", facts={"keys": keys}
+    )
+
+
+@dataclass(frozen=True)
+class Promotable:
+    """A proposal, who made it, the caution it may have become, and the one it would replace."""
+
+    author: Agent | None
+    promoted: bool
+    note: RegisterCaution
+    replaced: Caution | None
+
+
+@decision.command(
+    post="/{decision_id}/promote",
+    status=201,
+    returns=NewCaution,
+    attempts=3,
+    refuses=[
+        Caution.aggregate.NotFound,
+        DecisionNotEmittedByCautionDrafterError,
+        DecisionNotCautionProposalError,
+        CautionProposalNotActionableError,
+        CautionProposalMalformedError,
+        CautionProposalAlreadyPromotedError,
+        SupersedeCaution.Cannot,
+    ],
+)
+class PromoteCautionProposal(Command):
+    """Make a caution of what an agent proposed; its author is whoever promotes it."""
+
+    def gather(self, proposal: Decision, call: Call) -> Reads[Promotable]:
+        author = yield from existing(Agent, proposal.decided_by)
+        check_origin(proposal, author)
+        note, superseded_id = note_of(proposal)
+        promoted = (yield from existing(Caution, caution_id_of(proposal))) is not None
+        replaced = None if superseded_id is None else (yield from required(Caution, superseded_id))
+        return Promotable(author, promoted, note, replaced)
+
+    def decide(self, proposal: Decision, call: Call, facts: Promotable) -> Outcome:
+        if facts.promoted:
+            raise CautionProposalAlreadyPromotedError(
+                f"This proposal is caution {caution_id_of(proposal)} already; supersede or retire that.",
+                reason="already_promoted",
+                facts={"caution_id": str(caution_id_of(proposal))},
+            )
+        return [*promoted(proposal, call, facts), Answer({"caution_id": str(caution_id_of(proposal))})]
+
+
+def check_origin(proposal: Decision, author: Agent | None) -> None:
+    """Refuse what no drafter wrote, what is no proposal, and what proposes nothing."""
+    if author is None or author.kind != CAUTION_DRAFTER:
+        raise DecisionNotEmittedByCautionDrafterError(
+            f"The decision was not made by an agent of kind {CAUTION_DRAFTER}; register the caution by hand.",
+            reason="other_author",
+        )
+    if proposal.context != DRAFT.context:
+        raise DecisionNotCautionProposalError(
+            f"The decision is of context {proposal.context}, and only {DRAFT.context} proposes cautions.",
+            reason="other_context",
+        )
+    if proposal.choice not in ACTIONABLE:
+        raise CautionProposalNotActionableError(
+            f"The decision is {proposal.choice}, so there is nothing to promote; register the caution by hand.",
+            reason="nothing_proposed",
+        )
+
+
+def promoted(proposal: Decision, call: Call, facts: Promotable) -> Outcome:
+    """The new caution and, where it takes the place of another one, the end of that."""
+    caution_id = caution_id_of(proposal)
+    parent_id = None if facts.replaced is None else facts.replaced.id
+    written = Also(Caution, caution_id, enlisted(facts.note.written(call, parent_id)))
+    if facts.replaced is None:
+        return [written]
+    if facts.replaced.status is not ACTIVE:
+        raise SupersedeCaution.Cannot(
+            f"The caution to be superseded is {facts.replaced.status.value}; register a new one by hand.",
+            reason=facts.replaced.status.value.lower(),
+        )
+    if facts.replaced.target != facts.note.target:
+        raise SupersedeCaution.Cannot(
+            "The caution to be superseded is about something else; register a new one by hand.", reason="other_target"
+        )
+    return [written, Also(Caution, facts.replaced.id, superseded(facts.replaced, caution_id))]
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What the promoter's rule looks at."""
+
+    known: bool
+    """Whether it has decided about this proposal before."""
+    proposal: Decision
+    author: Agent | None
+    note: RegisterCaution | None
+    """What is proposed, where that obeys the rules for cautions."""
+    promoted: bool
+    in_effect: tuple[Caution, ...]
+    withdrawn: tuple[Caution, ...]
+    """Cautions of the promoter on this target that a person has retired."""
+    permitted: bool
+
+
+@decision.inner(creates=True, command_name="RecordAgentDecision")
+class PromoteByRule(Command):
+    """Judge a proposal as the promoter, and register the caution in the same append where the rule says so."""
+
+    proposal_decision_id: UUID
+    least_confidence: float
+
+    def gather(self, call: Call) -> Reads[Circumstances]:
+        proposal = yield from required(Decision, self.proposal_decision_id)
+        author = yield from existing(Agent, proposal.decided_by)
+        target = target_of(proposal)
+        note = sound_note(proposal)
+        return Circumstances(
+            known=(yield from existing(Decision, call.new_id)) is not None,
+            proposal=proposal,
+            author=author,
+            note=note,
+            promoted=(yield from existing(Caution, caution_id_of(proposal))) is not None,
+            in_effect=() if target is None else (yield from cautions_on([target], call.now)),
+            withdrawn=() if target is None else (yield from withdrawn_by_people(target, call.principal_id)),
+            permitted=(yield from permitted(PromoteCautionProposal.operation.command_name)),
+        )
+
+    def decide(self, call: Call, facts: Circumstances) -> Outcome:
+        if facts.known or not concerns_promoter(facts.proposal, facts.author):
+            return []
+        choice, reasoning = judged(facts, self.least_confidence)
+        registered = decided(self._decision(call, facts.proposal, choice, reasoning), call.new_id)
+        if choice != PROMOTE or facts.note is None:
+            return [registered]
+        return [registered, *promoted(facts.proposal, call, Promotable(facts.author, False, facts.note, None))]
+
+    def _decision(self, call: Call, proposal: Decision, choice: str, reasoning: str) -> RegisterDecision:
+        proposed = proposal_in(proposal.inputs)
+        named = ("severity", "target_kind", "target_id")
+        return RegisterDecision(
+            decided_by=call.principal_id,
+            context=PROMOTION,
+            choice=choice,
+            parent_id=proposal.id,
+            rule=f"agent:{CAUTION_PROMOTER}:v1",
+            reasoning=reasoning,
+            inputs={
+                "proposal_decision_id": str(proposal.id),
+                "proposal_choice": proposal.choice,
+                **{name: proposed.get(name) for name in named},
+            },
+        )
+
+
+def concerns_promoter(proposal: Decision, author: Agent | None) -> bool:
+    """Whether the promoter has anything to say about a decision at all."""
+    return (
+        proposal.context == DRAFT.context
+        and author is not None
+        and author.kind == CAUTION_DRAFTER
+        and proposal.choice in ACTIONABLE
+        and isinstance(proposal_in(proposal.inputs), dict)
+    )
+
+
+def judged(facts: Circumstances, least_confidence: float) -> tuple[str, str]:
+    """The promoter's choice, and why: only harmless, certain, new proposals become cautions without a person."""
+    proposal = facts.proposal
+    if proposal.choice != DraftChoice.PROPOSE_NOTICE.value:
+        return DEFERRED, f"{proposal.choice} is for a person to promote; only notices are promoted by rule."
+    if proposal.confidence is None or proposal.confidence < least_confidence:
+        return DEFERRED, f"The proposal's confidence is below {least_confidence}; a person decides."
+    if facts.in_effect:
+        return CONFLICTED, "A caution is in effect on this target; a person decides whether another one is needed."
+    if facts.note is None:
+        return DEFERRED, "The proposal does not make a caution by the rules for cautions."
+    if any(caution.category is facts.note.category for caution in facts.withdrawn):
+        return DEFERRED, "A person has retired such a caution on this target before; a person decides."
+    if not facts.permitted:
+        return DEFERRED, "The promoter is not permitted to promote."
+    if facts.promoted:
+        return CONFLICTED, "Somebody has promoted this proposal before."
+    return PROMOTE, "A notice with enough confidence, on a target without a caution in effect."
+
+
+def sound_note(proposal: Decision) -> RegisterCaution | None:
+    """What is proposed, where that makes a caution."""
+    try:
+        return note_of(proposal)[0]
+    except CautionProposalMalformedError:
+        return None
+
+
+def target_of(proposal: Decision) -> CautionTarget | None:
+    """What a proposal is about, where that can be read."""
+    proposed = proposal_in(proposal.inputs)
+    try:
+        return CautionTarget(kind=proposed["target_kind"], id=proposed["target_id"])
+    except (ValidationError, KeyError, TypeError):
+        return None
+
+
+def withdrawn_by_people(target: CautionTarget, author_id: UUID) -> Reads[tuple[Caution, ...]]:
+    """The cautions of this author on a target that a person has retired."""
+    found = yield from every(Caution, (yield from members_of(WITHDRAWN, target.key)))
+    own = [one for one in found.values() if one.authored_by == author_id and one.status is RETIRED]
+    retirers = yield from every(Actor, (one.retired_by for one in own if one.retired_by is not None))
+    machines = {id for id, actor in retirers.items() if actor.kind is not ActorKind.HUMAN}
+    return tuple(one for one in own if one.retired_by not in machines)
+
+
+def promotion_cause(proposal_id: UUID) -> str:
+    """What the id of the promoter's decision follows from."""
+    return f"promotion:{proposal_id}"
+

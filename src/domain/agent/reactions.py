@@ -1,0 +1,222 @@
+"""Reactions seen from outside: how far each subscriber has followed the log, what it has under way, what it stumbles over.
+
+An event that a subscriber cannot get past can be dismissed by a person; that is a decision like any other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.decision.decision import DecisionRegistered, decision
+from domain.kernel import Call, Command, Outcome, Query, Value
+from domain.registry import REGISTRY, Operation
+from domain.shared.reads import Reads, answered, record_of, records_of
+from domain.shared.refusals import Conflict, Invalid, NotFound
+from domain.shared.text import Text
+from domain.shared.writes import Put, Record
+
+LOCK = "reactions"
+"""What whoever moves a subscriber's bookmark holds meanwhile."""
+DISMISSAL = "ReactionDismissal"
+LONGEST_ERROR = 500
+
+
+@dataclass(frozen=True)
+class Reaction(Record):
+    """How far a subscriber has come in the log, and what keeps it from going on, if anything does."""
+
+    relation: ClassVar[str] = "reactions"
+    key: ClassVar[tuple[str, ...]] = ("subscriber_name",)
+    subscriber_name: str
+    enabled: bool
+    transaction_id: int
+    position: int
+    last_event_recorded_at: datetime | None = None
+    consecutive_failures: int = 0
+    last_error_at: datetime | None = None
+    last_error_message: str | None = None
+
+
+class Place(Value):
+    """A place in the log."""
+
+    transaction_id: int
+    position: int
+
+
+class OpenItem(Value):
+    """Something that a subscriber has started and that has not come to its end."""
+
+    event_id: UUID | None
+    workflow_id: str
+    started_at: datetime
+    attempt: int
+    last_error: str | None
+
+
+class ReactionView(Value):
+    """One subscriber; `open_items` is null while the engine cannot be asked."""
+
+    subscriber_name: str
+    enabled: bool
+    bookmark: Place
+    unprocessed: int
+    """How many events that concern it are still before it, up to a thousand."""
+    last_event_recorded_at: datetime | None
+    consecutive_failures: int
+    last_error_at: datetime | None
+    last_error_message: str | None
+    open_items: tuple[OpenItem, ...] | None
+
+
+class Reactions(Value):
+    """All subscribers; there are so few that they come on one page."""
+
+    items: tuple[ReactionView, ...]
+    next_cursor: None = None
+
+
+class SubscriberBookmarkNotFoundError(NotFound):
+    """There is no subscriber of this name."""
+
+
+class DismissalEventNotFoundError(NotFound):
+    """There is no event with this id."""
+
+
+class InvalidDismissalReasonError(Invalid):
+    """Dismissing an event takes a reason that is not blank."""
+
+
+class EventAlreadyDismissedError(Conflict):
+    """The subscriber is past this event."""
+
+
+class ReactionCannotDismissEventError(Conflict):
+    """Only the next event that concerns a subscriber can be dismissed."""
+
+
+class ListReactions(Query):
+    """How far every subscriber of the log has come, with what it has under way and what went wrong last."""
+
+    subscriber_name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+
+    def answer(self, call: Call) -> Reads[Reactions]:
+        names = yield from answered("subscribers")
+        wanted = tuple(name for name in names if self.subscriber_name in (None, name))
+        rows = yield from records_of(Reaction, subscriber_name=wanted)
+        unprocessed: dict[str, int] = yield from answered("unprocessed", rows=rows)
+        open_items: dict[str, Sequence[OpenItem]] | None = yield from answered("open_reactions", names=wanted)
+        return Reactions(
+            items=tuple(
+                ReactionView(
+                    bookmark=Place(transaction_id=row.transaction_id, position=row.position),
+                    unprocessed=unprocessed[row.subscriber_name],
+                    open_items=None if open_items is None else tuple(open_items[row.subscriber_name]),
+                    **{name: value for name, value in vars(row).items() if name not in ("transaction_id", "position")},
+                )
+                for row in rows
+            )
+        )
+
+
+ListReactions.operation = Operation(
+    name="list_reactions",
+    command_name=ListReactions.__name__,
+    kind="query",
+    context="agent",
+    method="GET",
+    path="/reactions",
+    input=ListReactions,
+    returns=Reactions,
+)
+REGISTRY.declare(ListReactions.operation)
+
+
+@dataclass(frozen=True)
+class Logged:
+    """An event in the log, as far as a dismissal needs it, and where it stands for a subscriber."""
+
+    event_id: UUID
+    event_type: str
+    place: tuple[int, int]
+    recorded_at: datetime
+    matching: bool
+    next_id: UUID | None
+    """The next event that concerns the subscriber, where there is one."""
+
+
+@decision.creation(
+    path="/reactions/{subscriber_name}/dismiss-event",
+    lock=LOCK,
+    refuses=[
+        SubscriberBookmarkNotFoundError,
+        DismissalEventNotFoundError,
+        EventAlreadyDismissedError,
+        ReactionCannotDismissEventError,
+    ],
+)
+class DismissEventInReaction(Command):
+    """Let a subscriber pass over the event that it cannot get past."""
+
+    subscriber_name: Annotated[str, Field(min_length=1, max_length=100)]
+    event_id: UUID
+    reason: Annotated[str, Text(500, InvalidDismissalReasonError, "reason", personal=True)]
+
+    def gather(self, call: Call) -> Reads[tuple[Reaction, Logged]]:
+        reaction = yield from record_of(Reaction, subscriber_name=self.subscriber_name)
+        if reaction is None:
+            raise SubscriberBookmarkNotFoundError(
+                f"There is no subscriber {self.subscriber_name}; list_reactions names them all."
+            )
+        logged: Logged | None = yield from answered("logged_event", event_id=self.event_id, reaction=reaction)
+        if logged is None:
+            raise DismissalEventNotFoundError(f"There is no event {self.event_id}; check the id.")
+        return reaction, logged
+
+    def decide(self, call: Call, facts: tuple[Reaction, Logged]) -> Outcome:
+        reaction, logged = facts
+        before = (reaction.transaction_id, reaction.position)
+        if logged.place <= before:
+            raise EventAlreadyDismissedError("The subscriber is past this event; nothing is to be dismissed.")
+        if not logged.matching:
+            raise ReactionCannotDismissEventError(
+                f"{logged.event_type} does not concern {reaction.subscriber_name}; it passes over it by itself.",
+                reason="not_matching",
+            )
+        if logged.next_id != logged.event_id:
+            raise ReactionCannotDismissEventError(
+                "Another event that concerns the subscriber comes first; dismiss that, or wait.",
+                reason="not_next",
+                facts={"next_event_id": None if logged.next_id is None else str(logged.next_id)},
+            )
+        transaction_id, position = logged.place
+        moved = replace(
+            reaction,
+            transaction_id=transaction_id,
+            position=position,
+            last_event_recorded_at=logged.recorded_at,
+            consecutive_failures=0,
+            last_error_at=None,
+            last_error_message=None,
+        )
+        return [self._decision(call, reaction, logged), Put(moved)]
+
+    def _decision(self, call: Call, reaction: Reaction, logged: Logged) -> DecisionRegistered:
+        return DecisionRegistered(
+            decided_by=call.principal_id,
+            context=DISMISSAL,
+            choice="EventDismissed",
+            reasoning=f"{reaction.subscriber_name} passes over {logged.event_type} {logged.event_id}: {self.reason}",
+            inputs={
+                "subscriber_name": reaction.subscriber_name,
+                "event_id": str(logged.event_id),
+                "event_type": logged.event_type,
+                "event_cursor": list(logged.place),
+                "previous_cursor": [reaction.transaction_id, reaction.position],
+            },
+        )

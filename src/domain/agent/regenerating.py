@@ -1,0 +1,201 @@
+"""A debrief on demand: a person has the debriefer conclude about a run once more, whatever it concluded before.
+
+No lease is asked for and no cap is in the way: somebody chose to spend. What is spent is recorded all the same.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+from uuid import UUID
+
+from domain.access.actor import Actor
+from domain.agent.agent import VERSIONED, Agent
+from domain.agent.debriefing import DEBRIEF, RUN_DEBRIEFER
+from domain.agent.seeded import SEEDED
+from domain.decision.decision import Decision, DecisionParentNotFoundError
+from domain.kernel import Call, Command, Outcome, Value
+from domain.operation.conducting import Wait
+from domain.run.run import Run, run
+from domain.shared.reads import Reads, answered, existing, required, required_if_given
+from domain.shared.refusals import Conflict, Refusal, Unavailable, UnauthorizedError
+from domain.shared.writes import Answer, Put, Record
+
+
+class DebriefRequestStatus(StrEnum):
+    RUNNING = "Running"
+    DONE = "Done"
+    REFUSED = "Refused"
+
+
+@dataclass(frozen=True)
+class DebriefRequest(Record):
+    """A debrief that somebody asked for: by whom it is made, how far it is, and why it was refused if it was."""
+
+    relation: ClassVar[str] = "debrief_requests"
+    key: ClassVar[tuple[str, ...]] = ("decision_id",)
+    decision_id: UUID
+    run_id: UUID
+    agent_id: UUID
+    parent_decision_id: UUID | None
+    principal_id: UUID
+    correlation_id: UUID
+    accepted_at: datetime
+    status: DebriefRequestStatus = DebriefRequestStatus.RUNNING
+    refusal: dict[str, Any] | None = None
+
+
+class DecisionParentAgentMismatchError(Conflict):
+    """The decision to go on from is no debrief."""
+
+
+class DecisionParentRunMismatchError(Conflict):
+    """The decision to go on from is about another run."""
+
+
+class AgentKindMismatchError(Conflict):
+    """The agent writes no debriefs."""
+
+
+class AgentNotSeededError(Conflict):
+    """The agent that every deployment starts with is not there."""
+
+
+class AgentDeactivatedError(Conflict):
+    """The agent's actor is deactivated."""
+
+
+class AgentCannotRegenerateDebriefError(Conflict):
+    """The agent is not in service."""
+
+
+class LanguageModelUnavailableError(Unavailable):
+    """The agent's language model is not configured here."""
+
+
+class Regenerated(Value):
+    """The debrief that was written."""
+
+    decision_id: UUID
+
+
+class RegenerationAccepted(Value):
+    decision_id: UUID
+    work_id: UUID
+
+
+@dataclass(frozen=True)
+class Debriefer:
+    """Whoever is to write the debrief, what it goes on from, and whether its model can be asked."""
+
+    agent: Agent
+    actor: Actor | None
+    parent: Decision | None
+    model_configured: bool
+
+
+@run.command(
+    post="/{run_id}/regenerate-debrief",
+    status=201,
+    returns=Regenerated,
+    work="regenerate-debrief",
+    accepted=RegenerationAccepted,
+    refuses=[
+        Agent.aggregate.NotFound,
+        DecisionParentNotFoundError,
+        DecisionParentAgentMismatchError,
+        DecisionParentRunMismatchError,
+        AgentKindMismatchError,
+        AgentNotSeededError,
+        AgentDeactivatedError,
+        AgentCannotRegenerateDebriefError,
+        LanguageModelUnavailableError,
+        UnauthorizedError,
+    ],
+)
+class RegenerateRunDebrief(Command):
+    """Have a debrief of the run written now, by the usual agent or by the one named."""
+
+    parent_decision_id: UUID | None = None
+    agent_id: UUID | None = None
+    wait: Wait = 30
+
+    def gather(self, run: Run, call: Call) -> Reads[Debriefer]:
+        agent = yield from self._agent()
+        parent = yield from required_if_given(Decision, self.parent_decision_id, DecisionParentNotFoundError)
+        actor = yield from existing(Actor, agent.id)
+        configured = yield from answered("model_configured", model_ref=agent.model_ref)
+        return Debriefer(agent, actor, parent, configured)
+
+    def _agent(self) -> Reads[Agent]:
+        if self.agent_id is not None:
+            return (yield from required(Agent, self.agent_id))
+        agent = yield from existing(Agent, SEEDED[RUN_DEBRIEFER].id)
+        if agent is None:
+            raise AgentNotSeededError(f"The log lacks the agent {RUN_DEBRIEFER}; restart the service, which seeds it.")
+        return agent
+
+    def decide(self, run: Run, call: Call, facts: Debriefer) -> Outcome:
+        check_debriefer(facts)
+        check_parent(facts.parent, run)
+        if not facts.model_configured:
+            raise LanguageModelUnavailableError(
+                f"The model of {facts.agent.name} is not configured here; set its provider's credentials.",
+                reason="model_not_configured",
+            )
+        request = DebriefRequest(
+            decision_id=call.new_id,
+            run_id=run.id,
+            agent_id=facts.agent.id,
+            parent_decision_id=self.parent_decision_id,
+            principal_id=call.principal_id,
+            correlation_id=call.correlation_id,
+            accepted_at=call.now,
+        )
+        ids = {"decision_id": str(call.new_id), "work_id": str(call.new_id)}
+        return [Put(request), Answer(ids)]
+
+
+def check_debriefer(debriefer: Debriefer) -> None:
+    """Refuse an agent that cannot write debriefs, or not now."""
+    agent = debriefer.agent
+    if agent.kind != DEBRIEF.kind:
+        raise AgentKindMismatchError(
+            f"The agent is of kind {agent.kind}, and debriefs are written by agents of kind {DEBRIEF.kind}.",
+            reason="other_kind",
+        )
+    if debriefer.actor is None or not debriefer.actor.active:
+        raise AgentDeactivatedError("The agent's actor is deactivated; reactivate it first.", reason="agent_deactivated")
+    if agent.status is not VERSIONED:
+        raise AgentCannotRegenerateDebriefError(
+            f"The agent is {agent.status.value}; version or resume it first.", reason=agent.status.value.lower()
+        )
+
+
+def check_parent(parent: Decision | None, run: Run) -> None:
+    """Refuse to go on from what is no debrief of this run."""
+    if parent is None:
+        return
+    if parent.context != DEBRIEF.context:
+        raise DecisionParentAgentMismatchError(
+            f"The parent is of context {parent.context}; name a decision of context {DEBRIEF.context}.",
+            reason="other_context",
+        )
+    if (parent.inputs or {}).get("run_id") != str(run.id):
+        raise DecisionParentRunMismatchError(
+            "The parent is about another run; name a debrief of this one, or leave it out.", reason="other_run"
+        )
+
+
+def refused(request: DebriefRequest, refusal: Refusal) -> DebriefRequest:
+    """The request that came to nothing, and why."""
+    why = {"code": refusal.code, "detail": refusal.detail, "reason": refusal.reason, "facts": refusal.facts}
+    return replace(request, status=DebriefRequestStatus.REFUSED, refusal=why)
+
+
+def refusal_of(request: DebriefRequest) -> Refusal:
+    """Why a request came to nothing."""
+    assert request.refusal is not None, "only a refused request says why"
+    told = dict(request.refusal)
+    kinds = {kind.__name__: kind for kind in RegenerateRunDebrief.operation.refusals}
+    return kinds[told.pop("code")](**told)

@@ -1,0 +1,70 @@
+"""The photon beam: whether it is known to be gone for some work, and by which event."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from domain.equipment.scope import AssetScope
+from domain.shared.reads import Reads, happened
+from domain.supply.coverage import supplies_in_scope
+from domain.supply.supply import (
+    AVAILABLE,
+    DEGRADED,
+    RECOVERING,
+    UNAVAILABLE,
+    Supply,
+    SupplyMarkedRecovering,
+    SupplyMarkedUnavailable,
+    SupplyTransition,
+    status_after,
+)
+
+PHOTON_BEAM = "photon_beam"
+PROVIDING = (AVAILABLE, DEGRADED)
+LEAVING = (SupplyMarkedUnavailable, SupplyMarkedRecovering)
+"""The events with which a supply stops to provide; Degraded, it still does."""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """The beam is gone: since when, by which event, and in words for people."""
+
+    event_id: UUID
+    since: datetime
+    detail: str
+
+
+def beam_lost(candidates: Iterable[Supply]) -> bool:
+    """Whether the beam is known to be gone: nothing provides it, and something that should is out or coming back.
+
+    Where nothing is known of it, it counts as not lost.
+    """
+    statuses = {one.status for one in candidates if one.kind == PHOTON_BEAM}
+    return not statuses & set(PROVIDING) and bool(statuses & {UNAVAILABLE, RECOVERING})
+
+
+def outage_in(scope: AssetScope, own_facility_code: str) -> Reads[Outage | None]:
+    """The outage that work in this scope is under, if the beam is lost to it."""
+    candidates = yield from supplies_in_scope(frozenset({PHOTON_BEAM}), scope, own_facility_code)
+    if not beam_lost(candidates):
+        return None
+    left: list[SupplyTransition] = []
+    for one in candidates:
+        left += yield from happened(one.id, *LEAVING)
+    event = last_to_leave(left)
+    said = ", ".join(f"{one.name} is {one.status.value}" for one in sorted(candidates, key=lambda one: one.id))
+    assert event.known_id is not None, "what is stored has an id"
+    return Outage(event.known_id, event.occurred_at, said)
+
+
+def last_to_leave(transitions: Iterable[SupplyTransition]) -> SupplyTransition:
+    """The event that took the last beam away; where none was ever there, the first that said so."""
+    ordered = sorted(transitions, key=lambda event: (event.occurred_at, event.stream_id))
+    left = [event for event in ordered if event.from_status in PROVIDING]
+    return left[-1] if left else ordered[0]
+
+
+def takes_beam_away(event: SupplyTransition) -> bool:
+    """Whether a supply provides no more after this event, and did before."""
+    return event.from_status in PROVIDING and status_after(event) not in PROVIDING  # type: ignore[arg-type]
