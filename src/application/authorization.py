@@ -1,24 +1,64 @@
 """The two adapters of the authorization seam: permissive for development, and policies folded from their streams."""
 
+from typing import Any
 from uuid import UUID
 
 from application.ports import Caller, Store, VerdictLog
 from application.unit import decoded
-from domain.access.actor import Actor
-from domain.kernel import NIL, SYSTEM_CONDUIT
+from domain.access.actor import Actor, ActorKind
+from domain.agent.agent import Agent, AgentStatus
+from domain.kernel import NIL, SYSTEM_CONDUIT, Aggregate
 from domain.registry import REGISTRY
-from domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
+from domain.trust.authorization import AuthzResult, Standing, denied, judge, permitted_commands
 from domain.trust.conduit import Decision
 from domain.trust.policy import LISTENERS, Policy, look_up_key
 
 ALLOWED = AuthzResult(Decision.ALLOW)
 
 
+class Standings:
+    """Who principals are, folded up to the very latest event: whether they are active, and agents in service.
+
+    Folds are kept between calls and only newer events are read.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[tuple[str, UUID], tuple[int, Any]] = {}
+
+    async def of(self, principal_id: UUID) -> Standing:
+        actor: Actor | None = await self._latest(Actor.aggregate, principal_id)
+        if actor is None or actor.kind is not ActorKind.AGENT:
+            return Standing(actor)
+        agent: Agent | None = await self._latest(Agent.aggregate, principal_id)
+        status = None if agent is None else agent.status
+        return Standing(actor, status is AgentStatus.VERSIONED, status is AgentStatus.SUSPENDED)
+
+    async def _latest(self, aggregate: Aggregate[Any], id: UUID) -> Any:
+        key = (aggregate.name, id)
+        version, state = self._known.get(key, (0, None))
+        for row in await self._store.newer(aggregate.name, {id: version}):
+            state = aggregate.after(state, decoded(aggregate, row))
+            self._known[key] = (row.version, state)
+        return state
+
+
 class PermissiveAuthorizer:
-    """Allows everything and records nothing; for development and tests."""
+    """Allows everything and records nothing; for development and tests.
+
+    An agent of the service itself that was switched off stays off here too.
+    """
+
+    def __init__(self, standings: Standings | None = None) -> None:
+        self._standings = standings
 
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
-        return ALLOWED
+        surface_id = caller.surface_id if surface_id is None else surface_id
+        if self._standings is None or surface_id != NIL or caller.principal_id == NIL:
+            return ALLOWED
+        standing = await self._standings.of(caller.principal_id)
+        objection = standing.objects_to(command_name, caller.completing)
+        return ALLOWED if objection is None else denied(objection)
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return REGISTRY.command_names()
@@ -34,20 +74,21 @@ class PolicyAuthorizer:
     def __init__(self, store: Store, verdicts: VerdictLog) -> None:
         self._store = store
         self._verdicts = verdicts
+        self._standings = Standings(store)
         self._policies: dict[str, dict[UUID, tuple[int, Policy]]] = {}
-        self._actors: dict[UUID, tuple[int, Actor]] = {}
 
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
         surface_id = caller.surface_id if surface_id is None else surface_id
         if is_system(caller, surface_id):
             return ALLOWED
         result = judge(
-            await self._standing(caller.principal_id),
+            await self._standings.of(caller.principal_id),
             await self._applicable(caller.conduit_id, surface_id),
             caller.principal_id,
             command_name,
             caller.conduit_id,
             surface_id,
+            completing=caller.completing,
         )
         self._verdicts.record(caller, surface_id, command_name, result)
         return result
@@ -56,19 +97,12 @@ class PolicyAuthorizer:
         if is_system(caller, caller.surface_id):
             return REGISTRY.command_names()
         return permitted_commands(
-            await self._standing(caller.principal_id),
+            await self._standings.of(caller.principal_id),
             await self._applicable(caller.conduit_id, caller.surface_id),
             caller.principal_id,
             caller.conduit_id,
             caller.surface_id,
         )
-
-    async def _standing(self, principal_id: UUID) -> Standing:
-        version, actor = self._actors.get(principal_id, (0, None))
-        for row in await self._store.newer(Actor.__name__, {principal_id: version}):
-            actor = Actor.aggregate.after(actor, decoded(Actor.aggregate, row))
-            self._actors[principal_id] = (row.version, actor)
-        return Standing(actor)
 
     async def _applicable(self, conduit_id: UUID, surface_id: UUID) -> list[Policy]:
         key = look_up_key(conduit_id, surface_id)

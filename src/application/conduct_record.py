@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from application.commands import Commands
-from application.ports import Caller, Store
+from application.ports import Caller, EventRow, Store
 from application.scores import Score
 from application.unit import decoded
-from domain.kernel import Command, Event
+from domain.kernel import Command, Event, StoredEvent
 from domain.operation.iterations import EndProcedureIteration
 from domain.operation.procedure import Procedure
 from domain.operation.results import Failure
@@ -42,6 +42,7 @@ class ConductRecord:
     async def behind(self, score: Score, version: int, *events: type[E]) -> tuple[Sequence[E], int]:
         """The events of these types that came behind a version, and the version that was read up to."""
         names = [event.__name__ for event in events]
+        rows: Sequence[StoredEvent | EventRow]
         if version:
             rows = await self._store.newer(Procedure.__name__, {score.procedure_id: version})
         else:

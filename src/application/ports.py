@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from domain.agent.reactions import OpenItem
 from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, StoredEvent
 from domain.shared.listing import ListQuery, Page, Summary, Where
 from domain.shared.logbooks import Entry
@@ -26,6 +27,8 @@ class Caller:
     causation_id: UUID | None = None
     conduit_id: UUID = SYSTEM_CONDUIT
     expires_at: datetime | None = None
+    completing: bool = False
+    """Whether an agent completes what it held the lease for before it was suspended; no transport can say so."""
 
     @classmethod
     def system(cls, correlation_id: UUID) -> "Caller":
@@ -147,8 +150,8 @@ class Session(Protocol):
         and so may the payload of an event that never changes the state."""
         ...
 
-    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[StoredEvent]:
-        """The events of these types on a stream in version order, whole."""
+    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
+        """The events of these types on a stream in version order, whole and with their envelopes."""
         ...
 
     async def load_past(
@@ -190,8 +193,15 @@ class Store(Protocol):
         """The events behind these known versions, and all events of further streams enlisted under a look-up key."""
         ...
 
-    async def follow(self, after: Bookmark, limit: int) -> Sequence[EventRow]:
-        """Committed events behind a bookmark in commit-safe order; one still in flight is never skipped."""
+    async def follow(self, after: Bookmark, limit: int, only: Sequence[str] | None = None) -> Sequence[EventRow]:
+        """Committed events behind a bookmark in commit-safe order; one still in flight is never skipped.
+
+        Of so many events, `only` asks for those of these types; the last one comes in any case, to go on from.
+        """
+        ...
+
+    async def event(self, event_id: UUID) -> EventRow | None:
+        """One event by its id."""
         ...
 
     async def locate(self, position: int) -> Bookmark | None:
@@ -269,6 +279,10 @@ class Engine(Protocol):
 
     async def terminate(self, id: str, reason: str) -> None:
         """End the workflow under this id at once, if one is open."""
+        ...
+
+    async def open_items(self, workflows: Sequence[str]) -> Sequence[OpenItem]:
+        """What is open of these kinds of workflow, the oldest first, as far as a page of it goes."""
         ...
 
 

@@ -9,6 +9,8 @@ from uuid import UUID
 
 from application.ports import Batch, Clock, IdGenerator, Store, StreamAppend
 from domain.access.actor import ActorKind, ActorProfile, ActorRegistered
+from domain.agent.agent import Agent
+from domain.agent.seeded import SEEDED, SeededAgent
 from domain.equipment.catalog import SEEDED_ROLES
 from domain.equipment.role import ROLE_NAME, Role
 from domain.federation.facility import Facility, FacilityKind, RegisterFacility
@@ -24,9 +26,9 @@ from domain.shared.canonical import derived_uuid7
 from domain.shared.identifiers import FACILITY_CODE
 from domain.shared.refusals import Conflict
 from domain.shared.text import name_key
-from domain.shared.writes import Claim, Enlist, Put
+from domain.shared.writes import Also, Claim, Enlist, Put
 from domain.trust.conduit import Conduit, ConduitDefined, opened_logbook
-from domain.trust.policy import LISTENERS, Policy, PolicyDefined, look_up_key
+from domain.trust.policy import LISTENERS, Policy, PolicyDefined, PolicyGrantRevoked, look_up_key
 from domain.trust.surface import (
     SYSTEM_HTTP,
     SYSTEM_MCP_STDIO,
@@ -54,7 +56,7 @@ MONITOR_EPOCH = 1_760_000_000_000
 
 
 class Seeds:
-    """Writes what is missing, in the order own facility, actors, policies, templates."""
+    """Writes what is missing, in the order own facility, actors and agents, policies, templates."""
 
     def __init__(self, store: Store, clock: Clock, new_id: IdGenerator) -> None:
         self._store = store
@@ -67,6 +69,7 @@ class Seeds:
         facility_code: str,
         bootstrap_principal_id: UUID | None,
         template_codes: Sequence[str] = tuple(SEEDED_TITLES),
+        agents: Sequence[SeededAgent] = tuple(SEEDED.values()),
     ) -> None:
         """Look after every seed."""
         for surface_id, defined in SYSTEM_SURFACES.items():
@@ -81,8 +84,12 @@ class Seeds:
         if bootstrap_principal_id is not None:
             await self._actor(bootstrap_principal_id, ActorKind.HUMAN, "Bootstrap administrator")
             await self._policy("Bootstrap administration", bootstrap_principal_id, SYSTEM_HTTP, BOOTSTRAP_COMMANDS)
+        for seeded in agents:
+            await self._begin(Agent, seeded.id, seeded.begun(self._call(seeded.id)))
         for name, commands in MONITORS.items():
             await self._policy(f"{name}, in process", monitor_id(name), NIL, commands)
+        for seeded in agents:
+            await self._agent_policy(seeded)
         await self._templates(facility_code, template_codes)
 
     async def objections(self, *, bootstrap_principal_id: UUID | None) -> list[str]:
@@ -94,6 +101,9 @@ class Seeds:
         for name in MONITORS:
             wanted["Actor", monitor_id(name)] = f"the actor {name}"
             wanted["Policy", await self._policy_id(monitor_id(name))] = f"the policy of {name}"
+        for seeded in SEEDED.values():
+            wanted["Agent", seeded.id] = f"the agent {seeded.kind}"
+            wanted["Policy", await self._policy_id(seeded.id, seeded.list_number)] = f"the policy of {seeded.kind}"
         if bootstrap_principal_id is not None:
             wanted["Policy", await self._policy_id(bootstrap_principal_id)] = "the policy of the bootstrap principal"
         found = []
@@ -148,7 +158,32 @@ class Seeds:
         profile = ActorProfile(id, name, None, None, None, None, None, created_at=now, updated_at=now)
         await self._begin(ActorRegistered.aggregate.state, id, [ActorRegistered(kind=kind), Put(profile)])
 
-    async def _policy(self, name: str, principal_id: UUID, surface_id: UUID, commands: frozenset[str]) -> None:
+    async def _agent_policy(self, seeded: SeededAgent) -> None:
+        """The policy of an agent's newest list of commands, which takes the place of those of older lists."""
+        name = f"{seeded.kind}, in process, list {seeded.list_number}"
+        await self._policy(name, seeded.id, NIL, seeded.commands, seeded.list_number)
+        for number in range(1, seeded.list_number):
+            await self._revoke(await self._policy_id(seeded.id, number), seeded.id)
+
+    async def _revoke(self, policy_id: UUID, principal_id: UUID) -> None:
+        async with self._store.session() as session:
+            rows = await session.load(Policy.__name__, [policy_id])
+            policy: Policy | None = Policy.aggregate.replay(rows)
+            if policy is None or principal_id not in policy.permitted_principal_ids:
+                return
+            call = self._call(self._new_id())
+            revoked = PolicyGrantRevoked(principal_id=principal_id, revoked_by=NIL, reason="A newer list took its place.")
+            once = (self._new_id(), revoked.stamped(policy_id, call.now))
+            try:
+                await session.append(
+                    Batch(call, COMMAND_NAME, [StreamAppend(Policy.__name__, policy_id, rows[-1].version, [once])])
+                )
+            except Conflict:
+                return
+
+    async def _policy(
+        self, name: str, principal_id: UUID, surface_id: UUID, commands: frozenset[str], number: int | None = None
+    ) -> None:
         """A policy whose id derives from its principal, so that it is written once and never comes back."""
         defined = PolicyDefined(
             name=name,
@@ -158,14 +193,15 @@ class Seeds:
             permitted_commands=commands,
         )
         enlisted = Enlist(LISTENERS, look_up_key(SYSTEM_CONDUIT, surface_id))
-        await self._begin(Policy, await self._policy_id(principal_id), [defined, enlisted])
+        await self._begin(Policy, await self._policy_id(principal_id, number), [defined, enlisted])
 
-    async def _policy_id(self, principal_id: UUID) -> UUID:
+    async def _policy_id(self, principal_id: UUID, number: int | None = None) -> UUID:
         """The id of a principal's seeded policy: derived from its registration, so that every boot finds the same."""
         async with self._store.session() as session:
             registered = await session.load(ActorRegistered.aggregate.name, [principal_id])
         at = registered[0].occurred_at if registered else self._clock()
-        return derived_uuid7(int(at.timestamp() * 1000), "policy", str(principal_id))
+        whose = str(principal_id) if number is None else f"{principal_id}:{number}"
+        return derived_uuid7(int(at.timestamp() * 1000), "policy", whose)
 
     async def _begin(self, state: type, id: UUID, outcome: Outcome) -> None:
         """Begin a stream unless it exists; a rival process that is faster wins."""
@@ -195,6 +231,8 @@ class Seeds:
                     batch.enlistments.append((effect, id))
                 case Put():
                     batch.puts.append(effect)
+                case Also(other_state, other, others):
+                    self._add(batch, other_state, other, others)
 
 
 def monitor_id(name: str) -> UUID:

@@ -212,6 +212,24 @@ class Settings(BaseSettings):
         None
     )
     """The logbook they are copied to; unset, the one named like the run's facility."""
+    run_debriefer_enabled: bool = True
+    """Whether debriefs are written when runs end."""
+    caution_drafter_enabled: bool = True
+    """Whether cautions are proposed when runs end."""
+    caution_promoter_enabled: bool = False
+    """Whether harmless proposals become cautions without a person."""
+    caution_promoter_min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.7
+    """How sure a proposal must be of itself for that."""
+    run_supervisor_enabled: bool = False
+    """Whether runs that need beam are held when it is lost."""
+    run_supervisor_tick_seconds: Annotated[int, Field(ge=1)] = 30
+    """How often the supervisor looks; it looks at once besides when a beam supply goes."""
+    run_supervisor_stop_after_seconds: Annotated[int, Field(ge=0)] | None = None
+    """After this long without beam a run that the supervisor holds is stopped; unset, it stays held."""
+    clearance_expirer_enabled: bool = True
+    """Whether clearances are taken out of force when their validity has run out."""
+    clearance_expirer_tick_seconds: Annotated[int, Field(ge=1)] = 300
+    """How often the expirer looks."""
     max_request_body_size_bytes: Annotated[int, Field(ge=1)] = 8 * 1024 * 1024
     """Larger request bodies are refused before anything else is looked at."""
     idempotency_lock_stale_seconds: Annotated[int, Field(ge=1)] = 60

@@ -6,9 +6,10 @@ It also starts what the record still owes and the engine does not know of.
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from typing import Any
 
 import structlog
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
@@ -16,6 +17,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from activities.agents import AgentActivities
 from activities.calibration_publication import CalibrationPublicationActivities
 from activities.conduct import ConductActivities
 from activities.conduct_run import RunConductActivities
@@ -27,19 +29,31 @@ from application.telemetry import traced
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import opened_control
 from infrastructure.monitoring import monitoring
+from infrastructure.postgres.leadership import REACTIONS_LOCK, lead
 from infrastructure.runtime import Runtime, clock
 from infrastructure.temporal.attributes import add_missing
 from infrastructure.temporal.engine import TASK_QUEUE, connect
 from infrastructure.temporal.interceptors import CallerCarrier
 from infrastructure.temporal.versioning import deployment_of
 from workflows.calibration_publication import CalibrationPublicationWorkflow
+from workflows.concluding import DebriefWorkflow, DraftCautionWorkflow, RegenerateDebriefWorkflow
 from workflows.conduct import ConductWorkflow
 from workflows.conduct_run import ConductRunWorkflow
 from workflows.mint_sweep import MintSweepWorkflow
+from workflows.rule_agents import (
+    ExpireClearancesWorkflow,
+    ExpireClearanceWorkflow,
+    PromoteCautionWorkflow,
+    SuperviseRunsWorkflow,
+)
 
 log = structlog.get_logger()
 
-WORKFLOWS = (MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow)
+WORKFLOWS = (
+    *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow),
+    *(DebriefWorkflow, DraftCautionWorkflow, RegenerateDebriefWorkflow),
+    *(PromoteCautionWorkflow, SuperviseRunsWorkflow, ExpireClearancesWorkflow, ExpireClearanceWorkflow),
+)
 """Every kind; of each there are recorded histories that it must be able to replay."""
 RECONCILE_INTERVAL = 2.0
 """Seconds between two looks for work that nobody has begun."""
@@ -63,7 +77,8 @@ async def run(settings: Settings) -> None:
         Runtime(settings) as runtime,
         opened_control(settings) as control,
         monitoring(runtime, control),
-        reconciling(runtime),
+        beside(reconcile(runtime)),
+        beside(react(runtime)),
     ):
         client = await connected(runtime, stopping)
         if client is None:
@@ -81,6 +96,8 @@ def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
     publications = CalibrationPublicationActivities(runtime.publications)
     conducts = ConductActivities(wired.conductor, wired.passes, wired.steps, wired.scores)
     runs = RunConductActivities(wired.run_conductor)
+    own = runtime.agents
+    agents = AgentActivities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer)
     return Worker(
         client,
         task_queue=TASK_QUEUE,
@@ -92,6 +109,8 @@ def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
             *(conducts.start_pass, conducts.judge_pass, conducts.record_outcome),
             *(conducts.advise_pass, conducts.take_up_search, conducts.begin_closing, conducts.end_conduct),
             *(runs.brief, runs.open_phase, runs.await_run, runs.await_phase, runs.end),
+            *(agents.take_lease, agents.conclude, agents.write_up, agents.regenerate),
+            *(agents.promote, agents.supervise, agents.due, agents.expire),
         ],
         workflow_runner=UnsandboxedWorkflowRunner(),
         interceptors=[CallerCarrier()],
@@ -121,15 +140,21 @@ async def connected(runtime: Runtime, stopping: asyncio.Event) -> Client | None:
 
 
 @asynccontextmanager
-async def reconciling(runtime: Runtime) -> AsyncIterator[None]:
-    """Compare the record with the engine beside whatever else is done, whether the engine answers or not."""
-    task = asyncio.create_task(reconcile(runtime))
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Have something done beside whatever else is done, whether the engine answers or not."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+async def react(runtime: Runtime) -> None:
+    """Lead every subscriber through the log, as the one process that does."""
+    assert runtime.settings.database_url is not None, "a runtime has a database"
+    await lead(runtime.settings.database_url, REACTIONS_LOCK, lambda connection: runtime.dispatcher().run())
 
 
 async def reconcile(runtime: Runtime) -> None:

@@ -1,8 +1,8 @@
 """Every context of the service: importing this module fills the registry."""
 
 from domain.access import actor
+from domain.agent import agent, language_model, lease, promotion, reactions, recording, regenerating
 from domain.agent import at_risk as model_at_risk
-from domain.agent import language_model
 from domain.calibration import at_risk, calibration, publication
 from domain.campaign import campaign, membership
 from domain.caution import caution
@@ -63,7 +63,7 @@ CONTEXTS = (
     (campaign, membership),
     (calibration, at_risk, publication),
     (decision, inferences),
-    (language_model, model_at_risk),
+    (agent, language_model, model_at_risk, lease, recording, promotion, regenerating, reactions),
     (facility, credential, trust_anchors, permit),
 )
 """The modules in the order a reader meets them."""

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import uuid_utils.compat
 
-from application.authorization import PermissiveAuthorizer, PolicyAuthorizer
+from application.authorization import PermissiveAuthorizer, PolicyAuthorizer, Standings
 from application.commands import Commands
 from application.conduct_sights import Watching
 from application.conducts import Conducts
@@ -21,17 +21,21 @@ from application.ports import Caller, Port
 from application.procedure_conducts import ProcedureConducts
 from application.publications import Publications
 from application.queries import Queries
+from application.reactions import Dispatcher, ReactionSights
 from application.run_conducts import RunConducts
 from application.seeds import Seeds
 from application.service import Service
 from application.settings import Settings, TraceExporter
 from application.work_items import found_work
 from domain.access.actor import Actor, ActorKind, SubjectBinding
+from domain.agent.model_ref import ModelRef
 from domain.federation.facility import Facility
 from domain.operation.deciding import DecideSubstrate, offered
 from domain.shared.identifiers import FACILITY_CODE
+from infrastructure.agents import agents_of
 from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
+from infrastructure.llm.configured import ConfiguredModels
 from infrastructure.logbook.mirrors import FileMirror
 from infrastructure.minter import DeterministicMinter
 from infrastructure.postgres.conduct_progress import PostgresStalls
@@ -40,6 +44,7 @@ from infrastructure.postgres.idempotency import Pruner
 from infrastructure.postgres.leadership import unsettled
 from infrastructure.postgres.ledger import PostgresLedger
 from infrastructure.postgres.pool import runtime_pool
+from infrastructure.postgres.spending import PostgresSpending
 from infrastructure.postgres.store import PostgresStore
 from infrastructure.postgres.verdicts import PostgresVerdictLog
 from infrastructure.postgres.waking import Listener, Waker
@@ -69,6 +74,7 @@ class Deployment:
     self_facility_code: str
     enclosure_observation_ttl: timedelta
     deciders: frozenset[DecideSubstrate]
+    approved_models_only: bool
 
 
 @dataclass(frozen=True)
@@ -100,11 +106,14 @@ class Runtime:
         self.listener = Listener(settings.database_url)
         self.store = PostgresStore(self.pool, self.waker.appended)
         self.verdicts = PostgresVerdictLog(self.pool)
-        self.authorizer = PolicyAuthorizer(self.store, self.verdicts) if settings.enforced else PermissiveAuthorizer()
+        self.authorizer = (
+            PolicyAuthorizer(self.store, self.verdicts) if settings.enforced else PermissiveAuthorizer(Standings(self.store))
+        )
         self.feed = Feed(self.store, self.authorizer)
         self._providers = ProviderClient()
         self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers)
         self._minter = DeterministicMinter()
+        self._models = ConfiguredModels(settings)
         self._sights = PostgresConductSights(self.store)
         ports: Mapping[str, Port] = {
             "identity_provider": self._identity_provider,
@@ -115,6 +124,11 @@ class Runtime:
             "measured_objective": self._measured_objective,
             "done_on": self._done_on,
             "work": self._work,
+            "model_configured": self._model_configured,
+            "subscribers": self._subscribers,
+            "unprocessed": self._unprocessed,
+            "open_reactions": self._open_reactions,
+            "logged_event": self._logged_event,
         }
         stale = timedelta(seconds=settings.idempotency_lock_stale_seconds)
         self.commands = Commands(self.store, self.authorizer, clock, new_id, ports, stale)
@@ -136,13 +150,23 @@ class Runtime:
         )
         mirrored = settings.logbook_mirror_directory
         self.logbook_mirror: LogbookMirror | None = None if mirrored is None else FileMirror(mirrored)
-        self.service = Service(
+        queries = Queries(self.store, self.authorizer, clock, new_id, ports)
+        self.agents = agents_of(
+            settings,
+            self.store,
             self.commands,
-            Queries(self.store, self.authorizer, clock, new_id, ports),
+            queries,
             self.authorizer,
-            self.engine,
-            {work.workflow: work for work in (self.mint_sweeps, self.publications, self.conducts, self.run_conducts)},
+            ports,
+            clock,
+            new_id,
+            self._models,
+            PostgresSpending(self.store),
+            self.logbook_mirror,
         )
+        self._reactions = ReactionSights(self.store, self.engine, self.agents.subscribers)
+        works = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts, self.agents.regenerations)
+        self.service = Service(self.commands, queries, self.authorizer, self.engine, {work.workflow: work for work in works})
         if self.tracing is not None:
             self.service = self.tracing.watching(self.service)
         self._own_name: str | None = None
@@ -171,9 +195,14 @@ class Runtime:
             bootstrap_principal_id=bootstrap,
             template_codes=self.settings.clearance_template_codes,
         )
+        await self.dispatcher().begin()
         await self._facility_name(self.settings.self_facility_code)
         if self.settings.enforced and (objections := await seeds.objections(bootstrap_principal_id=bootstrap)):
             raise BootRefused(objections)
+
+    def dispatcher(self) -> Dispatcher:
+        """Who leads the subscribers through the log."""
+        return Dispatcher(self.store, self.engine, clock, new_id, self.agents.subscribers, self.listener.wait)
 
     async def unsettled_enclosures(self) -> list[str]:
         """The configured enclosures whose permit was not settled since the monitor started."""
@@ -203,6 +232,21 @@ class Runtime:
     async def _work(self, caller: Caller, work_id: UUID) -> Any:
         return await found_work(self.service.works.values(), caller, work_id)
 
+    async def _model_configured(self, caller: Caller, model_ref: ModelRef) -> bool:
+        return self.agents.consulting.configured(model_ref)
+
+    async def _subscribers(self, caller: Caller) -> Any:
+        return await self._reactions.names(caller)
+
+    async def _unprocessed(self, caller: Caller, rows: Any) -> Any:
+        return await self._reactions.unprocessed(caller, rows)
+
+    async def _open_reactions(self, caller: Caller, names: Any) -> Any:
+        return await self._reactions.open_items(caller, names)
+
+    async def _logged_event(self, caller: Caller, event_id: UUID, reaction: Any) -> Any:
+        return await self._reactions.logged(caller, event_id, reaction)
+
     async def _deployment(self, caller: Caller) -> Deployment:
         settings = self.settings
         publisher = settings.facility_publisher or self._own_name or await self._facility_name(settings.self_facility_code)
@@ -213,6 +257,7 @@ class Runtime:
             self_facility_code=settings.self_facility_code,
             enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
             deciders=offered(settings.decide_substrates),
+            approved_models_only=settings.require_approved_language_model,
         )
 
     async def _facility_name(self, code: str) -> str:

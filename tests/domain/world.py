@@ -47,18 +47,22 @@ class World:
     def given(self, id: UUID, *events: Event) -> Self:
         for event in events:
             event.stamped(id, self.now)
+            event.known_as(event.known_id or new_id())
             self.streams[event.aggregate.name, id].append(event)
         return self
 
     def state(self, state: type[Any], id: UUID) -> Any:
         return state.aggregate.fold(self.streams.get((state.__name__, id), ()))
 
-    def when(self, command: Command, on: UUID | None = None) -> list[Event]:
-        """Decide and apply; the events of the command's own stream come back, everything else is in the world."""
+    def when(self, command: Command, on: UUID | None = None, *, opening: UUID | None = None) -> list[Event]:
+        """Decide and apply; the events of the command's own stream come back, everything else is in the world.
+
+        What it opens or creates is `opening`, where that is known beforehand.
+        """
         operation = command.operation
         self.now += timedelta(seconds=1)
         self.answer = self.status = None
-        call = self.call = Call(self.principal_id, self.surface_id, self.now, new_id(), new_id())
+        call = self.call = Call(self.principal_id, self.surface_id, self.now, opening or new_id(), new_id())
         if hasattr(command, "examine"):
             command.examine()
         state = self._target(operation, on)

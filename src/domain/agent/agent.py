@@ -13,13 +13,14 @@ from uuid import UUID
 from pydantic import Field
 
 from domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
+from domain.agent.language_model import is_approved
 from domain.agent.model_ref import DETERMINISTIC, SETTING, InvalidModelRefError, ModelRef
 from domain.agent.prompts import PROMPTS
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.reads import Reads, answered, every, members_of
 from domain.shared.refusals import Conflict, Invalid
-from domain.shared.text import FreeText, Text, name_key
+from domain.shared.text import FreeText, Text
 from domain.shared.writes import Also, Enlist, Put
 
 KINDS = "agent-kind"
@@ -342,9 +343,7 @@ class DeprecateAgent(Command):
         return [AgentDeprecated(reason=self.reason)]
 
 
-@agent.command(
-    post="/{agent_id}/tools/grant", allowed=NOT_DEPRECATED, verb="GrantTool", refuses=[InvalidAgentToolsError]
-)
+@agent.command(post="/{agent_id}/tools/grant", allowed=NOT_DEPRECATED, verb="GrantTool", refuses=[InvalidAgentToolsError])
 class GrantToolToAgent(Command):
     """Declare a tool of this agent; what it may do, policies alone decide."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from domain.agent.agent import Budget
@@ -46,6 +46,16 @@ def month_of(at: datetime) -> datetime:
 def day_of(at: datetime) -> datetime:
     """When the calendar day of a time began."""
     return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def next_month(at: datetime) -> datetime:
+    """When the calendar month after that of a time begins."""
+    return month_of(month_of(at) + timedelta(days=31))
+
+
+def next_day(at: datetime) -> datetime:
+    """When the calendar day after that of a time begins."""
+    return day_of(at) + timedelta(days=1)
 
 
 def exhausted(budget: Budget | None, spent: Spent, at: datetime) -> Exhaustion | None:

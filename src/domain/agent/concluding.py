@@ -13,7 +13,7 @@ from uuid import UUID
 
 from domain.agent.prompts import Prompt
 from domain.decision.decision import ConfidenceSource, RegisterDecision
-from domain.kernel import Event, instant
+from domain.kernel import NIL, SYSTEM_CONDUIT, Event, Value, instant
 from domain.operation.procedure import Procedure
 from domain.operation.results import Failure
 from domain.run.run import Run, RunAborted, RunCompleted, RunStopped, RunTruncated
@@ -166,3 +166,25 @@ def bounded(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         return parameters
     return {"omitted": f"{len(parameters)} parameters, too long to show"}
 
+
+class Order(Value):
+    """What an agent is to conclude about: the end of a run."""
+
+    kind: str
+    agent_id: UUID
+    run_id: UUID
+    terminal_event_id: UUID
+    correlation_id: UUID
+    """That of the request with which the run ended."""
+
+    @property
+    def principal_id(self) -> UUID:
+        return self.agent_id
+
+    @property
+    def surface_id(self) -> UUID:
+        return NIL
+
+    @property
+    def conduit_id(self) -> UUID:
+        return SYSTEM_CONDUIT

@@ -5,12 +5,19 @@ from uuid import UUID
 
 from domain.agent.recording import decision_id_of
 from domain.decision.decision import RegisterDecision
-from domain.kernel import instant
+from domain.kernel import Value, instant
 from domain.safety.clearance import ACTIVE, Clearance
 
 CLEARANCE_EXPIRER = "ClearanceExpirer"
 EXPIRY = "ClearanceExpiry"
 REASON = "The clearance's validity has run out."
+
+
+class DuePage(Value):
+    """Clearances that have run out, and where more of them are."""
+
+    clearance_ids: tuple[UUID, ...] = ()
+    next_cursor: str | None = None
 
 
 def is_due(clearance: Clearance, now: datetime) -> bool:

@@ -288,6 +288,11 @@ def entries_of(provider: str, model: str) -> Reads[tuple[LanguageModel, ...]]:
     return tuple(sorted(live, key=lambda entry: (entry.created_at, entry.id), reverse=True))
 
 
+def is_approved(ref: ModelRef) -> Reads[bool]:
+    """Whether the facility has approved this model, whatever snapshot of it."""
+    return any(entry.status is APPROVED for entry in (yield from entries_of(ref.provider, ref.model)))
+
+
 def price_of(provider: str, model: str) -> Reads[Pricing | None]:
     """What a model costs by its newest entry; None where the catalog does not know it."""
     entries = yield from entries_of(provider, model)

@@ -6,6 +6,11 @@ from domain.kernel import Value
 from domain.shared.refusals import Invalid
 from domain.shared.text import Text
 
+DETERMINISTIC = "deterministic"
+"""The provider of agents that follow rules and ask no model."""
+SETTING = "setting"
+"""The provider of a model that a setting of the deployment names; it is looked up at each call."""
+
 
 class InvalidModelRefError(Invalid):
     """A reference to a model names a provider and a model, and a snapshot where one is pinned; none of them is blank."""

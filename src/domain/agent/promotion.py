@@ -30,7 +30,7 @@ from domain.caution.caution import (
     superseded,
 )
 from domain.decision.decision import Decision, RegisterDecision, decision
-from domain.kernel import Call, Command, Outcome
+from domain.kernel import Call, Command, Outcome, Value
 from domain.shared.canonical import derived_uuid7
 from domain.shared.reads import Reads, every, existing, members_of, permitted, required
 from domain.shared.refusals import Conflict, Invalid
@@ -320,3 +320,10 @@ def promotion_cause(proposal_id: UUID) -> str:
     """What the id of the promoter's decision follows from."""
     return f"promotion:{proposal_id}"
 
+
+class ProposalOrder(Value):
+    """What the promoter is to judge."""
+
+    proposal_decision_id: UUID
+    agent_id: UUID
+    correlation_id: UUID

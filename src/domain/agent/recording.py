@@ -6,7 +6,14 @@ Decision and calls are one append, so neither is ever there without the other.
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from domain.decision.decision import Decision, DecisionLogbookOpened, DecisionRegistered, RegisterDecision, decision, registered
+from domain.decision.decision import (
+    Decision,
+    DecisionLogbookOpened,
+    DecisionRegistered,
+    RegisterDecision,
+    decision,
+    registered,
+)
 from domain.decision.inferences import AppendInferences, Inference, Span
 from domain.kernel import Call, Command, Outcome
 from domain.shared.canonical import derived_uuid7

@@ -18,7 +18,7 @@ from domain.kernel import Call, Command, Outcome, Value
 from domain.operation.conducting import Wait
 from domain.run.run import Run, run
 from domain.shared.reads import Reads, answered, existing, required, required_if_given
-from domain.shared.refusals import Conflict, Refusal, Unavailable, UnauthorizedError
+from domain.shared.refusals import Conflict, Refusal, UnauthorizedError, Unavailable
 from domain.shared.writes import Answer, Put, Record
 
 

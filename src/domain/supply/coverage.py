@@ -60,5 +60,3 @@ def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming
         detail = f"No supply of kind {kind} in scope is {' or '.join(passing)}: {found}; {advice}."
         return Finding(False, "no_supply_available", detail, facts)
     return None
-
-

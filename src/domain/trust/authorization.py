@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from domain.trust.policy import Policy
 
 
+COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries"})
+"""What an agent that was suspended meanwhile may still do for a lease it holds."""
+
+
 @dataclass(frozen=True)
 class AuthzResult:
     """A verdict; on Deny no policy determined it, since nothing permits by default."""
@@ -31,6 +35,7 @@ class Standing:
 
     actor: Actor | None
     agent_versioned: bool = True
+    agent_suspended: bool = False
 
     @property
     def objection(self) -> str | None:
@@ -39,6 +44,12 @@ class Standing:
         if not self.actor.active:
             return "principal_deactivated"
         return None if self.agent_versioned else "agent_not_versioned"
+
+    def objects_to(self, command_name: str, completing: bool) -> str | None:
+        """Why the principal may not call a command; one that was suspended meanwhile may complete what it began."""
+        lenient = completing and self.agent_suspended and command_name in COMPLETING
+        objection = self.objection
+        return None if lenient and objection == "agent_not_versioned" else objection
 
 
 def denied(reason: str) -> AuthzResult:
@@ -52,9 +63,11 @@ def judge(
     command_name: str,
     conduit_id: UUID,
     surface_id: UUID,
+    *,
+    completing: bool = False,
 ) -> AuthzResult:
     """Allow when a policy of exactly this conduit and surface lists the principal and the command."""
-    if objection := standing.objection:
+    if objection := standing.objects_to(command_name, completing):
         return denied(objection)
     applicable = [policy for policy in policies if policy.conduit_id == conduit_id and policy.surface_id == surface_id]
     if not applicable:

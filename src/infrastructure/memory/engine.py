@@ -1,6 +1,10 @@
 """A workflow engine in memory: it keeps what it was told to run, and runs nothing; whoever has it plays the workflows."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
 from application.ports import EngineUnavailableError, EngineView, Job
+from domain.agent.reactions import OpenItem
 
 
 class MemoryEngine:
@@ -11,12 +15,14 @@ class MemoryEngine:
         """Every job that was begun, those that have ended too."""
         self.reachable = True
         self._open: dict[str, EngineView] = {}
+        self._begun: dict[str, datetime] = {}
 
     async def start(self, job: Job) -> bool:
         self._reach()
         if job.id in self._open or (job.once and any(job.id == known.id for known in self.started)):
             return False
         self._open[job.id] = EngineView.OPEN
+        self._begun[job.id] = datetime.now(UTC)
         self.started.append(job)
         return True
 
@@ -27,6 +33,20 @@ class MemoryEngine:
     async def terminate(self, id: str, reason: str) -> None:
         self._reach()
         self.end(id)
+
+    async def open_items(self, workflows: Sequence[str]) -> Sequence[OpenItem]:
+        self._reach()
+        return [
+            OpenItem(
+                event_id=job.memo.get("event_id"),
+                workflow_id=job.id,
+                started_at=self._begun[job.id],
+                attempt=1,
+                last_error=None,
+            )
+            for job in self.started
+            if job.workflow in workflows and job.id in self._open
+        ]
 
     def end(self, id: str) -> None:
         """Let a workflow come to its end, if it is open."""

@@ -218,14 +218,18 @@ class MemoryStore:
         rows = (row for id in sorted(wanted) for row in self.streams.get((stream_type, id), ())[wanted[id] :])
         return list(map(_stream_row, rows))
 
-    async def follow(self, after: Bookmark, limit: int) -> Sequence[EventRow]:
+    async def follow(self, after: Bookmark, limit: int, only: Sequence[str] | None = None) -> Sequence[EventRow]:
         horizon = min(self._in_flight, default=None)
         behind = [
             row
             for row in self._log()
             if (row.transaction_id, row.position) > after and (horizon is None or row.transaction_id < horizon)
         ]
-        return sorted(behind, key=lambda row: (row.transaction_id, row.position))[:limit]
+        ordered = sorted(behind, key=lambda row: (row.transaction_id, row.position))[:limit]
+        return [row for row in ordered if only is None or row.event_type in only or row is ordered[-1]]
+
+    async def event(self, event_id: UUID) -> EventRow | None:
+        return next((row for row in self._log() if row.event_id == event_id), None)
 
     async def locate(self, position: int) -> Bookmark | None:
         before = [row for row in self._log() if row.position <= position]
@@ -250,9 +254,8 @@ class MemorySession:
         rows = (row for id in sorted(set(ids)) for row in self._store.streams.get((stream_type, id), ()))
         return list(map(_stream_row, rows))
 
-    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[StoredEvent]:
-        rows = self._store.streams.get((stream_type, id), ())
-        return [_stream_row(row) for row in rows if row.event_type in event_types]
+    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
+        return [row for row in self._store.streams.get((stream_type, id), ()) if row.event_type in event_types]
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None

@@ -39,8 +39,7 @@ EVENT_COLUMNS = (
     "payload::text, principal_id, command_name, correlation_id, causation_id, occurred_at, recorded_at"
 )
 LOAD_OF = (
-    f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s AND event_type = ANY(%s) "
-    "ORDER BY version"
+    f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s AND event_type = ANY(%s) ORDER BY version"
 )
 SHORT = 64
 """Streams up to this length are read whole; of longer ones, only what is not overwritten."""
@@ -58,6 +57,16 @@ FOLLOW = (
     f"SELECT {EVENT_COLUMNS} FROM events WHERE (transaction_id, position) > (%s::text::xid8, %s) "
     "AND transaction_id < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY transaction_id, position LIMIT %s"
 )
+FOLLOW_ONLY = f"""
+WITH next AS MATERIALIZED (
+    SELECT transaction_id AS tx, position AS at, event_type AS type FROM events
+    WHERE (transaction_id, position) > (%s::text::xid8, %s)
+    AND transaction_id < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY transaction_id, position LIMIT %s
+)
+SELECT {EVENT_COLUMNS} FROM events WHERE position IN (
+    SELECT at FROM next WHERE type = ANY(%s) UNION (SELECT at FROM next ORDER BY tx DESC, at DESC LIMIT 1)
+) ORDER BY transaction_id, position
+"""
 NEWER = f"""
 WITH known AS (SELECT key::uuid AS id, value::int AS version FROM json_each_text(%s)),
 wanted AS (
@@ -110,8 +119,8 @@ class PostgresSession:
         query, scans = long_stream(stream_type)
         return await self._rows(StoredEvent, query, (stream_type, id) * scans)
 
-    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[StoredEvent]:
-        return await self._rows(StoredEvent, LOAD_OF, (stream_type, id, list(event_types)))
+    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
+        return await self._rows(EventRow, LOAD_OF, (stream_type, id, list(event_types)))
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
@@ -133,9 +142,8 @@ class PostgresSession:
     async def records(self, record: type[Record], where: Mapping[str, Any]) -> tuple[Record, ...]:
         names = [column.name for column in fields(record)]  # type: ignore[arg-type]
         tests = [f"{name} = {'ANY(%s)' if isinstance(value, tuple) else '%s'}" for name, value in where.items()]
-        query = (
-            f"SELECT {', '.join(names)} FROM {record.relation} WHERE {' AND '.join(tests)} ORDER BY {', '.join(record.key)}"
-        )
+        among = f" WHERE {' AND '.join(tests)}" if tests else ""
+        query = f"SELECT {', '.join(names)} FROM {record.relation}{among} ORDER BY {', '.join(record.key)}"
         values = tuple(list(value) if isinstance(value, tuple) else value for value in where.values())
         form = record_form(record)
         return tuple(
@@ -268,9 +276,19 @@ class PostgresStore:
         async with self.connection(writing=True) as connection:
             await connection.execute(RELEASE_KEY, (claim.principal_id, claim.key, claim.surface_id, claim.claimed_at))
 
-    async def follow(self, after: Bookmark, limit: int) -> Sequence[EventRow]:
+    async def follow(self, after: Bookmark, limit: int, only: Sequence[str] | None = None) -> Sequence[EventRow]:
         async with self.connection() as connection:
-            return await follow(connection, after, limit)
+            if only is None:
+                return await follow(connection, after, limit)
+            place = (str(after.transaction_id), after.position, limit)
+            cursor = await connection.execute(FOLLOW_ONLY, (*place, list(only)), binary=True)
+            return list(map(EventRow._make, await cursor.fetchall()))
+
+    async def event(self, event_id: UUID) -> EventRow | None:
+        async with self.connection() as connection:
+            cursor = await connection.execute(f"SELECT {EVENT_COLUMNS} FROM events WHERE event_id = %s", (event_id,))
+            row = await cursor.fetchone()
+            return EventRow._make(row) if row else None
 
     async def locate(self, position: int) -> Bookmark | None:
         async with self.connection() as connection:

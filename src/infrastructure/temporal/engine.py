@@ -1,7 +1,7 @@
 """Temporal as the workflow engine: started after the record says so, and never needed to know what is true."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from application.ports import EngineUnavailableError, EngineView, Job
 from application.settings import Settings
+from domain.agent.reactions import LONGEST_ERROR, OpenItem
 from infrastructure.temporal.attributes import command_for
 from infrastructure.temporal.converter import data_converter
 from infrastructure.temporal.lines import core_runtime
@@ -34,6 +35,8 @@ TASK_QUEUE = "baton"
 TASK_TIMEOUT = timedelta(seconds=8)
 """After this long a worker that was about to say what comes next counts as lost."""
 PATIENCE = 5.0
+MOST_ITEMS = 50
+"""Open workflows that are looked at for one answer."""
 MANY_ATTEMPTS = 5
 """Attempts at one task after which something is wrong with more than the moment."""
 
@@ -69,6 +72,20 @@ def trouble_of(described: WorkflowExecutionDescription) -> str | None:
 def reuse_policy(job: Job) -> WorkflowIDReusePolicy:
     """Whether the id may be used again, once the workflow under it has come to its end."""
     return WorkflowIDReusePolicy.REJECT_DUPLICATE if job.once else WorkflowIDReusePolicy.ALLOW_DUPLICATE
+
+
+async def open_item(described: WorkflowExecutionDescription) -> OpenItem:
+    """An open workflow as those see it who wonder why something takes so long."""
+    raw = described.raw_description
+    pending = max(raw.pending_activities, key=lambda activity: activity.attempt, default=None)
+    failed = pending is not None and pending.HasField("last_failure")
+    return OpenItem(
+        event_id=(await described.memo()).get("event_id"),
+        workflow_id=described.id,
+        started_at=described.start_time,
+        attempt=1 if pending is None else pending.attempt,
+        last_error=pending.last_failure.message[:LONGEST_ERROR] if pending is not None and failed else None,
+    )
 
 
 class TemporalEngine:
@@ -144,6 +161,15 @@ class TemporalEngine:
             except RPCError as error:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
+
+    async def open_items(self, workflows: Sequence[str]) -> Sequence[OpenItem]:
+        kinds = ", ".join(f"'{name}'" for name in workflows)
+        open_now = f"WorkflowType IN ({kinds}) AND ExecutionStatus = 'Running'"
+        async with self._reaching() as client:
+            found = [known async for known in client.list_workflows(open_now, limit=MOST_ITEMS)]
+            described = [await client.get_workflow_handle(known.id, run_id=known.run_id).describe() for known in found]
+            items = [await open_item(known) for known in described if known.status is WorkflowExecutionStatus.RUNNING]
+        return sorted(items, key=lambda item: item.started_at)
 
     @asynccontextmanager
     async def _reaching(self) -> AsyncIterator[Client]:

@@ -11,7 +11,8 @@ from domain.equipment.scope import asset_scope
 from domain.federation.facility import DecommissionFacility, RegisterFacility
 from domain.shared.gates import Finding
 from domain.shared.refusals import Conflict
-from domain.supply.coverage import ADVICE, beam_lost, supplies_in_scope, supply_finding
+from domain.supply.beam import beam_lost
+from domain.supply.coverage import ADVICE, supplies_in_scope, supply_finding
 from domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,

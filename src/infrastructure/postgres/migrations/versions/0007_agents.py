@@ -34,9 +34,38 @@ CREATE VIEW model_calls AS
 Who asks for one provider's model is answered from the indexes."""
 
 
+TABLES = """
+CREATE TABLE reactions (
+    subscriber_name text PRIMARY KEY,
+    enabled boolean NOT NULL,
+    transaction_id bigint NOT NULL,
+    position bigint NOT NULL,
+    last_event_recorded_at timestamptz,
+    consecutive_failures integer NOT NULL,
+    last_error_at timestamptz,
+    last_error_message text
+);
+CREATE TABLE debrief_requests (
+    decision_id uuid PRIMARY KEY,
+    run_id uuid NOT NULL,
+    agent_id uuid NOT NULL,
+    parent_decision_id uuid,
+    principal_id uuid NOT NULL,
+    correlation_id uuid NOT NULL,
+    accepted_at timestamptz NOT NULL,
+    status text NOT NULL,
+    refusal jsonb
+);
+CREATE INDEX debrief_requests_running ON debrief_requests (accepted_at) WHERE status = 'Running';
+CREATE INDEX entries_decision_inferences_spent ON entries_decision_inferences (actor_id, occurred_at);
+"""
+
+
 def upgrade() -> None:
     op.execute(MODEL_CALLS)
+    op.execute(TABLES)
     op.execute(f"GRANT SELECT ON model_calls TO {RUNTIME_ROLE}")
+    op.execute(f"GRANT SELECT, INSERT, UPDATE ON reactions, debrief_requests TO {RUNTIME_ROLE}")
 
 
 def downgrade() -> None:

@@ -1,0 +1,73 @@
+"""The effects of agents: each acts through the command path as its own actor, and may be repeated."""
+
+from uuid import UUID
+
+from temporalio import activity
+
+from activities.attempts import going_on
+from application.expirer import Expirer
+from application.model_agents import Leased, ModelAgents
+from application.promoter import Promoter
+from application.regenerations import Regenerations
+from application.supervisor import Supervisor
+from domain.agent.concluding import Order
+from domain.agent.expiry import DuePage
+from domain.agent.promotion import ProposalOrder
+
+
+class AgentActivities:
+    """What the workflows of agents call."""
+
+    def __init__(
+        self,
+        models: ModelAgents,
+        regenerations: Regenerations,
+        promoter: Promoter,
+        supervisor: Supervisor,
+        expirer: Expirer,
+    ) -> None:
+        self._models = models
+        self._regenerations = regenerations
+        self._promoter = promoter
+        self._supervisor = supervisor
+        self._expirer = expirer
+
+    @activity.defn(name="take_lease")
+    async def take_lease(self, order: Order) -> Leased:
+        async with going_on():
+            return await self._models.take_lease(order)
+
+    @activity.defn(name="conclude")
+    async def conclude(self, order: Order) -> bool:
+        async with going_on():
+            return await self._models.conclude(order)
+
+    @activity.defn(name="write_up_debrief")
+    async def write_up(self, order: Order) -> None:
+        async with going_on():
+            await self._models.write_up(order)
+
+    @activity.defn(name="regenerate_debrief")
+    async def regenerate(self, decision_id: str) -> None:
+        async with going_on():
+            await self._regenerations.write(UUID(decision_id))
+
+    @activity.defn(name="promote_caution")
+    async def promote(self, order: ProposalOrder) -> None:
+        async with going_on():
+            await self._promoter.promote(order.proposal_decision_id, order.correlation_id)
+
+    @activity.defn(name="supervise_runs")
+    async def supervise(self) -> None:
+        async with going_on():
+            await self._supervisor.look()
+
+    @activity.defn(name="due_clearances")
+    async def due(self, after: str | None) -> DuePage:
+        async with going_on():
+            return await self._expirer.due(after)
+
+    @activity.defn(name="expire_clearance")
+    async def expire(self, clearance_id: str) -> None:
+        async with going_on():
+            await self._expirer.expire(UUID(clearance_id))

@@ -1,0 +1,74 @@
+"""The agents of this deployment: what they act with, what they react to, and whether they are on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from application.agents import Hands
+from application.commands import Commands
+from application.consulting import Consulting, Models
+from application.expirer import Expirer
+from application.logbook_mirror import LogbookMirror
+from application.model_agents import ModelAgents
+from application.ports import Authorizer, Clock, IdGenerator, Port
+from application.promoter import Promoter
+from application.queries import Queries
+from application.reactions import Subscriber
+from application.regenerations import Regenerations
+from application.settings import Settings
+from application.spending import Spending
+from application.subscribers import BeamLosses, Proposals, RunEndings
+from application.supervisor import Supervisor
+from domain.agent.debriefing import DEBRIEF
+from domain.agent.drafting import DRAFT
+from infrastructure.postgres.store import PostgresStore
+
+
+@dataclass(frozen=True)
+class Agents:
+    """Everything that the activities of agents call, and who is woken by what."""
+
+    consulting: Consulting
+    models: ModelAgents
+    regenerations: Regenerations
+    promoter: Promoter
+    supervisor: Supervisor
+    expirer: Expirer
+    subscribers: tuple[Subscriber, ...]
+
+
+def agents_of(
+    settings: Settings,
+    store: PostgresStore,
+    commands: Commands,
+    queries: Queries,
+    authorizer: Authorizer,
+    ports: Mapping[str, Port],
+    clock: Clock,
+    new_id: IdGenerator,
+    models: Models,
+    spending: Spending,
+    mirror: LogbookMirror | None,
+) -> Agents:
+    """Wire the agents of one process."""
+    hands = Hands(store, commands, authorizer, ports)
+    consulting = Consulting(hands, clock, models, spending)
+    code = settings.self_facility_code
+    concluding = ModelAgents(hands, store, consulting, mirror, settings.logbook_mirror_target, code)
+    stop_after = settings.run_supervisor_stop_after_seconds
+    return Agents(
+        consulting=consulting,
+        models=concluding,
+        regenerations=Regenerations(store, hands, concluding, clock, new_id),
+        promoter=Promoter(hands, settings.caution_promoter_min_confidence),
+        supervisor=Supervisor(
+            hands, queries, clock, new_id, code, None if stop_after is None else timedelta(seconds=stop_after)
+        ),
+        expirer=Expirer(hands, queries, store, clock, new_id),
+        subscribers=(
+            RunEndings("run_debriefer", DEBRIEF, settings.run_debriefer_enabled, hands, consulting.configured, code),
+            RunEndings("caution_drafter", DRAFT, settings.caution_drafter_enabled, hands, consulting.configured, code),
+            Proposals(settings.caution_promoter_enabled, code),
+            BeamLosses(settings.run_supervisor_enabled, hands),
+        ),
+    )
