@@ -112,8 +112,8 @@ class Runtime:
         self.feed = Feed(self.store, self.authorizer)
         self._providers = ProviderClient()
         self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers)
+        self.models = ConfiguredModels(settings)
         self._minter = DeterministicMinter()
-        self._models = ConfiguredModels(settings)
         self._sights = PostgresConductSights(self.store)
         ports: Mapping[str, Port] = {
             "identity_provider": self._identity_provider,
@@ -160,7 +160,7 @@ class Runtime:
             ports,
             clock,
             new_id,
-            self._models,
+            self.models,
             PostgresSpending(self.store),
             self.logbook_mirror,
         )
@@ -178,6 +178,7 @@ class Runtime:
             self._stack.push_async_callback(asyncio.to_thread, self.tracing.close)
         self._stack.push_async_callback(self.pool.close)
         self._stack.push_async_callback(self._providers.aclose)
+        self._stack.push_async_callback(self.models.aclose)
         pruner = Pruner(self.pool, timedelta(hours=self.settings.idempotency_ttl_hours))
         for work in (self.verdicts.run, self.waker.run, self.listener.run, pruner.run):
             self._stack.push_async_callback(_stop, asyncio.create_task(work()))
