@@ -12,7 +12,7 @@ import structlog
 from pydantic import ValidationError
 
 from application.agents import Hands
-from application.language_models import ChatRequest, LanguageModelError, ModelProvider, Usage, asked
+from application.language_models import OFFLINE, ChatRequest, LanguageModelError, ModelProvider, Usage, asked
 from application.ports import Caller, Clock
 from application.spending import Spending
 from domain.access.actor import ActorProfile
@@ -33,6 +33,7 @@ PROMPT_NOT_FOUND = "PromptTemplateNotFound"
 NOT_CONFIGURED = "LanguageModelUnavailableError"
 BROKEN_SCHEMA = "SchemaViolation"
 MILLION = 1_000_000
+FREE = Pricing(input=0, output=0, cache_write=0, cache_read=0)
 
 
 class Models(Protocol):
@@ -79,6 +80,8 @@ class Consulting:
         self._clock = clock
         self._models = models
         self._spending = spending
+        self._unpriced: set[ModelRef] = set()
+        """The models whose price was missed, which is said once of each."""
 
     def configured(self, ref: ModelRef) -> bool:
         """Whether a model can be asked here."""
@@ -90,17 +93,25 @@ class Consulting:
         if prompt is None or prompt.answer is not task.prompt.answer:
             return Consulted(failure=PROMPT_NOT_FOUND)
         ref = self._models.resolve(agent.model_ref)
-        price = await self._hands.read(price_of(ref.provider, ref.model), caller)
+        price = await self._price(ref, caller)
         if (obstacle := await self._obstacle(agent, price, occasion)) is not None:
             return obstacle
         provider = self._models.provider(ref)
         if provider is None:
             return Consulted(failure=NOT_CONFIGURED)
-        if price is None:
-            log.warning("model_without_price", provider=ref.provider, model=ref.model)
         material = await self._material(task, occasion, caller)
         call = Asking(self._clock, provider, request_of(prompt, ref, material), agent, price, occasion)
         return await call.made(task, material)
+
+    async def _price(self, ref: ModelRef, caller: Caller) -> Pricing | None:
+        """What a model costs by the catalog; rules cost nothing, catalogued or not."""
+        price = await self._hands.read(price_of(ref.provider, ref.model), caller)
+        if price is None and ref.provider == OFFLINE.provider:
+            return FREE
+        if price is None and ref not in self._unpriced:
+            self._unpriced.add(ref)
+            log.warning("model_without_price", provider=ref.provider, model=ref.model)
+        return price
 
     async def _obstacle(self, agent: Agent, price: Pricing | None, occasion: Occasion) -> Consulted | None:
         """Why the agent may not spend anything: nobody knows what it would be, or a cap is reached."""

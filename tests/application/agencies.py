@@ -1,0 +1,164 @@
+"""Agents at work in memory: seeded as in every deployment, under policies, on runs that have ended, with scripted models."""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from application.agents import Hands
+from application.authorization import PolicyAuthorizer
+from application.consulting import Consulting
+from application.model_agents import ModelAgents
+from application.ports import Caller, EventRow, Executed
+from application.seeds import Seeds
+from domain.access.actor import DeactivateActor
+from domain.agent.agent import DefineAgent, SuspendAgent, UpdateAgentBudget, VersionAgent
+from domain.agent.concluding import Order, Task
+from domain.agent.debriefing import DEBRIEF
+from domain.agent.language_model import DefineLanguageModel
+from domain.agent.model_ref import ModelRef
+from domain.agent.seeded import SEEDED
+from domain.decision.decision import Decision
+from domain.enclosure.enclosure import ObserveEnclosureStatus
+from domain.kernel import NIL, SYSTEM_CONDUIT, Command
+from domain.run.ending import AbortRun
+from domain.run.run import Run
+from domain.run.starting import StartRun
+from domain.trust.policy import DefinePolicy
+from infrastructure.llm.scripted import ScriptedModel
+from infrastructure.logbook.mirrors import MemoryMirror
+from infrastructure.memory.spending import MemorySpending
+from infrastructure.memory.store import MemoryStore, MemoryVerdictLog
+from tests.application.calling import Calling, HandSetClock
+from tests.application.twins import port_of, stored
+from tests.domain.agent.models import entry
+from tests.domain.run.beamline import SEARCHED, Beamline, beamline
+from tests.domain.world import new_id
+
+NARRATIVE = (
+    "The scan was ended for a fault.\n\nSynopsis: one load step. What should have happened: all projections. "
+    "What happened: the encoder went offline. Why they differ: the stage lost its position."
+)
+LARGE = ModelRef(provider="acme", model="large-4")
+VERDICT = {"choice": "EquipmentAbort", "confidence": 0.88, "reasoning": NARRATIVE}
+NO_ACTION = {
+    "choice": "NoAction",
+    "confidence": 0.9,
+    "reasoning": "Nothing that happened in this run is likely to happen again.",
+    "proposed_caution": None,
+}
+
+
+@dataclass
+class OneModel:
+    """One model behind every reference, which can be switched off."""
+
+    model: ScriptedModel
+    ref: ModelRef = LARGE
+    on: bool = True
+
+    def resolve(self, ref: ModelRef) -> ModelRef:
+        return self.ref if ref.provider == "setting" else ref
+
+    def provider(self, ref: ModelRef) -> ScriptedModel | None:
+        return self.model if self.on else None
+
+
+@dataclass
+class Agency:
+    """Everything that agents act with, and what came of it."""
+
+    line: Beamline
+    store: MemoryStore
+    clock: HandSetClock
+    models: OneModel
+    mirror: MemoryMirror = field(default_factory=MemoryMirror)
+
+    def __post_init__(self) -> None:
+        authorizer = PolicyAuthorizer(self.store, MemoryVerdictLog(self.store))
+        ports = {name: port_of(self.line.world, name) for name in self.line.world.ports}
+        self.people = Calling(self.store, authorizer, Caller.system(new_id()), ports, self.clock)
+        self.hands = Hands(self.store, self.people.commands, authorizer, ports)
+        consulting = Consulting(self.hands, self.clock, self.models, MemorySpending(self.store))
+        self.agents = ModelAgents(self.hands, self.store, consulting, self.mirror, None, "own-site")
+
+    async def do(self, command: Command, on: UUID | None = None) -> Executed:
+        return await self.people.do(command, on)
+
+    async def ended(self, how: Command | None = None) -> EventRow:
+        """A run that has just ended: the event that ended it."""
+        run_id = await self.people.create(StartRun(**self.line.request))
+        await self.do(how or AbortRun(reason="rotary stage encoder offline"), run_id)
+        return self.store.streams[Run.__name__, run_id][-1]
+
+    async def rival(self, task: Task = DEBRIEF, **fields: Any) -> UUID:
+        """Another agent of a kind, in service and permitted."""
+        definition = DefineAgent(
+            kind=task.kind,
+            name="Rival",
+            version="2.0.0",
+            model_ref=LARGE,
+            **{"prompt_template_id": task.prompt.id, **fields},
+        )
+        agent_id = await self.people.create(definition)
+        await self.do(VersionAgent(), agent_id)
+        await self.do(in_process_policy(agent_id, task.commands))
+        return agent_id
+
+    async def line_kept_permitted(self) -> None:
+        """The hutch is observed anew, as its monitor does all the time."""
+        await self.do(ObserveEnclosureStatus(new_status="Permitted", **SEARCHED), self.line.enclosure_id)
+
+    async def suspend(self, agent_id: UUID) -> None:
+        await self.do(SuspendAgent(reason="it talks too much"), agent_id)
+
+    async def deactivate(self, agent_id: UUID) -> None:
+        await self.do(DeactivateActor(), agent_id)
+
+    async def cap(self, agent_id: UUID, cost: float | None = None, tokens: int | None = None) -> None:
+        await self.do(UpdateAgentBudget(monthly_cost_cap=cost, daily_token_cap=tokens), agent_id)
+
+    async def price(self, **fields: Any) -> None:
+        await self.do(DefineLanguageModel(**entry(**fields)))
+
+    def decision(self, decision_id: UUID) -> Decision | None:
+        found: Any = self.store.state((Decision.__name__, decision_id))
+        return found
+
+    def decisions(self) -> list[Decision]:
+        found = [self.store.state(key) for key in self.store.streams if key[0] == Decision.__name__]
+        return [one for one in found if isinstance(one, Decision)]
+
+    def happened_to(self, run_id: UUID) -> list[str]:
+        return [row.event_type for row in self.store.streams[Run.__name__, run_id]]
+
+
+def in_process_policy(agent_id: UUID, commands: frozenset[str]) -> DefinePolicy:
+    """What permits an agent these commands in process."""
+    return DefinePolicy(
+        name="In process",
+        conduit_id=SYSTEM_CONDUIT,
+        surface_id=NIL,
+        permitted_principal_ids=frozenset({agent_id}),
+        permitted_commands=commands,
+    )
+
+
+async def agency(*answers: Any) -> Agency:
+    """A facility with its seeded agents, whose model gives these answers."""
+    line = beamline()
+    line.world.ports["deployment"].approved_models_only = False
+    clock = HandSetClock(line.world.now)
+    made = Agency(line, stored(line.world), clock, OneModel(ScriptedModel(*answers)))
+    await Seeds(made.store, clock, new_id).plant(facility_code="own-site", bootstrap_principal_id=None)
+    return made
+
+
+def order(event: EventRow, agent_id: UUID | None = None, task: Task = DEBRIEF) -> Order:
+    """What an agent is to do about the end of a run; the seeded one, where none is named."""
+    return Order(
+        kind=task.kind,
+        agent_id=agent_id or SEEDED[task.kind].id,
+        run_id=event.stream_id,
+        terminal_event_id=event.event_id,
+        correlation_id=event.correlation_id,
+    )

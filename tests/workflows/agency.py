@@ -1,0 +1,86 @@
+"""A facility whose agents are at work: API, worker and followers in this process, on a real database and engine."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from application.consulting import Models
+from application.settings import Settings
+from cli.worker import beside, react, worker
+from domain.agent.seeded import SEEDED
+from infrastructure.conducting import conducting
+from infrastructure.control.routes import opened_control
+from infrastructure.runtime import Runtime
+from infrastructure.temporal.engine import connect
+from tests.running import Api, running_api
+from tests.waiting import until
+
+DEBRIEFER, DRAFTER, SUPERVISOR, PROMOTER, EXPIRER = (
+    str(SEEDED[kind].id)
+    for kind in ("RunDebriefer", "CautionDrafter", "RunSupervisor", "CautionPromoter", "ClearanceExpirer")
+)
+
+
+@dataclass
+class Agency:
+    """What people see of agents at work, and how a worker comes and goes."""
+
+    api: Api
+    settings: Settings
+    models: Models | None = None
+    _working: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def start_worker(self) -> Runtime:
+        """Have somebody work, with the models of this test where it has any."""
+        self._working = AsyncExitStack()
+        runtime = await self._working.enter_async_context(Runtime(self.settings))
+        if self.models is not None:
+            runtime.agents.consulting._models = self.models
+        control = await self._working.enter_async_context(opened_control(self.settings))
+        wired = await self._working.enter_async_context(conducting(runtime, control))
+        await self._working.enter_async_context(worker(await connect(self.settings), runtime, wired))
+        await self._working.enter_async_context(beside(react(runtime)))
+        return runtime
+
+    async def stop_worker(self) -> None:
+        await self._working.aclose()
+
+    async def decisions(self, count: int = 1, **filters: Any) -> list[dict[str, Any]]:
+        """The decisions there are, as soon as there are so many."""
+        found: list[dict[str, Any]] = []
+
+        async def enough() -> bool:
+            page = await self.api.get("/decisions", limit=100, **filters)
+            assert page.status_code == 200, page.text
+            found[:] = page.json()["items"]
+            return len(found) >= count
+
+        await until(enough, within=60)
+        return [await self.read(f"/decisions/{row['decision_id']}") for row in found]
+
+    async def read(self, path: str, **parameters: Any) -> Any:
+        answer = await self.api.get(path, **parameters)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def events(self, path: str) -> list[dict[str, Any]]:
+        """What happened to something, oldest first."""
+        items: list[dict[str, Any]] = (await self.read(f"{path}/history", limit=100))["items"]
+        return items
+
+
+@asynccontextmanager
+async def agency(
+    database_url: str, temporal_address: str, *, models: Models | None = None, working: bool = True, **settings: Any
+) -> AsyncIterator[Agency]:
+    """A facility with its agents, and a worker unless not wanted."""
+    async with running_api(database_url, temporal_address=temporal_address, **settings) as api:
+        chosen = Settings(database_url=database_url, temporal_address=temporal_address, app_env="test", **settings)
+        made = Agency(api, chosen, models)
+        if working:
+            await made.start_worker()
+        try:
+            yield made
+        finally:
+            await made.stop_worker()
