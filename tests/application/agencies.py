@@ -10,6 +10,7 @@ from application.consulting import Consulting
 from application.model_agents import ModelAgents
 from application.ports import Caller, EventRow, Executed
 from application.seeds import Seeds
+from application.unit import decoded
 from domain.access.actor import DeactivateActor
 from domain.agent.agent import DefineAgent, SuspendAgent, UpdateAgentBudget, VersionAgent
 from domain.agent.concluding import Order, Task
@@ -19,11 +20,15 @@ from domain.agent.model_ref import ModelRef
 from domain.agent.seeded import SEEDED
 from domain.decision.decision import Decision
 from domain.enclosure.enclosure import ObserveEnclosureStatus
-from domain.kernel import NIL, SYSTEM_CONDUIT, Command
+from domain.kernel import NIL, SYSTEM_CONDUIT, Command, Event
+from domain.recipe.method import DefineMethod
+from domain.recipe.plan import DefinePlan, UpdatePlanDefaultParameters
+from domain.recipe.practice import DefinePractice
 from domain.run.ending import AbortRun
 from domain.run.run import Run
 from domain.run.starting import StartRun
-from domain.trust.policy import DefinePolicy
+from domain.supply.supply import MarkSupplyAvailable, RegisterSupply
+from domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
 from infrastructure.llm.scripted import ScriptedModel
 from infrastructure.logbook.mirrors import MemoryMirror
 from infrastructure.memory.spending import MemorySpending
@@ -31,7 +36,9 @@ from infrastructure.memory.store import MemoryStore, MemoryVerdictLog
 from tests.application.calling import Calling, HandSetClock
 from tests.application.twins import port_of, stored
 from tests.domain.agent.models import entry
-from tests.domain.run.beamline import SEARCHED, Beamline, beamline
+from tests.domain.equipment.assets import LUMEN
+from tests.domain.recipe.ladder import acquisition
+from tests.domain.run.beamline import DEFAULTS, SEARCHED, Beamline, beamline
 from tests.domain.world import new_id
 
 NARRATIVE = (
@@ -108,6 +115,38 @@ class Agency:
         """The hutch is observed anew, as its monitor does all the time."""
         await self.do(ObserveEnclosureStatus(new_status="Permitted", **SEARCHED), self.line.enclosure_id)
 
+    async def plan_without_beam(self) -> UUID:
+        """A plan on the camera alone, by a method that needs no supplies."""
+        hutch = self.line.hutch
+        technique = DefineMethod(name="dark_field", capability_id=hutch.capability_id, parameters_schema=acquisition())
+        method_id = await self.people.create(technique)
+        adopted = DefinePractice(name="Dark field", method_id=method_id, site_id=hutch.site_id)
+        practice_id = await self.people.create(adopted)
+        plan_id = await self.people.create(DefinePlan(name="Darks", practice_id=practice_id, asset_ids=[hutch.camera]))
+        await self.do(UpdatePlanDefaultParameters(default_parameters_patch=DEFAULTS), plan_id)
+        return plan_id
+
+    async def another_beam(self, known: bool = True) -> UUID:
+        """Another supply of beam at the facility, which somebody has looked at unless not."""
+        supply_id = await self.people.create(RegisterSupply(kind="photon_beam", name="Branch", facility_code=LUMEN))
+        if known:
+            await self.do(MarkSupplyAvailable(reason="looked"), supply_id)
+        return supply_id
+
+    async def permit(self, agent_id: UUID, commands: frozenset[str]) -> None:
+        await self.do(in_process_policy(agent_id, commands))
+
+    async def revoke_all(self, agent_id: UUID) -> None:
+        """Take an agent out of every policy."""
+        for name, id in list(self.store.streams):
+            policy: Any = self.store.state((name, id))
+            if isinstance(policy, Policy) and agent_id in policy.permitted_principal_ids:
+                await self.do(RevokePolicyGrant(permitted_principal_id=agent_id, reason="a test"), id)
+
+    def events(self, run_id: UUID) -> list[Event]:
+        """What happened to a run."""
+        return [decoded(Run.aggregate, row) for row in self.store.streams[Run.__name__, run_id]]
+
     async def suspend(self, agent_id: UUID) -> None:
         await self.do(SuspendAgent(reason="it talks too much"), agent_id)
 
@@ -143,9 +182,9 @@ def in_process_policy(agent_id: UUID, commands: frozenset[str]) -> DefinePolicy:
     )
 
 
-async def agency(*answers: Any) -> Agency:
+async def agency(*answers: Any, line: Beamline | None = None) -> Agency:
     """A facility with its seeded agents, whose model gives these answers."""
-    line = beamline()
+    line = line or beamline()
     line.world.ports["deployment"].approved_models_only = False
     clock = HandSetClock(line.world.now)
     made = Agency(line, stored(line.world), clock, OneModel(ScriptedModel(*answers)))

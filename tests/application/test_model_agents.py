@@ -3,7 +3,7 @@
 import asyncio
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import uuid5
 
 import pytest
 
@@ -18,8 +18,7 @@ from domain.decision.inferences import Inference
 from domain.run.ending import AbortRun, CompleteRun
 from domain.run.narrative import AppendRunLogbookEntries, RunLogbookEntry, Writing
 from domain.shared.canonical import derived_uuid7
-from domain.trust.policy import RevokePolicyGrant
-from tests.application.agencies import NARRATIVE, NO_ACTION, VERDICT, Agency, agency, in_process_policy, order
+from tests.application.agencies import NARRATIVE, NO_ACTION, VERDICT, Agency, agency, order
 from tests.domain.equipment.assets import LUMEN
 from tests.domain.world import new_id
 
@@ -165,18 +164,12 @@ class TestStandingDown:
     @pytest.mark.parametrize("command", sorted(DEBRIEF.commands))
     async def test_without_any_one_of_its_permissions_it_does_not_begin(self, command: str) -> None:
         facility = await agency()
-        await revoke_all(facility, DEBRIEFER)
+        await facility.revoke_all(DEBRIEFER)
         without = DEBRIEF.commands - {command}
-        await facility.people.create(in_process_policy(DEBRIEFER, without))
+        await facility.permit(DEBRIEFER, without)
         event = await facility.ended()
         assert await concluded(facility, order(event)) is Leased.ENDED
         assert facility.happened_to(event.stream_id)[-1] == "RunAborted"
-
-
-async def revoke_all(facility: Agency, agent_id: UUID) -> None:
-    for name, id in list(facility.store.streams):
-        if name == "Policy" and agent_id in facility.store.state((name, id)).permitted_principal_ids:  # type: ignore[union-attr]
-            await facility.do(RevokePolicyGrant(permitted_principal_id=agent_id, reason="a test"), id)
 
 
 class TestBudgets:

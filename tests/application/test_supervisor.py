@@ -1,0 +1,230 @@
+"""The supervisor: beam loss holds exactly the runs that need beam, people are respected, and nothing is remembered."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from application.queries import Queries
+from application.supervisor import Beam, Supervisor
+from domain.agent.seeded import SEEDED
+from domain.equipment.scope import AssetScope
+from domain.run.ending import AbortRun
+from domain.run.run import HoldRun, Run, RunHeld, RunStatus
+from domain.run.starting import ResumeRun, StartRun
+from domain.shared.reads import Reads
+from domain.supply.beam import Outage, outage_in
+from domain.supply.supply import (
+    DegradeSupply,
+    MarkSupplyAvailable,
+    MarkSupplyRecovering,
+    MarkSupplyUnavailable,
+    RestoreSupply,
+)
+from tests.application.agencies import Agency, agency
+from tests.domain.world import new_id
+
+SUPERVISOR = SEEDED["RunSupervisor"].id
+HOUR = timedelta(hours=1)
+
+
+def supervisor(facility: Agency, beam: Beam = outage_in, stop_after: timedelta | None = None) -> Supervisor:
+    """One that knows nothing of any other look."""
+    people = facility.people
+    queries = Queries(people.store, people.authorizer, people.clock, new_id, people.ports)
+    return Supervisor(facility.hands, queries, facility.clock, new_id, "own-site", stop_after, beam)
+
+
+async def look(facility: Agency, **fields: Any) -> None:
+    facility.clock.now += timedelta(seconds=30)
+    await facility.line_kept_permitted()
+    await supervisor(facility, **fields).look()
+
+
+async def on(facility: Agency, **fields: Any) -> UUID:
+    """A run that is on."""
+    return await facility.people.create(StartRun(**{**facility.line.request, **fields}))
+
+
+async def beam(facility: Agency, goes: bool) -> None:
+    """The beam goes or comes back."""
+    supply_id = facility.line.supply_id
+    assert supply_id is not None
+    if goes:
+        await facility.do(MarkSupplyUnavailable(reason="beam dump"), supply_id)
+    else:
+        await facility.do(MarkSupplyRecovering(reason="refill"), supply_id)
+        await facility.do(RestoreSupply(reason="stored beam"), supply_id)
+
+
+def run(facility: Agency, run_id: UUID) -> Run:
+    found: Any = facility.store.state((Run.__name__, run_id))
+    return found
+
+
+def choices(facility: Agency) -> list[str]:
+    return [one.choice for one in facility.decisions()]
+
+
+async def test_a_lost_beam_holds_a_run_that_needs_it_once() -> None:
+    facility = await agency()
+    run_id = await on(facility)
+    await look(facility)
+    assert choices(facility) == []
+    await beam(facility, goes=True)
+    for _ in range(3):
+        await look(facility)
+    assert run(facility, run_id).status is RunStatus.HELD
+    (decision,) = facility.decisions()
+    assert (decision.context, decision.choice, decision.decided_by) == ("RunSupervision", "Hold", SUPERVISOR)
+    held: Any = next(event for event in facility.events(run_id) if isinstance(event, RunHeld))
+    assert held.decided_by_decision_id == decision.id
+    assert "Unavailable" in held.reason
+
+
+async def test_every_run_that_needs_beam_is_held_and_no_other() -> None:
+    facility = await agency()
+    runs = [await on(facility) for _ in range(3)]
+    dry = await on(facility, plan_id=await facility.plan_without_beam())
+    ended = await on(facility)
+    await facility.do(AbortRun(reason="enough"), ended)
+    await beam(facility, goes=True)
+    await look(facility)
+    assert {run(facility, id).status for id in runs} == {RunStatus.HELD}
+    assert run(facility, dry).status is RunStatus.RUNNING
+    assert len(facility.decisions()) == 3
+
+
+async def test_a_degraded_or_unknown_beam_holds_nothing() -> None:
+    facility = await agency()
+    run_id = await on(facility)
+    assert facility.line.supply_id is not None
+    await facility.do(DegradeSupply(reason="half the current"), facility.line.supply_id)
+    await look(facility)
+    assert run(facility, run_id).status is RunStatus.RUNNING
+    assert choices(facility) == []
+
+
+async def test_a_second_supply_that_still_provides_keeps_runs_going() -> None:
+    facility = await agency()
+    run_id = await on(facility)
+    other = await facility.another_beam()
+    await beam(facility, goes=True)
+    await look(facility)
+    assert run(facility, run_id).status is RunStatus.RUNNING
+    await facility.do(MarkSupplyUnavailable(reason="that too"), other)
+    await look(facility)
+    assert run(facility, run_id).status is RunStatus.HELD
+
+
+async def test_a_new_outage_holds_a_run_anew() -> None:
+    facility = await agency()
+    run_id = await on(facility)
+    for _ in range(2):
+        await beam(facility, goes=True)
+        await look(facility)
+        assert run(facility, run_id).status is RunStatus.HELD
+        await beam(facility, goes=False)
+        await look(facility)
+        assert run(facility, run_id).status is RunStatus.HELD, "nobody but a person resumes"
+        await facility.line_kept_permitted()
+        await facility.do(ResumeRun(), run_id)
+    assert choices(facility) == ["Hold", "Hold"]
+
+
+async def test_a_hold_that_was_decided_and_not_carried_out_is_carried_out() -> None:
+    facility = await agency()
+    run_id = await on(facility)
+    await beam(facility, goes=True)
+    await facility.revoke_all(SUPERVISOR)
+    but_hold = SEEDED["RunSupervisor"].commands - {"HoldRun"}
+    await facility.permit(SUPERVISOR, but_hold)
+    await look(facility)
+    assert (choices(facility), run(facility, run_id).status) == (["Hold"], RunStatus.RUNNING)
+    await facility.permit(SUPERVISOR, frozenset({"HoldRun"}))
+    await look(facility)
+    assert (choices(facility), run(facility, run_id).status) == (["Hold"], RunStatus.HELD)
+
+
+async def test_without_its_read_grant_it_stands_down() -> None:
+    facility = await agency()
+    run_id = await on(facility)
+    await facility.revoke_all(SUPERVISOR)
+    await beam(facility, goes=True)
+    await look(facility)
+    assert (choices(facility), run(facility, run_id).status) == ([], RunStatus.RUNNING)
+
+
+async def test_a_suspended_supervisor_does_nothing() -> None:
+    facility = await agency()
+    run_id = await on(facility)
+    await facility.suspend(SUPERVISOR)
+    await beam(facility, goes=True)
+    await look(facility)
+    assert (choices(facility), run(facility, run_id).status) == ([], RunStatus.RUNNING)
+
+
+class TestAPersonResumes:
+    """The gate lets nobody resume while the supplies say lost; a beam seam of its own shows the rule."""
+
+    async def test_it_is_respected_for_the_rest_of_this_outage(self) -> None:
+        facility = await agency()
+        run_id = await on(facility)
+        lost = Outage(new_id(), facility.clock.now, "the orbit interlock is open")
+
+        def from_elsewhere(scope: AssetScope, own: str) -> Reads[Outage | None]:
+            return lost
+            yield
+
+        await look(facility, beam=from_elsewhere)
+        assert run(facility, run_id).status is RunStatus.HELD
+        await facility.do(ResumeRun(), run_id)
+        for _ in range(3):
+            await look(facility, beam=from_elsewhere)
+        assert run(facility, run_id).status is RunStatus.RUNNING
+        assert choices(facility) == ["Hold", "SupervisionDeferred"]
+        lost = Outage(new_id(), facility.clock.now, "open once more")
+        await look(facility, beam=from_elsewhere)
+        assert run(facility, run_id).status is RunStatus.HELD
+
+
+class TestStopping:
+    async def test_its_own_hold_is_stopped_after_so_long(self) -> None:
+        facility = await agency()
+        run_id = await on(facility)
+        await beam(facility, goes=True)
+        await look(facility, stop_after=HOUR)
+        assert run(facility, run_id).status is RunStatus.HELD
+        facility.clock.now += HOUR
+        await look(facility, stop_after=HOUR)
+        assert run(facility, run_id).status is RunStatus.STOPPED
+        assert choices(facility) == ["Hold", "Stop"]
+
+    async def test_what_somebody_else_holds_is_left_alone(self) -> None:
+        facility = await agency()
+        run_id = await on(facility)
+        await facility.do(HoldRun(reason="lunch"), run_id)
+        await beam(facility, goes=True)
+        facility.clock.now += HOUR
+        await look(facility, stop_after=HOUR)
+        assert (choices(facility), run(facility, run_id).status) == ([], RunStatus.HELD)
+
+    async def test_without_a_limit_it_stays_held(self) -> None:
+        facility = await agency()
+        run_id = await on(facility)
+        await beam(facility, goes=True)
+        await look(facility)
+        facility.clock.now += 100 * HOUR
+        await look(facility)
+        assert run(facility, run_id).status is RunStatus.HELD
+
+
+async def test_an_outage_that_is_only_known_from_hearsay_is_none() -> None:
+    facility = await agency()
+    run_id = await on(facility)
+    other = await facility.another_beam(known=False)
+    assert facility.line.supply_id is not None
+    await look(facility)
+    assert run(facility, run_id).status is RunStatus.RUNNING
+    await facility.do(MarkSupplyAvailable(reason="looked"), other)
+    await look(facility)
+    assert choices(facility) == []
