@@ -2,7 +2,6 @@
 
 import asyncio
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -102,11 +101,7 @@ async def test_what_a_person_retired_does_not_come_back_by_rule() -> None:
     facility, first = await proposed()
     _, caution = await promote(facility, first)
     assert caution is not None
-    await (
-        facility.people.acting_as(new_id(), UUID(int=0))
-        .acting_as(UUID(int=0), UUID(int=0))
-        .do(RetireCaution(reason="Resolved"), caution.id)
-    )
+    await facility.do(RetireCaution(reason="Resolved"), caution.id)
     second = await propose(facility)
     assert await promote(facility, second) == ("PromotionDeferred", None)
     other = await propose(facility, category="Calibration")

@@ -10,10 +10,11 @@ import pytest
 from application.ports import EventRow, Job
 from application.reactions import Dispatcher, ReactionSights
 from application.subscribers import BeamLosses, Proposals, RunEndings
+from domain.access.actor import RegisterActor
 from domain.agent.agent import DeprecateAgent
 from domain.agent.debriefing import DEBRIEF
 from domain.agent.drafting import DRAFT
-from domain.agent.reactions import DismissEventInReaction, ListReactions, Reaction, ReactionView
+from domain.agent.reactions import DismissEventInReaction, ListReactions, Place, ReactionView
 from domain.agent.seeded import SEEDED
 from domain.decision.decision import RegisterDecision
 from domain.kernel import Event
@@ -219,8 +220,7 @@ async def test_where_it_stands_is_written_down_even_if_nothing_concerns_it() -> 
     await made.caught_up()
     made.dispatcher._saved.clear()
     await made.caught_up()
-    (reaction,) = made.facility.store.kept(Reaction)
-    assert (reaction.transaction_id, reaction.position) == (row.transaction_id, row.position)  # type: ignore[attr-defined]
+    assert (await made.seen()).bookmark == Place(transaction_id=row.transaction_id, position=row.position)
 
 
 class TestWhoReacts:
@@ -244,9 +244,7 @@ class TestWhoReacts:
     async def test_the_promoter_to_proposals_alone(self) -> None:
         facility = await agency()
         for context in ("RecipeApproval", "CautionProposal"):
-            await facility.people.acting_as(facility.people.caller.principal_id, facility.people.caller.surface_id).do(
-                RegisterDecision(decided_by=await somebody(facility), context=context, choice="ProposeNotice")
-            )
+            await facility.do(RegisterDecision(decided_by=await somebody(facility), context=context, choice="ProposeNotice"))
         rows = [facility.store.streams["Decision", decision.id][0] for decision in facility.decisions()]
         jobs = [await Proposals(True, "own-site").jobs(row) for row in rows]
         assert [len(found) for found in jobs] == [0, 1]
@@ -267,6 +265,4 @@ class TestWhoReacts:
 
 
 async def somebody(facility: Agency) -> Any:
-    from domain.access.actor import RegisterActor
-
     return await facility.people.create(RegisterActor(name="Mira Okafor"))
