@@ -197,11 +197,11 @@ class Settings(BaseSettings):
     """The language model behind the decider `llm`, as `provider/model` or `provider/model@pin`."""
     anthropic_api_key: SecretStr | None = None
     """The key for models of the provider `anthropic`; unset, they cannot be asked."""
-    anthropic_base_url: Annotated[str, AfterValidator(_base_url)] | None = None
+    anthropic_base_url: Annotated[str, AfterValidator(_base_url)] | None = Field(default=None, repr=False)
     """Where they are asked instead of the provider's own address."""
     openai_api_key: SecretStr | None = None
     """The key for models of the provider `openai`; a server of one's own may do without."""
-    openai_base_url: Annotated[str, AfterValidator(_base_url)] | None = None
+    openai_base_url: Annotated[str, AfterValidator(_base_url)] | None = Field(default=None, repr=False)
     """Where they are asked instead of the provider's own address: any server with chat completions."""
     run_debriefer_model: str | None = None
     """The language model that debriefs runs, as `provider/model` or `provider/model@pin`; unset, rules write the debrief."""

@@ -18,7 +18,8 @@ EXPECTED = (
 GROUNDS = (
     "This account was put together by rules from the record of the run; it repeats what the record holds and adds nothing."
 )
-MOST_PHASES = MOST_CHANNELS = 2
+MOST_WORDS = 230
+MOST_PHASES, MOST_CHANNELS = 2, 4
 
 
 def debriefed(facts: Facts) -> dict[str, Any]:
@@ -54,17 +55,24 @@ def verdict(facts: Facts, phases: Sequence[Phase]) -> tuple[str, float, str]:
 
 
 def account(facts: Facts, phases: Sequence[Phase], choice: str, why: str) -> str:
-    """One headline, and four parts under their labels."""
-    name = quoted(said(facts, "run_name") or "without a name", 8)
+    """One headline, and four parts under their labels; of the channels, as many as there is room for."""
     kind = word(facts, "terminal_event_type")
-    parts = {
-        "Synopsis": " ".join(synopsis(facts, kind, choice)),
-        "What should have happened": EXPECTED,
-        "What happened": " ".join(happenings(facts, phases)),
-        "Why they differ": f"{why} {GROUNDS}",
-    }
-    headline = f"Run {name} {ENDED.get(kind, 'has no end on record')}."
-    return "\n\n".join([headline, *(f"{label}: {text}" for label, text in parts.items())])
+    headline = f"Run {quoted(said(facts, 'run_name') or 'without a name', 8)} {ENDED.get(kind, 'has no end on record')}."
+    happened = list(happenings(facts, phases))
+
+    def composed(*further: str) -> str:
+        parts = {
+            "Synopsis": " ".join(synopsis(facts, kind, choice)),
+            "What should have happened": EXPECTED,
+            "What happened": " ".join([*happened, *further]),
+            "Why they differ": f"{why} {GROUNDS}",
+        }
+        return "\n\n".join([headline, *(f"{label}: {text}" for label, text in parts.items())])
+
+    for sentence in channels_told(objects(facts, "channels")[:MOST_CHANNELS]):
+        if len(composed(sentence).split()) <= MOST_WORDS:
+            happened += [sentence]
+    return composed()
 
 
 def synopsis(facts: Facts, kind: str, choice: str) -> Iterator[str]:
@@ -73,7 +81,7 @@ def synopsis(facts: Facts, kind: str, choice: str) -> Iterator[str]:
     yield f"The run was made under its plan, {subject}{campaign}."
     yield f"Its last event was {kind}{at(facts, 'terminal_event_occurred_at')}." if kind else "No event has ended it."
     reason = said(facts, "terminal_event_reason").strip()
-    yield f"The reason given was {quoted(reason, 16)}." if reason else "No reason was given for its end."
+    yield f"The reason given was {quoted(reason, 14)}." if reason else "No reason was given for its end."
     yield f"By the rules this reads as {choice}."
 
 
@@ -87,16 +95,15 @@ def happenings(facts: Facts, phases: Sequence[Phase]) -> Iterator[str]:
     if interrupted := at(facts, "interrupted_at"):
         yield f"It was interrupted{interrupted}."
     yield from phases_told(phases)
-    yield from channels_told(objects(facts, "channels"))
 
 
 def phases_told(phases: Sequence[Phase]) -> Iterator[str]:
     """The phases that did not go as planned, as far as there is room, and what became of the others."""
     loud = [phase for phase in phases if not phase.quiet]
     for phase in loud[:MOST_PHASES]:
-        told = f"Phase {quoted(phase.name or 'without a name', 6)} is {phase.status or 'of unknown status'}"
+        told = f"Phase {quoted(phase.name or 'without a name', 5)} is {phase.status or 'of unknown status'}"
         if phase.error_class is not None:
-            told += f", after {phase.error_class}: {quoted(phase.message or 'no message', 8)}"
+            told += f", after {phase.error_class}: {quoted(phase.message or 'no message', 10)}"
         yield f"{told}{', and its closing steps failed' if phase.closing_failed else ''}."
     if not phases:
         yield "No phases are on record for it."
@@ -111,7 +118,7 @@ def phases_told(phases: Sequence[Phase]) -> Iterator[str]:
 def channels_told(channels: Sequence[Facts]) -> Iterator[str]:
     if not channels:
         yield "No readings were recorded while it was on."
-    for channel in channels[:MOST_CHANNELS]:
+    for channel in channels:
         latest = " ".join(filter(None, (word(channel, "latest_value"), word(channel, "units"))))
         name = quoted(said(channel, "channel_name") or "without a name", 4)
         told = f"Channel {name} has {word(channel, 'count') or 'some'} readings"

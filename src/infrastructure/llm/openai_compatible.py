@@ -54,7 +54,7 @@ class OpenAiCompatibleModels:
 
 
 def body_of(request: ChatRequest, limit_name: str) -> dict[str, Any]:
-    """A request as it is sent; a schema that strict mode does not take goes as it is. Answers are judged by it all the same."""
+    """A request as it is sent; a schema that strict mode does not take goes as it is, and judges answers all the same."""
     schema, strict = request.structured_output_schema, can_be_strict(request.structured_output_schema)
     form = {"name": FORMAT, "strict": strict, "schema": strict_form(schema) if strict else dict(schema)}
     return {
