@@ -6,9 +6,10 @@ It also starts what the record still owes and the engine does not know of.
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
+from typing import Any
 
 import structlog
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
@@ -20,6 +21,7 @@ from activities.calibration_publication import CalibrationPublicationActivities
 from activities.conduct import ConductActivities
 from activities.conduct_run import RunConductActivities
 from activities.mint_sweep import MintSweepActivities
+from activities.schedule_firing import ScheduleFiringActivities
 from application.ports import EngineUnavailableError, StoreUnavailableError, Work
 from application.reconciling import Reconciler
 from application.settings import Settings
@@ -27,6 +29,7 @@ from application.telemetry import traced
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import opened_control
 from infrastructure.monitoring import monitoring
+from infrastructure.postgres.leadership import SCHEDULES_LOCK, lead
 from infrastructure.runtime import Runtime, clock
 from infrastructure.temporal.attributes import add_missing
 from infrastructure.temporal.engine import TASK_QUEUE, connect
@@ -36,15 +39,26 @@ from workflows.calibration_publication import CalibrationPublicationWorkflow
 from workflows.conduct import ConductWorkflow
 from workflows.conduct_run import ConductRunWorkflow
 from workflows.mint_sweep import MintSweepWorkflow
+from workflows.schedule_firing import ScheduleFiringWorkflow
 
 log = structlog.get_logger()
 
-WORKFLOWS = (MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow)
+WORKFLOWS = (
+    MintSweepWorkflow,
+    CalibrationPublicationWorkflow,
+    ConductWorkflow,
+    ConductRunWorkflow,
+    ScheduleFiringWorkflow,
+)
 """Every kind; of each there are recorded histories that it must be able to replay."""
 RECONCILE_INTERVAL = 2.0
 """Seconds between two looks for work that nobody has begun."""
 COMPARE_INTERVAL = 60.0
 """Seconds between two comparisons of all that is live with the engine; the first one comes with the start."""
+CHANGES_INTERVAL = 1.0
+"""Seconds between two looks for schedules that were changed on the record."""
+SCHEDULES_INTERVAL = 10.0
+"""Seconds between two comparisons of all schedules with the engine's calendars."""
 RETRY_INTERVAL = 1.0
 MOST_ACTIVITIES = 500
 """Activities at once in this process; those that wait for people count too."""
@@ -64,6 +78,7 @@ async def run(settings: Settings) -> None:
         opened_control(settings) as control,
         monitoring(runtime, control),
         reconciling(runtime),
+        keeping_schedules(runtime),
     ):
         client = await connected(runtime, stopping)
         if client is None:
@@ -81,6 +96,7 @@ def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
     publications = CalibrationPublicationActivities(runtime.publications)
     conducts = ConductActivities(wired.conductor, wired.passes, wired.steps, wired.scores)
     runs = RunConductActivities(wired.run_conductor)
+    firings = ScheduleFiringActivities(runtime.firings)
     return Worker(
         client,
         task_queue=TASK_QUEUE,
@@ -92,6 +108,7 @@ def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
             *(conducts.start_pass, conducts.judge_pass, conducts.record_outcome),
             *(conducts.advise_pass, conducts.take_up_search, conducts.begin_closing, conducts.end_conduct),
             *(runs.brief, runs.open_phase, runs.await_run, runs.await_phase, runs.end),
+            *(firings.open, firings.await_end),
         ],
         workflow_runner=UnsandboxedWorkflowRunner(),
         interceptors=[CallerCarrier()],
@@ -120,10 +137,21 @@ async def connected(runtime: Runtime, stopping: asyncio.Event) -> Client | None:
     return None
 
 
-@asynccontextmanager
-async def reconciling(runtime: Runtime) -> AsyncIterator[None]:
+def reconciling(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Compare the record with the engine beside whatever else is done, whether the engine answers or not."""
-    task = asyncio.create_task(reconcile(runtime))
+    return beside(reconcile(runtime))
+
+
+def keeping_schedules(runtime: Runtime) -> AbstractAsyncContextManager[None]:
+    """Keep the engine's calendars as the record says, in one worker of all."""
+    assert runtime.settings.database_url is not None, "a worker has a database"
+    return beside(lead(runtime.settings.database_url, SCHEDULES_LOCK, lambda _: keep_schedules(runtime)))
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Have something done for as long as the block lasts."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
@@ -151,6 +179,20 @@ async def reconcile(runtime: Runtime) -> None:
         except Exception as error:
             log.error("reconcile_failed", **traced(error))
         await asyncio.sleep(interval)
+
+
+async def keep_schedules(runtime: Runtime) -> None:
+    """Tell the engine each second what was changed, and now and then compare all it has with the record."""
+    keeper, due = runtime.schedule_keeper, time.monotonic()
+    while True:
+        try:
+            await keeper.keep_changed()
+            if time.monotonic() >= due:
+                await keeper.keep_all()
+                due = time.monotonic() + SCHEDULES_INTERVAL
+        except (EngineUnavailableError, StoreUnavailableError) as error:
+            log.warning("schedules_not_kept", error=type(error).__name__)
+        await asyncio.sleep(CHANGES_INTERVAL)
 
 
 async def start_unfinished(runtime: Runtime, work: Work) -> None:

@@ -16,6 +16,7 @@ from infrastructure.postgres.pool import Connection, dedicated
 log = structlog.get_logger()
 
 MONITOR_LOCK = 0x6261746F6E05
+SCHEDULES_LOCK = 0x6261746F6E08
 PULSE = 1.0
 """Seconds between two looks at the leader's session, and between two attempts to become leader."""
 PATIENCE = 5.0
