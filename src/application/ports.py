@@ -154,6 +154,18 @@ class Session(Protocol):
         """The events of these types on a stream in version order, whole and with their envelopes."""
         ...
 
+    async def load_latest(
+        self,
+        stream_type: str,
+        id: UUID,
+        event_types: Sequence[str],
+        count: int,
+        as_of: datetime | None = None,
+        as_of_version: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        """The last few events of these types on a stream, newest first; of its past, where one is named."""
+        ...
+
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
     ) -> Sequence[StoredEvent]:

@@ -70,6 +70,11 @@ def names_of(subscriber: Subscriber) -> tuple[str, ...]:
     return tuple(event.__name__ for event in subscriber.events)
 
 
+def started_by(event: EventRow) -> dict[str, str]:
+    """What is kept with a workflow about the event it was started for."""
+    return {"event_id": str(event.event_id)}
+
+
 class Dispatcher:
     """Leads every subscriber through the log; one process does so for all."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from application.agents import Hands
 from application.ports import Caller, EventRow, Job
+from application.reactions import started_by
 from application.unit import decoded
 from domain.agent.agent import VERSIONED, Agent, agents_of
 from domain.agent.concluding import TERMINAL, Order, Task
@@ -17,11 +18,6 @@ from domain.kernel import Event
 from domain.shared.reads import existing
 from domain.supply.beam import LEAVING, PHOTON_BEAM, takes_beam_away
 from domain.supply.supply import Supply
-
-
-def started_by(event: EventRow) -> dict[str, str]:
-    """What is kept with a workflow about the event it was started for."""
-    return {"event_id": str(event.event_id)}
 
 
 class RunEndings:

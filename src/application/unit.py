@@ -7,7 +7,20 @@ from uuid import UUID
 
 from application.ports import Authorizer, Caller, EventRow, Port, Session
 from domain.kernel import Aggregate, Event, State, StoredEvent
-from domain.shared.reads import Answered, Aside, Happened, Holders, Members, Permission, Read, Reads, Records, Rows, Streams
+from domain.shared.reads import (
+    Answered,
+    Aside,
+    Happened,
+    Holders,
+    Latest,
+    Members,
+    Permission,
+    Read,
+    Reads,
+    Records,
+    Rows,
+    Streams,
+)
 from domain.shared.refusals import Refusal
 
 T = TypeVar("T")
@@ -55,6 +68,10 @@ class Unit:
                 return await self._streams(request)
             case Happened(of, id, events):
                 rows = await self.session.load_of(of.__name__, id, [event.__name__ for event in events])
+                return tuple(decoded(of.aggregate, row) for row in rows)
+            case Latest(of, id, events, count, as_of, as_of_version):
+                names = [event.__name__ for event in events]
+                rows = await self.session.load_latest(of.__name__, id, names, count, as_of, as_of_version)
                 return tuple(decoded(of.aggregate, row) for row in rows)
             case Holders(kind, keys):
                 return await self.session.holders(kind, keys)

@@ -7,7 +7,7 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +22,7 @@ from activities.calibration_publication import CalibrationPublicationActivities
 from activities.conduct import ConductActivities
 from activities.conduct_run import RunConductActivities
 from activities.mint_sweep import MintSweepActivities
+from activities.schedule_firing import ScheduleFiringActivities
 from application.ports import EngineUnavailableError, StoreUnavailableError, Work
 from application.reconciling import Reconciler
 from application.settings import Settings
@@ -29,7 +30,7 @@ from application.telemetry import traced
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import opened_control
 from infrastructure.monitoring import monitoring
-from infrastructure.postgres.leadership import REACTIONS_LOCK, lead
+from infrastructure.postgres.leadership import REACTIONS_LOCK, SCHEDULES_LOCK, lead
 from infrastructure.runtime import Runtime, clock
 from infrastructure.temporal.attributes import add_missing
 from infrastructure.temporal.engine import TASK_QUEUE, connect
@@ -46,11 +47,12 @@ from workflows.rule_agents import (
     PromoteCautionWorkflow,
     SuperviseRunsWorkflow,
 )
+from workflows.schedule_firing import ScheduleFiringWorkflow
 
 log = structlog.get_logger()
 
 WORKFLOWS = (
-    *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow),
+    *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow, ScheduleFiringWorkflow),
     *(DebriefWorkflow, DraftCautionWorkflow, RegenerateDebriefWorkflow),
     *(PromoteCautionWorkflow, SuperviseRunsWorkflow, ExpireClearancesWorkflow, ExpireClearanceWorkflow),
 )
@@ -59,6 +61,10 @@ RECONCILE_INTERVAL = 2.0
 """Seconds between two looks for work that nobody has begun."""
 COMPARE_INTERVAL = 60.0
 """Seconds between two comparisons of all that is live with the engine; the first one comes with the start."""
+CHANGES_INTERVAL = 1.0
+"""Seconds between two looks for schedules that were changed on the record."""
+SCHEDULES_INTERVAL = 10.0
+"""Seconds between two comparisons of all schedules with the engine's calendars."""
 RETRY_INTERVAL = 1.0
 MOST_ACTIVITIES = 500
 """Activities at once in this process; those that wait for people count too."""
@@ -77,8 +83,9 @@ async def run(settings: Settings) -> None:
         Runtime(settings) as runtime,
         opened_control(settings) as control,
         monitoring(runtime, control),
-        beside(reconcile(runtime)),
-        beside(react(runtime)),
+        reconciling(runtime),
+        keeping_schedules(runtime),
+        reacting(runtime),
     ):
         client = await connected(runtime, stopping)
         if client is None:
@@ -98,6 +105,7 @@ def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
     runs = RunConductActivities(wired.run_conductor)
     own = runtime.agents
     agents = AgentActivities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer)
+    firings = ScheduleFiringActivities(runtime.firings)
     return Worker(
         client,
         task_queue=TASK_QUEUE,
@@ -111,6 +119,7 @@ def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
             *(runs.brief, runs.open_phase, runs.await_run, runs.await_phase, runs.end),
             *(agents.take_lease, agents.conclude, agents.write_up, agents.regenerate),
             *(agents.promote, agents.supervise, agents.due, agents.expire),
+            *(firings.open, firings.await_end),
         ],
         workflow_runner=UnsandboxedWorkflowRunner(),
         interceptors=[CallerCarrier()],
@@ -139,9 +148,26 @@ async def connected(runtime: Runtime, stopping: asyncio.Event) -> Client | None:
     return None
 
 
+def reconciling(runtime: Runtime) -> AbstractAsyncContextManager[None]:
+    """Compare the record with the engine beside whatever else is done, whether the engine answers or not."""
+    return beside(reconcile(runtime))
+
+
+def keeping_schedules(runtime: Runtime) -> AbstractAsyncContextManager[None]:
+    """Keep the engine's calendars as the record says, in one worker of all."""
+    assert runtime.settings.database_url is not None, "a worker has a database"
+    return beside(lead(runtime.settings.database_url, SCHEDULES_LOCK, lambda _: keep_schedules(runtime)))
+
+
+def reacting(runtime: Runtime) -> AbstractAsyncContextManager[None]:
+    """Lead every subscriber through the log, in one worker of all."""
+    assert runtime.settings.database_url is not None, "a worker has a database"
+    return beside(lead(runtime.settings.database_url, REACTIONS_LOCK, lambda _: runtime.dispatcher().run()))
+
+
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Have something done beside whatever else is done, whether the engine answers or not."""
+    """Have something done for as long as the block lasts."""
     task = asyncio.create_task(work)
     try:
         yield
@@ -149,12 +175,6 @@ async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-async def react(runtime: Runtime) -> None:
-    """Lead every subscriber through the log, as the one process that does."""
-    assert runtime.settings.database_url is not None, "a runtime has a database"
-    await lead(runtime.settings.database_url, REACTIONS_LOCK, lambda connection: runtime.dispatcher().run())
 
 
 async def reconcile(runtime: Runtime) -> None:
@@ -176,6 +196,21 @@ async def reconcile(runtime: Runtime) -> None:
         except Exception as error:
             log.error("reconcile_failed", **traced(error))
         await asyncio.sleep(interval)
+
+
+async def keep_schedules(runtime: Runtime) -> None:
+    """Tell the engine each second what was changed, and now and then compare all it has with the record."""
+    keeper, due = runtime.schedule_keeper, time.monotonic()
+    while True:
+        try:
+            await keeper.keep_changed()
+            if time.monotonic() >= due:
+                await runtime.ticks.keep()
+                await keeper.keep_all()
+                due = time.monotonic() + SCHEDULES_INTERVAL
+        except (EngineUnavailableError, StoreUnavailableError) as error:
+            log.warning("schedules_not_kept", error=type(error).__name__)
+        await asyncio.sleep(CHANGES_INTERVAL)
 
 
 async def start_unfinished(runtime: Runtime, work: Work) -> None:

@@ -15,6 +15,7 @@ from application.promoter import Promoter
 from application.queries import Queries
 from application.reactions import Subscriber
 from application.regenerations import Regenerations
+from application.schedule_triggers import ScheduleTriggers
 from application.settings import Settings
 from application.spending import Spending
 from application.subscribers import BeamLosses, Proposals, RunEndings
@@ -70,5 +71,6 @@ def agents_of(
             RunEndings("caution_drafter", DRAFT, settings.caution_drafter_enabled, hands, consulting.configured, code),
             Proposals(settings.caution_promoter_enabled, code),
             BeamLosses(settings.run_supervisor_enabled, hands),
+            ScheduleTriggers(store, code),
         ),
     )

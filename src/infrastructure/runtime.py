@@ -15,6 +15,7 @@ from application.commands import Commands
 from application.conduct_sights import Watching
 from application.conducts import Conducts
 from application.feed import Feed
+from application.firings import Firings
 from application.logbook_mirror import LogbookMirror
 from application.mint_sweeps import MintSweeps
 from application.ports import Caller, Port
@@ -23,9 +24,11 @@ from application.publications import Publications
 from application.queries import Queries
 from application.reactions import Dispatcher, ReactionSights
 from application.run_conducts import RunConducts
+from application.schedule_keeping import ScheduleKeeper
 from application.seeds import Seeds
 from application.service import Service
 from application.settings import Settings, TraceExporter
+from application.ticks import Ticks, ticks_of
 from application.work_items import found_work
 from domain.access.actor import Actor, ActorKind, SubjectBinding
 from domain.agent.model_ref import ModelRef
@@ -50,6 +53,7 @@ from infrastructure.postgres.verdicts import PostgresVerdictLog
 from infrastructure.postgres.waking import Listener, Waker
 from infrastructure.publishing.publishers import OutboxPublisher
 from infrastructure.publishing.signers import KeyDirectorySigner
+from infrastructure.temporal.calendars import TemporalCalendars
 from infrastructure.temporal.engine import TemporalEngine
 
 if TYPE_CHECKING:
@@ -169,6 +173,12 @@ class Runtime:
         self.service = Service(self.commands, queries, self.authorizer, self.engine, {work.workflow: work for work in works})
         if self.tracing is not None:
             self.service = self.tracing.watching(self.service)
+        self.firings = Firings(self.store, self.commands, self.service, clock, self.conducts, self.run_conducts)
+        self.calendars = TemporalCalendars(self.engine.reaching, clock)
+        self.ticks = Ticks(self.calendars, ticks_of(settings))
+        self.schedule_keeper = ScheduleKeeper(
+            self.store, self.commands, self.calendars, clock, new_id, settings.self_facility_code
+        )
         self._own_name: str | None = None
         self._stack = AsyncExitStack()
 

@@ -20,7 +20,7 @@ from application.conducts import workflow_id
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from cli.up import SEARCH_ATTRIBUTES
-from cli.worker import beside, reconcile
+from cli.worker import reconciling
 from domain.operation.conducting import ConductProcedure
 from domain.operation.procedure import ProcedureConducted, ProcedureStatus
 from domain.operation.progress import ConductProgress
@@ -214,7 +214,7 @@ async def test_a_conduct_goes_on_when_temporal_is_back(database_url: str, mortal
 async def test_what_is_asked_for_while_temporal_is_away_is_recorded_at_once_and_served_when_it_is_back(
     database_url: str, mortal_temporal: EmbeddedTemporal
 ) -> None:
-    async with staged(database_url, mortal_temporal.address, **SIGNALS) as stage, beside(reconcile(stage.runtime)):
+    async with staged(database_url, mortal_temporal.address, **SIGNALS) as stage, reconciling(stage.runtime):
         held = await begun(stage, setpoint("a", 1), waiting_for("first gate"), setpoint("a", 2))
         aborted = await begun(stage, setpoint("b", 1), waiting_for("second gate"), setpoint("b", 2))
         await written(stage, ("a", 1), ("b", 1))

@@ -33,6 +33,14 @@ from domain.equipment.asset import (
 )
 from domain.equipment.partition import Affine
 from domain.kernel import Event, StoredEvent, UnknownEventError
+from domain.operation.schedule import (
+    Schedule,
+    ScheduleFired,
+    ScheduleFiringRefused,
+    ScheduleHeld,
+    ScheduleResumed,
+    ScheduleTriggered,
+)
 from domain.recipe.plan import (
     PlanDefaultParametersUpdated,
     PlanDefined,
@@ -50,7 +58,8 @@ from domain.supply.supply import (
     SupplyRegistered,
     SupplyRestored,
 )
-from tests.domain.world import START, new_id
+from tests.domain.operation.schedules import defined
+from tests.domain.world import START, World, new_id
 
 TIMES = st.sampled_from([START, None])
 FAMILIES = st.sampled_from([new_id(), new_id()])
@@ -196,6 +205,27 @@ def test_a_plan_replays_to_what_it_folds_to(life: list[Event]) -> None:
     assert_replays("Plan", [PlanDefined(name="Spring block", **bound, **snapshots, **window), *life])
 
 
+SCHEDULE_LIFE = st.lists(
+    st.one_of(
+        st.builds(
+            ScheduleFired, scheduled_at=st.just(START), run_id=st.none(), procedure_id=FAMILIES, count=st.integers(1, 9)
+        ),
+        st.builds(ScheduleFiringRefused, scheduled_at=st.just(START), code=TEXTS, detail=TEXTS, count=st.integers(1, 9)),
+        st.builds(ScheduleHeld, reason=TEXTS),
+        st.builds(ScheduleResumed),
+        st.builds(ScheduleTriggered),
+    ),
+    max_size=20,
+)
+
+
+@given(SCHEDULE_LIFE)
+def test_a_schedule_replays_to_what_it_folds_to(life: list[Event]) -> None:
+    world = World()
+    (born,) = world.streams[Schedule.__name__, defined(world)]
+    assert_replays("Schedule", [born, *life])
+
+
 def assert_replays(name: str, life: list[Event]) -> None:
     rows, aggregate = stored(new_id(), life), REGISTRY.aggregates[name]
     decoded = (aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at) for row in rows)
@@ -207,6 +237,7 @@ def test_every_overwriting_event_is_among_those_tried() -> None:
         *(event for event in SUPPLY_EVENTS if event.overwrites),
         EnclosurePermitObserved,
         *(PlanRescheduled, PlanDefaultParametersUpdated),
+        *(ScheduleFired, ScheduleFiringRefused),
         *(AssetRenamed, AssetDegraded, AssetFaulted, AssetRestored, AssetMaintenanceEntered, AssetMaintenanceExited),
         *(AssetSettingsUpdated, AssetRelocated, ActorDeactivated, ActorReactivated, ActorProfileUpdated),
         *(ActorProfileForgotten, ActorSubjectBound, ActorSubjectUnbound, AssetPartitionRuleUpdated),

@@ -11,7 +11,19 @@ import uuid_utils.compat
 
 from domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
 from domain.shared.logbooks import Entry
-from domain.shared.reads import Answered, Aside, Happened, Holders, Members, Permission, Reads, Records, Rows, Streams
+from domain.shared.reads import (
+    Answered,
+    Aside,
+    Happened,
+    Holders,
+    Latest,
+    Members,
+    Permission,
+    Reads,
+    Records,
+    Rows,
+    Streams,
+)
 from domain.shared.refusals import Refusal
 from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
 from domain.trust.surface import SYSTEM_HTTP
@@ -107,6 +119,9 @@ class World:
                 return {id: found for id in ids if (found := self.state(state, id)) is not None}
             case Happened(state, id, events):
                 return tuple(event for event in self.streams.get((state.__name__, id), ()) if isinstance(event, events))
+            case Latest(state, id, events, count):
+                of_these = [event for event in self.streams.get((state.__name__, id), ()) if isinstance(event, events)]
+                return tuple(reversed(of_these[-count:]))
             case Holders(kind, keys):
                 return {key: self.claims[kind, key] for key in keys if (kind, key) in self.claims}
             case Members(kind, keys):

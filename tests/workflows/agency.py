@@ -7,7 +7,7 @@ from typing import Any
 
 from application.consulting import Models
 from application.settings import Settings
-from cli.worker import beside, react, worker
+from cli.worker import reacting, worker
 from domain.agent.seeded import SEEDED
 from infrastructure.conducting import conducting
 from infrastructure.control.routes import opened_control
@@ -40,7 +40,7 @@ class Agency:
         control = await self._working.enter_async_context(opened_control(self.settings))
         wired = await self._working.enter_async_context(conducting(runtime, control))
         await self._working.enter_async_context(worker(await connect(self.settings), runtime, wired))
-        await self._working.enter_async_context(beside(react(runtime)))
+        await self._working.enter_async_context(reacting(runtime))
         return runtime
 
     async def stop_worker(self) -> None:

@@ -15,7 +15,7 @@ from application.actions import InvalidActionParametersError
 from application.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
 from application.control import Reading
 from application.plant import ControlRoute
-from cli.worker import beside, reconcile
+from cli.worker import reconciling
 from domain.kernel import Event
 from domain.operation import procedure as record
 from domain.operation.conducting import (
@@ -73,7 +73,7 @@ class Hall:
             stage.client = Client(**{**stage.client.config(), "interceptors": [self.watch]})
             stage.plant, stage.control = self.plant, self.control
             await stage.start_worker()
-            async with beside(reconcile(stage.runtime)):
+            async with reconciling(stage.runtime):
                 yield stage
 
     def provide(self, argv: str, answers: Sequence[Mapping[str, Any]]) -> None:

@@ -7,6 +7,7 @@ requests from the store; a unit test fulfils them from a dictionary.
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -38,6 +39,18 @@ class Happened:
     state: type["State"]
     id: UUID
     events: tuple[type["Event"], ...]
+
+
+@dataclass(frozen=True)
+class Latest:
+    """The last few events of these types on one stream, newest first; of those up to a version or a time, if given."""
+
+    state: type["State"]
+    id: UUID
+    events: tuple[type["Event"], ...]
+    count: int
+    as_of: datetime | None = None
+    as_of_version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,7 @@ class Aside:
     arguments: tuple[Any, ...]
 
 
-Read = Streams | Happened | Holders | Members | Records | Rows | Permission | Answered | Aside
+Read = Streams | Happened | Latest | Holders | Members | Records | Rows | Permission | Answered | Aside
 Reads = Generator[Read, Any, T]
 
 
@@ -145,6 +158,14 @@ def required_all(state: type[S], ids: Iterable[UUID], refusal: type[Refusal] | N
 def happened(id: UUID, *events: type[E]) -> Reads[tuple[E, ...]]:
     """What happened of these kinds to one aggregate, oldest first."""
     found: tuple[E, ...] = yield Happened(events[0].aggregate.state, id, events)
+    return found
+
+
+def latest(
+    id: UUID, *events: type[E], count: int, as_of: datetime | None = None, as_of_version: int | None = None
+) -> Reads[tuple[E, ...]]:
+    """What happened last of these kinds to one aggregate, newest first, however long its stream is."""
+    found: tuple[E, ...] = yield Latest(events[0].aggregate.state, id, events, count, as_of, as_of_version)
     return found
 
 

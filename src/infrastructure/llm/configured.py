@@ -4,13 +4,11 @@ import httpx
 
 from application.language_models import OFFLINE, ModelProvider, named_model
 from application.settings import MODEL_SETTINGS, Settings
-from domain.agent.model_ref import ModelRef
+from domain.agent.model_ref import SETTING, ModelRef
 from infrastructure.llm.anthropic import AnthropicModels
 from infrastructure.llm.offline import OfflineModel
 from infrastructure.llm.openai_compatible import OpenAiCompatibleModels
 
-SETTING = "setting"
-"""The provider of a reference that names a setting instead of a model."""
 ANTHROPIC_API = "https://api.anthropic.com"
 OPENAI_API = "https://api.openai.com/v1"
 

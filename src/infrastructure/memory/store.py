@@ -257,6 +257,20 @@ class MemorySession:
     async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
         return [row for row in self._store.streams.get((stream_type, id), ()) if row.event_type in event_types]
 
+    async def load_latest(
+        self,
+        stream_type: str,
+        id: UUID,
+        event_types: Sequence[str],
+        count: int,
+        as_of: datetime | None = None,
+        as_of_version: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        rows: Sequence[StoredEvent] = await self.load(stream_type, [id])
+        if as_of is not None or as_of_version is not None:
+            rows = await self.load_past(stream_type, id, as_of, as_of_version)
+        return [row for row in reversed(rows) if row.event_type in event_types][:count]
+
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
     ) -> Sequence[StoredEvent]:

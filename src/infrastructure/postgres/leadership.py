@@ -17,6 +17,7 @@ log = structlog.get_logger()
 
 MONITOR_LOCK = 0x6261746F6E05
 REACTIONS_LOCK = 0x6261746F6E06
+SCHEDULES_LOCK = 0x6261746F6E08
 PULSE = 1.0
 """Seconds between two looks at the leader's session, and between two attempts to become leader."""
 PATIENCE = 5.0

@@ -49,6 +49,12 @@ LOAD_PAST = (
     "coalesce(%(version)s, (SELECT max(version) FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
     "AND occurred_at <= %(time)s), 0) ORDER BY version"
 )
+LOAD_LATEST = (
+    f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
+    "AND event_type = ANY(%(types)s) AND version <= coalesce(%(version)s, (SELECT max(version) FROM events "
+    "WHERE stream_type = %(type)s AND stream_id = %(id)s AND occurred_at <= %(time)s), 2147483647) "
+    "ORDER BY version DESC LIMIT %(count)s"
+)
 HISTORY = (
     f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s AND version > %s "
     "ORDER BY version LIMIT %s"
@@ -121,6 +127,18 @@ class PostgresSession:
 
     async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
         return await self._rows(EventRow, LOAD_OF, (stream_type, id, list(event_types)))
+
+    async def load_latest(
+        self,
+        stream_type: str,
+        id: UUID,
+        event_types: Sequence[str],
+        count: int,
+        as_of: datetime | None = None,
+        as_of_version: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        past = {"type": stream_type, "id": id, "time": as_of, "version": as_of_version}
+        return await self._rows(StoredEvent, LOAD_LATEST, {**past, "types": list(event_types), "count": count})
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None

@@ -98,7 +98,7 @@ class TemporalEngine:
         self._knows_attributes = True
 
     async def start(self, job: Job) -> bool:
-        async with self._reaching() as client:
+        async with self.reaching() as client:
             try:
                 with self._traced(job):
                     await self._start(client, job)
@@ -143,7 +143,7 @@ class TemporalEngine:
         )
 
     async def look(self, id: str) -> EngineView:
-        async with self._reaching() as client:
+        async with self.reaching() as client:
             try:
                 known = await client.get_workflow_handle(id).describe()
             except RPCError as error:
@@ -155,7 +155,7 @@ class TemporalEngine:
         return EngineView.OPEN if trouble_of(known) is None else EngineView.STALLED
 
     async def terminate(self, id: str, reason: str) -> None:
-        async with self._reaching() as client:
+        async with self.reaching() as client:
             try:
                 await client.get_workflow_handle(id).terminate(reason=reason)
             except RPCError as error:
@@ -172,7 +172,7 @@ class TemporalEngine:
         return sorted(items, key=lambda item: item.started_at)
 
     @asynccontextmanager
-    async def _reaching(self) -> AsyncIterator[Client]:
+    async def reaching(self) -> AsyncIterator[Client]:
         """A client for one request, in bounded time."""
         try:
             async with asyncio.timeout(PATIENCE):

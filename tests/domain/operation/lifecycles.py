@@ -1,4 +1,4 @@
-"""The life of a procedure by hand and under conducts, as the specification tabulates it."""
+"""The life of a procedure by hand and under conducts, and that of a schedule, as the specification tabulates them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +8,7 @@ from domain.kernel import Command
 from domain.operation.carrying_out import ResumeProcedure
 from domain.operation.conducting import ConductProcedure, ConductUntilConverged
 from domain.operation.procedure import HELD, Procedure, ProcedureIterationStarted
+from domain.operation.schedule import Schedule
 from domain.operation.steered import ConductUntilAdvised
 from tests.domain.lives import Life, Scene, Verb, at, because
 from tests.domain.operation.conducts import (
@@ -19,6 +20,7 @@ from tests.domain.operation.conducts import (
     procedure_of,
     taken_to_hold,
 )
+from tests.domain.operation.schedules import defined
 from tests.domain.run.lifecycles import run_world
 from tests.domain.world import START, World, new_id
 
@@ -134,5 +136,18 @@ PROCEDURE = Life(
     also_by=("register_procedure",),
 )
 
-LIVES = (PROCEDURE,)
+SCHEDULE = Life(
+    Schedule.__name__,
+    "define_schedule",
+    lambda world: (defined(world), Scene()),
+    {"status": {"Active": "", "Held": "hold_schedule", "Retired": "retire_schedule"}},
+    {
+        "hold_schedule": Verb("Active", at("Held"), "ScheduleCannotHoldError", given=because),
+        "resume_schedule": Verb("Held", at("Active"), "ScheduleCannotResumeError"),
+        "trigger_schedule": Verb("Active Held", {}, "ScheduleCannotTriggerError"),
+        "retire_schedule": Verb("Active Held", at("Retired"), "ScheduleCannotRetireError", given=because),
+    },
+)
+
+LIVES = (PROCEDURE, SCHEDULE)
 STATELESS = ()

@@ -1,0 +1,24 @@
+"""The effects of a firing: its conduct is opened, and waited for."""
+
+from temporalio import activity
+
+from activities.attempts import EngineAttempt, going_on, handed_on
+from application.firings import Firings
+from domain.operation.firing import DueFiring, FiringVerdict
+
+
+class ScheduleFiringActivities:
+    """Each activity may run again: the streams say what was done already."""
+
+    def __init__(self, firings: Firings) -> None:
+        self._firings = firings
+        self._attempt = EngineAttempt()
+
+    @activity.defn(name="open_firing")
+    async def open(self, due: DueFiring) -> FiringVerdict:
+        async with going_on():
+            return await self._firings.open(due)
+
+    @activity.defn(name="await_firing")
+    async def await_end(self, due: DueFiring) -> None:
+        await handed_on(self._firings.await_end(due, self._attempt))

@@ -1,0 +1,195 @@
+"""The record and the engine's calendars compared: the stream is the authority, and the engine is made to match it.
+
+Only one thing is taken over from the engine: that somebody paused a schedule there, which then is Held on the record too.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from application.calendars import CalendarEntry, Calendars, CalendarView
+from application.commands import Commands
+from application.ports import Batch, Caller, Clock, IdGenerator, Store
+from application.telemetry import traced
+from domain.kernel import Call
+from domain.operation.arranged import COMMANDS
+from domain.operation.firing import FiringOrder
+from domain.operation.progress import ConductPhase
+from domain.operation.schedule import ACTIVE, HELD, RETIRED, Schedule, TakeOverSchedulePause
+from domain.operation.schedule_standing import ScheduleChange, ScheduleStanding
+from domain.operation.scheduled import ConductPlan
+from domain.run.conducting import ConductRun
+from domain.shared.refusals import ConcurrencyError, Unavailable
+from domain.shared.writes import Drop, Put
+
+log = structlog.get_logger()
+
+PREFIX = "schedule:"
+FIRING = "schedule-firing"
+"""The workflow of a firing."""
+ACTIVE_NOTE = "Kept by Baton as its record says. A pause made here holds the schedule; only resume_schedule resumes it."
+HELD_NOTE = "Held on Baton's record; only resume_schedule resumes it."
+
+
+class ScheduleKeeper:
+    """Keeps the engine's calendars as the record says; one at a time does."""
+
+    def __init__(
+        self,
+        store: Store,
+        commands: Commands,
+        calendars: Calendars,
+        clock: Clock,
+        new_id: IdGenerator,
+        facility_code: str,
+    ) -> None:
+        self._store = store
+        self._commands = commands
+        self._calendars = calendars
+        self._clock = clock
+        self._new_id = new_id
+        self._facility_code = facility_code
+
+    async def keep_changed(self) -> None:
+        """Tell the engine what was changed on the record; raises EngineUnavailableError, and is then done later."""
+        ids = await self._kept()
+        async with self._store.session() as session:
+            changed: Any = await session.records(ScheduleChange, {"schedule_id": ids}) if ids else ()
+        for change in changed:
+            await self._one_by_one(self._told(change), change.schedule_id)
+
+    async def keep_all(self) -> None:
+        """Compare every schedule that is not gone with the engine; raises EngineUnavailableError."""
+        for id in await self._kept():
+            await self._one_by_one(self.keep(id), id)
+
+    async def _told(self, change: ScheduleChange) -> None:
+        """Keep a schedule that was changed; a change that comes meanwhile is told next."""
+        await self.keep(change.schedule_id)
+        seen = {"schedule_id": change.schedule_id, "change_id": change.change_id}
+        await self._write(Batch(self._call(), "KeepSchedule", drops=[Drop(ScheduleChange, seen)]))
+
+    async def _one_by_one(self, keeping: Awaitable[None], schedule_id: UUID) -> None:
+        """A schedule that the engine does not take keeps no other from being told."""
+        try:
+            await keeping
+        except Unavailable:
+            raise
+        except Exception as error:
+            log.error("schedule_not_kept", schedule_id=str(schedule_id), **traced(error))
+
+    async def keep(self, schedule_id: UUID) -> None:
+        """Make the engine match one schedule, and note what it says of it."""
+        schedule, standing = await self._schedule(schedule_id), await self._standing(schedule_id)
+        if schedule.status is RETIRED:
+            await self._calendars.remove(f"{PREFIX}{schedule_id}")
+            await self._note(standing, replace(standing, removed=True))
+            return
+        view = await self._calendars.look(entry_of(schedule, self._facility_code))
+        if view is not None and view.paused and schedule.status is ACTIVE and not standing.paused:
+            await self._take_over(schedule_id)
+            schedule, standing = await self._schedule(schedule_id), await self._standing(schedule_id)
+        entry = entry_of(schedule, self._facility_code)
+        if entry.paused:  # noted before the engine is told, so that our own pause is never taken for somebody else's
+            standing = await self._note(standing, replace(standing, paused=True))
+        if view is None or not view.as_defined or view.paused != entry.paused:
+            await self._calendars.put(entry)
+        await self._note(standing, replace(counted_on(standing, view), paused=entry.paused))
+
+    async def _take_over(self, schedule_id: UUID) -> None:
+        """Hold a schedule that was paused in the engine, once."""
+        log.info("schedule_paused_in_the_engine", schedule_id=str(schedule_id))
+        while True:
+            try:
+                caller = Caller.system(self._new_id())
+                await self._commands.execute(TakeOverSchedulePause(), caller, target_id=schedule_id)
+                return
+            except ConcurrencyError:
+                await asyncio.sleep(0)
+
+    async def _kept(self) -> tuple[UUID, ...]:
+        """Every schedule that the engine may have."""
+        async with self._store.session() as session:
+            standings: Any = await session.records(ScheduleStanding, {"removed": False})
+        return tuple(standing.schedule_id for standing in standings)
+
+    async def _schedule(self, schedule_id: UUID) -> Schedule:
+        async with self._store.session() as session:
+            rows = await session.load(Schedule.__name__, [schedule_id])
+        schedule: Schedule | None = Schedule.aggregate.replay(rows)
+        assert schedule is not None, "what is kept is on record"
+        return schedule
+
+    async def _standing(self, schedule_id: UUID) -> ScheduleStanding:
+        async with self._store.session() as session:
+            (standing,) = await session.records(ScheduleStanding, {"schedule_id": schedule_id})
+        assert isinstance(standing, ScheduleStanding)
+        return standing
+
+    async def _note(self, known: ScheduleStanding, standing: ScheduleStanding) -> ScheduleStanding:
+        """Write where a schedule stands, unless that is known."""
+        if standing != known:
+            await self._write(Batch(self._call(), "KeepSchedule", puts=[Put(standing)]))
+        return standing
+
+    async def _write(self, batch: Batch) -> None:
+        async with self._store.session() as session:
+            await session.append(batch)
+
+    def _call(self) -> Call:
+        return Caller.system(self._new_id()).call(self._clock(), self._new_id())
+
+
+def entry_of(schedule: Schedule, facility_code: str) -> CalendarEntry:
+    """A schedule as the engine is to keep it."""
+    return CalendarEntry(
+        id=f"{PREFIX}{schedule.id}",
+        workflow=FIRING,
+        calendar=schedule.calendar,
+        argument=FiringOrder(schedule_id=schedule.id),
+        time_zone=schedule.time_zone,
+        overlap=schedule.overlap,
+        catchup_window=schedule.catchup_window,
+        jitter=schedule.jitter,
+        paused=schedule.status is HELD,
+        note=HELD_NOTE if schedule.status is HELD else ACTIVE_NOTE,
+        attributes=attributes_of(schedule, facility_code),
+        summary=summary_of(schedule),
+    )
+
+
+def attributes_of(schedule: Schedule, facility_code: str) -> dict[str, str]:
+    """What people find firings by in the engine; the command is the one that opens the conduct."""
+    aim = schedule.aim
+    command = ConductRun if isinstance(aim, ConductPlan) else COMMANDS[aim.arrangement.command]
+    return {
+        "BatonFacility": facility_code,
+        "BatonCommand": command.operation.command_name,
+        "BatonPrincipal": str(schedule.run_as),
+        "BatonState": ConductPhase.OPENED.value,
+    }
+
+
+def summary_of(schedule: Schedule) -> str:
+    """What people read of a firing in the engine."""
+    return f"Firing of schedule {schedule.id}"
+
+
+def counted_on(standing: ScheduleStanding, view: CalendarView | None) -> ScheduleStanding:
+    """A standing with what the engine has counted since it was last looked at; a calendar made anew counts from nought."""
+    missed, skipped = (0, 0) if view is None else (view.missed_count, view.skipped_count)
+    return replace(
+        standing,
+        missed_count=standing.missed_count + since(standing.missed_seen, missed),
+        skipped_count=standing.skipped_count + since(standing.skipped_seen, skipped),
+        missed_seen=missed,
+        skipped_seen=skipped,
+    )
+
+
+def since(seen: int, now: int) -> int:
+    return now - seen if now >= seen else now

@@ -1,0 +1,356 @@
+"""A schedule: something to conduct on a calendar, again and again, as whoever defined it.
+
+The stream is the record and the authority; a calendar of the engine executes it. When it fires is in `calendar`, what it
+then does in `scheduled`, and how it is shown in `schedule_views`.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, assert_never
+from uuid import UUID, uuid5
+
+from pydantic import Field
+
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from domain.operation.calendar import Calendar, InvalidScheduleCalendarError, check_calendar
+from domain.operation.registering import Origin
+from domain.operation.schedule_standing import ScheduleChange, ScheduleStanding
+from domain.operation.scheduled import (
+    ConductPlan,
+    ConductRecipe,
+    InvalidScheduleTargetError,
+    Target,
+    check_target,
+    recipes_of,
+    target_of,
+    unfit,
+    written,
+)
+from domain.recipe.capability import Capability
+from domain.recipe.plan import Plan
+from domain.recipe.recipe import Recipe
+from domain.shared.reads import Reads, existing, holder_of, record_of, required, required_all
+from domain.shared.refusals import Conflict, Invalid, Unprocessable
+from domain.shared.text import FreeText, MayContainPersonalData, Text
+from domain.shared.writes import Claim, Put
+
+FIRINGS = "schedule-firing"
+"""Claim kind: a firing whose outcome is on record."""
+PAUSED_IN_THE_ENGINE = "paused in the engine"
+DETAIL = 500
+"""Characters of a refusal's sentence that are kept."""
+
+
+class ScheduleStatus(StrEnum):
+    ACTIVE = "Active"
+    HELD = "Held"
+    RETIRED = "Retired"
+
+
+ACTIVE, HELD, RETIRED = ScheduleStatus
+
+
+class Overlap(StrEnum):
+    """What happens when the last firing still goes on: nothing, one more after it, or both at once."""
+
+    SKIP = "Skip"
+    BUFFER_ONE = "BufferOne"
+    ALLOW_ALL = "AllowAll"
+
+
+class Firing(Value):
+    """What became of a firing: what it set going, or by what it was refused."""
+
+    scheduled_at: datetime
+    run_id: UUID | None = None
+    procedure_id: UUID | None = None
+    code: str | None = None
+    detail: FreeText | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule(State):
+    name: FreeText
+    calendar: Calendar
+    time_zone: str
+    overlap: Overlap
+    catchup_window: int
+    jitter: int
+    target: dict[str, Any]
+    run_as: UUID
+    surface_id: UUID
+    conduit_id: UUID
+    status: ScheduleStatus = ACTIVE
+    last_status_reason: FreeText | None = None
+    firing_count: int = 0
+    last_firing: Firing | None = None
+
+    @property
+    def aim(self) -> ConductRecipe | ConductPlan:
+        """The target as it was asked for."""
+        return target_of(self.target)
+
+
+schedule = Aggregate(Schedule, "/schedules")
+
+
+class ScheduleDefined(Event, of=schedule):
+    name: FreeText
+    calendar: Calendar
+    time_zone: str
+    overlap: Overlap
+    catchup_window: int
+    jitter: int
+    target: Annotated[dict[str, Any], MayContainPersonalData()]
+    run_as: UUID
+    surface_id: UUID
+    conduit_id: UUID
+
+
+class ScheduleHeld(Event, of=schedule):
+    reason: FreeText
+
+
+class ScheduleResumed(Event, of=schedule):
+    pass
+
+
+class ScheduleTriggered(Event, of=schedule, inert=True):
+    pass
+
+
+class FiringOutcome(Event):
+    """What became of a firing; every firing has one, and `count` is its number."""
+
+    scheduled_at: datetime
+    count: int
+
+
+class ScheduleFired(FiringOutcome, of=schedule, overwrites=True):
+    run_id: UUID | None
+    procedure_id: UUID | None
+
+
+class ScheduleFiringRefused(FiringOutcome, of=schedule, overwrites=True):
+    code: str
+    detail: FreeText
+
+
+class ScheduleRetired(Event, of=schedule):
+    reason: FreeText
+
+
+ScheduleEvent = ScheduleHeld | ScheduleResumed | ScheduleFired | ScheduleFiringRefused | ScheduleRetired
+
+
+@schedule.begin
+def begin(event: ScheduleDefined) -> Schedule:
+    return Schedule(id=event.stream_id, created_at=event.occurred_at, **dict(event))
+
+
+@schedule.evolve
+def evolve(schedule: Schedule, event: ScheduleEvent) -> Schedule:
+    match event:
+        case ScheduleHeld():
+            return changed(schedule, status=HELD, last_status_reason=event.reason)
+        case ScheduleResumed():
+            return changed(schedule, status=ACTIVE, last_status_reason=None)
+        case ScheduleRetired():
+            return changed(schedule, status=RETIRED, last_status_reason=event.reason)
+        case ScheduleFired() | ScheduleFiringRefused():
+            return changed(schedule, firing_count=event.count, last_firing=became(event))
+        case _:
+            assert_never(event)
+
+
+def became(event: FiringOutcome) -> Firing:
+    """What an event says became of a firing."""
+    return Firing(**{name: value for name, value in event if name != "count"})
+
+
+class InvalidScheduleNameError(Invalid):
+    """A schedule needs a name that is not blank."""
+
+
+class InvalidScheduleHoldReasonError(Invalid):
+    """Holding a schedule needs a reason that is not blank."""
+
+
+class InvalidScheduleRetireReasonError(Invalid):
+    """Retiring a schedule needs a reason that is not blank."""
+
+
+class ScheduleFiringMissedError(Conflict):
+    """Nobody took the firing up within its catch-up window."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What the procedures of a target are registered from."""
+
+    recipes: dict[UUID, Recipe]
+    capability: Capability | None
+    """That of the recipe, where the target is one."""
+
+
+@schedule.creation(
+    refuses=[
+        Recipe.aggregate.NotFound,
+        Plan.aggregate.NotFound,
+        InvalidScheduleCalendarError,
+        InvalidScheduleTargetError,
+        schedule.AlreadyExists,
+    ],
+)
+class DefineSchedule(Command):
+    """Conduct a recipe, or a run on a plan, on a calendar; each firing is authorized as the caller of this command.
+
+    A cron expression has five fields, for the clock of the time zone; an interval counts from the beginning of 1970 UTC.
+    """
+
+    name: Annotated[str, Text(200, InvalidScheduleNameError, "name", personal=True)]
+    calendar: Calendar
+    time_zone: Annotated[str, Field(min_length=1, max_length=100)] = "UTC"
+    overlap: Overlap = Overlap.SKIP
+    catchup_window: Annotated[int, Field(strict=True, ge=10, le=2**31 - 1)] = 60
+    jitter: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0
+    target: Target
+
+    def gather(self, call: Call) -> Reads[Sources]:
+        if isinstance(self.target, ConductPlan):
+            yield from required(Plan, self.target.plan_id)
+        recipes = yield from required_all(Recipe, [one.recipe_id for one in recipes_of(self.target)])
+        capability = None
+        if isinstance(self.target, ConductRecipe):
+            capability = yield from existing(Capability, recipes[self.target.recipe_id].capability_id)
+        return Sources(recipes, capability)
+
+    def decide(self, call: Call, sources: Sources) -> Outcome:
+        check_calendar(self.calendar, self.time_zone)
+        check_target(self.target, call.now)
+        if isinstance(self.target, ConductRecipe) and sources.capability is not None:
+            check_bound(self.target, Origin(sources.recipes[self.target.recipe_id], sources.capability, None), call)
+        defined = ScheduleDefined(
+            **{**dict(self), "target": written(self.target)},
+            run_as=call.principal_id,
+            surface_id=call.surface_id,
+            conduit_id=call.conduit_id,
+        )
+        return [defined, Put(ScheduleStanding(schedule_id=call.new_id)), changes(call.new_id, call)]
+
+
+def check_bound(target: ConductRecipe, origin: Origin, call: Call) -> None:
+    """Refuse bindings that the recipe cannot be expanded with; whether it is in service is asked when it fires."""
+    try:
+        target.registration(call.now, 1).decide(call, origin)
+    except (Invalid, Unprocessable) as refusal:
+        cause = {"code": refusal.code, "reason": refusal.reason}
+        raise unfit("bindings_unfit", refusal.detail, cause=cause, **(refusal.facts or {})) from None
+    except Conflict:
+        return
+
+
+def changes(id: UUID, call: Call) -> Put:
+    """What tells the keeper of the engine's calendars to look at a schedule."""
+    return Put(ScheduleChange(id, call.id_for("change")))
+
+
+@schedule.command(post="/{schedule_id}/hold", allowed=[ACTIVE], attempts=3)
+class HoldSchedule(Command):
+    """Fire no more until somebody resumes; a firing that goes on is not touched."""
+
+    reason: Annotated[str, Text(500, InvalidScheduleHoldReasonError, "reason", personal=True)]
+
+    def decide(self, schedule: Schedule, call: Call) -> Outcome:
+        return [ScheduleHeld(reason=self.reason), changes(schedule.id, call)]
+
+
+@schedule.command(post="/{schedule_id}/resume", allowed=[HELD])
+class ResumeSchedule(Command):
+    """Fire again as the calendar says; what would have fired meanwhile is not made up for."""
+
+    def decide(self, schedule: Schedule, call: Call) -> Outcome:
+        return [ScheduleResumed(), changes(schedule.id, call)]
+
+
+@schedule.command(post="/{schedule_id}/trigger", allowed=[ACTIVE, HELD])
+class TriggerSchedule(Command):
+    """Fire once now, beside the calendar and whatever still goes on; it is authorized as the schedule always is."""
+
+    def decide(self, schedule: Schedule, call: Call) -> Outcome:
+        return [ScheduleTriggered()]
+
+
+@schedule.command(post="/{schedule_id}/retire", allowed=[ACTIVE, HELD], destructive=True)
+class RetireSchedule(Command):
+    """Fire never again."""
+
+    reason: Annotated[str, Text(500, InvalidScheduleRetireReasonError, "reason", personal=True)]
+
+    def decide(self, schedule: Schedule, call: Call) -> Outcome:
+        return [ScheduleRetired(reason=self.reason), changes(schedule.id, call)]
+
+
+def firing_key(schedule_id: UUID, firing_id: UUID) -> str:
+    """The key by which the outcome of a firing is claimed."""
+    return f"{schedule_id} {firing_id}"
+
+
+class FiringRecord(Command):
+    """The outcome of a firing, put on record once, whoever repeats it."""
+
+    firing_id: UUID
+    scheduled_at: datetime
+
+    def gather(self, schedule: Schedule, call: Call) -> Reads[bool]:
+        """Whether it is on record already."""
+        return (yield from holder_of(FIRINGS, firing_key(schedule.id, self.firing_id))) is not None
+
+    def once(self, schedule: Schedule, recorded: bool, outcome: Event) -> Outcome:
+        """The outcome, unless there is one."""
+        if recorded:
+            return []
+        rival = self.cannot("recorded", "The outcome of this firing is on record.")
+        known = outcome.known_as(uuid5(schedule.id, str(self.firing_id)))
+        return [known, Claim(FIRINGS, firing_key(schedule.id, self.firing_id), rival)]
+
+
+@schedule.inner()
+class RecordScheduleFiring(FiringRecord):
+    """A firing opened its conduct."""
+
+    run_id: UUID | None = None
+    procedure_id: UUID | None = None
+
+    def decide(self, schedule: Schedule, call: Call, recorded: bool) -> Outcome:
+        number = schedule.firing_count + 1
+        what = {"run_id": self.run_id, "procedure_id": self.procedure_id}
+        return self.once(schedule, recorded, ScheduleFired(scheduled_at=self.scheduled_at, **what, count=number))
+
+
+@schedule.inner()
+class RecordScheduleFiringRefusal(FiringRecord):
+    """A firing was refused, and is not tried again."""
+
+    code: str
+    detail: str
+
+    def decide(self, schedule: Schedule, call: Call, recorded: bool) -> Outcome:
+        number = schedule.firing_count + 1
+        why = {"code": self.code, "detail": self.detail[:DETAIL]}
+        return self.once(schedule, recorded, ScheduleFiringRefused(scheduled_at=self.scheduled_at, **why, count=number))
+
+
+@schedule.inner()
+class TakeOverSchedulePause(Command):
+    """Somebody paused the schedule in the engine: it is held, until somebody resumes it here."""
+
+    def gather(self, schedule: Schedule, call: Call) -> Reads[ScheduleStanding | None]:
+        return (yield from record_of(ScheduleStanding, schedule_id=schedule.id))
+
+    def decide(self, schedule: Schedule, call: Call, standing: ScheduleStanding | None) -> Outcome:
+        if schedule.status is not ACTIVE or standing is None or standing.paused:
+            return []
+        taken = Put(replace(standing, paused=True))
+        return [ScheduleHeld(reason=PAUSED_IN_THE_ENGINE), taken, changes(schedule.id, call)]

@@ -1,0 +1,221 @@
+"""What every engine's calendars promise, asked of those in memory and of Temporal's alike."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import Client, ScheduleUpdate, ScheduleUpdateInput
+
+from application.calendars import CalendarEntry, Calendars
+from application.ports import EngineUnavailableError
+from application.settings import Settings
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.calendar import CronCalendar, EveryCalendar, next_firings
+from domain.operation.firing import FiringOrder
+from domain.operation.schedule import Overlap
+from infrastructure.memory.calendars import MemoryCalendars
+from infrastructure.runtime import clock
+from infrastructure.temporal.calendars import TemporalCalendars
+from infrastructure.temporal.engine import TemporalEngine, connect
+from tests.domain.world import new_id
+from tests.infrastructure.control.epics_servers import free_ports
+from tests.waiting import until
+
+YEARLY = CronCalendar(cron=("0 3 1 1 *", "30 4 * 7 mon-fri", "0 0 13 * fri"))
+FOUND_BY = {"BatonFacility": "facility", "BatonCommand": "ConductProcedure", "BatonState": "Opened"}
+
+
+@dataclass
+class Machine:
+    """Calendars under test, and whoever changes them past the service."""
+
+    calendars: Calendars
+    unreachable: Calendars
+    pause: Callable[[str], Awaitable[None]]
+    unpause: Callable[[str], Awaitable[None]]
+    edit: Callable[[str], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+async def temporal_machine(temporal: EmbeddedTemporal) -> Machine:
+    settings = Settings(temporal_address=temporal.address, app_env="test")
+    client = await connect(settings)
+    (nowhere,) = free_ports(1)
+    away = TemporalEngine(Settings(temporal_address=f"127.0.0.1:{nowhere}", app_env="test"))
+    return Machine(
+        TemporalCalendars(TemporalEngine(settings).reaching, clock),
+        TemporalCalendars(away.reaching, clock),
+        lambda id: client.get_schedule_handle(id).pause(note="by hand"),
+        lambda id: client.get_schedule_handle(id).unpause(note="by hand"),
+        lambda id: edited(client, id),
+    )
+
+
+async def edited(client: Client, id: str) -> None:
+    """Somebody makes a calendar fire at other times."""
+
+    def change(known: ScheduleUpdateInput) -> ScheduleUpdate:
+        known.description.schedule.spec.jitter = timedelta(seconds=7)
+        return ScheduleUpdate(schedule=known.description.schedule)
+
+    await client.get_schedule_handle(id).update(change)
+
+
+@pytest.fixture
+def memory_machine() -> Machine:
+    calendars, away = MemoryCalendars(clock), MemoryCalendars(clock)
+    away.reachable = False
+
+    async def changed(id: str, **fields: Any) -> None:
+        calendars.entries[id] = replace(calendars.entries[id], **fields)
+
+    return Machine(
+        calendars,
+        away,
+        lambda id: changed(id, paused=True, note="by hand"),
+        lambda id: changed(id, paused=False, note="by hand"),
+        lambda id: changed(id, jitter=7),
+    )
+
+
+@pytest.fixture(params=["memory_machine", "temporal_machine"])
+def machine(request: pytest.FixtureRequest) -> Machine:
+    found: Machine = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def entry() -> CalendarEntry:
+    """A schedule as the record would have it."""
+    id = new_id()
+    return CalendarEntry(
+        id=f"schedule:{id}",
+        workflow="schedule-firing",
+        calendar=YEARLY,
+        argument=FiringOrder(schedule_id=id),
+        time_zone="Europe/Berlin",
+        overlap=Overlap.BUFFER_ONE,
+        catchup_window=90,
+        note="kept",
+        attributes=FOUND_BY,
+        summary="Firing of a schedule",
+    )
+
+
+@pytest.fixture
+def tick() -> CalendarEntry:
+    """What an agent is woken by: a workflow that is told nothing, every so many seconds."""
+    return CalendarEntry(
+        id=f"run-supervisor-{new_id()}",
+        workflow="supervise-runs",
+        calendar=EveryCalendar(every=3600),
+        overlap=Overlap.SKIP,
+        catchup_window=10,
+    )
+
+
+async def test_what_was_put_is_there_as_it_was_put(machine: Machine, entry: CalendarEntry, tick: CalendarEntry) -> None:
+    for one in (entry, tick):
+        assert await machine.calendars.look(one) is None
+        await machine.calendars.put(one)
+        view = await machine.calendars.look(one)
+        assert view is not None
+        assert (view.as_defined, view.paused, view.missed_count, view.skipped_count) == (True, False, 0, 0)
+        coming = next_firings(one.calendar, one.time_zone, datetime.now(UTC), 3)
+        assert view.next_times[:3] == coming
+        assert view.last_times == ()
+        await machine.calendars.remove(one.id)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"calendar": EveryCalendar(every=7200)},
+        {"calendar": CronCalendar(cron=("0 3 1 2 *",))},
+        {"time_zone": "America/New_York"},
+        {"overlap": Overlap.ALLOW_ALL},
+        {"catchup_window": 91},
+        {"jitter": 5},
+        {"argument": FiringOrder(schedule_id=new_id())},
+        {"workflow": "another"},
+        {"attributes": {**FOUND_BY, "BatonCommand": "ConductRun"}},
+        {"summary": "another"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+async def test_whatever_differs_is_seen_and_put_right(
+    machine: Machine, entry: CalendarEntry, change: dict[str, Any]
+) -> None:
+    await machine.calendars.put(replace(entry, **change))
+    view = await machine.calendars.look(entry)
+    assert view is not None
+    assert not view.as_defined
+    await machine.calendars.put(entry)
+    assert (await seen(machine, entry)).as_defined
+    await machine.calendars.remove(entry.id)
+
+
+async def seen(machine: Machine, entry: CalendarEntry) -> Any:
+    view = await machine.calendars.look(entry)
+    assert view is not None
+    return view
+
+
+async def test_an_edit_in_the_engine_is_seen_and_put_right(machine: Machine, entry: CalendarEntry) -> None:
+    await machine.calendars.put(entry)
+    await machine.edit(entry.id)
+    assert not (await seen(machine, entry)).as_defined
+    await machine.calendars.put(entry)
+    assert (await seen(machine, entry)).as_defined
+    await machine.calendars.remove(entry.id)
+
+
+async def test_a_pause_is_told_by_itself_and_is_no_change_of_what_was_put(machine: Machine, entry: CalendarEntry) -> None:
+    await machine.calendars.put(entry)
+    await machine.pause(entry.id)
+    assert ((await seen(machine, entry)).as_defined, (await seen(machine, entry)).paused) == (True, True)
+    await machine.calendars.put(entry)
+    assert not (await seen(machine, entry)).paused
+    await machine.calendars.put(replace(entry, paused=True))
+    assert (await seen(machine, entry)).paused
+    await machine.unpause(entry.id)
+    assert not (await seen(machine, entry)).paused
+    await machine.calendars.remove(entry.id)
+
+
+async def test_what_is_removed_is_gone_and_may_be_removed_again(machine: Machine, entry: CalendarEntry) -> None:
+    await machine.calendars.put(entry)
+    await machine.calendars.remove(entry.id)
+    assert await machine.calendars.look(entry) is None
+    await machine.calendars.remove(entry.id)
+    await machine.calendars.put(entry)
+    assert (await seen(machine, entry)).as_defined, "deleted, it comes back as recorded"
+    await machine.calendars.remove(entry.id)
+
+
+async def test_entries_are_listed_by_how_their_ids_begin(
+    machine: Machine, entry: CalendarEntry, tick: CalendarEntry
+) -> None:
+    for one in (entry, tick):
+        await machine.calendars.put(one)
+
+    async def listed() -> bool:
+        return entry.id in await machine.calendars.listed("schedule:")
+
+    await until(listed)
+    assert tick.id not in await machine.calendars.listed("schedule:")
+    for one in (entry, tick):
+        await machine.calendars.remove(one.id)
+
+
+async def test_nothing_is_done_without_an_engine(machine: Machine, entry: CalendarEntry) -> None:
+    for asked in (
+        machine.unreachable.put(entry),
+        machine.unreachable.look(entry),
+        machine.unreachable.remove(entry.id),
+        machine.unreachable.listed("schedule:"),
+    ):
+        with pytest.raises(EngineUnavailableError):
+            await asked
