@@ -162,7 +162,7 @@ class Session(Protocol):
         count: int,
         as_of: datetime | None = None,
         as_of_version: int | None = None,
-    ) -> Sequence[StoredEvent]:
+    ) -> Sequence[EventRow]:
         """The last few events of these types on a stream, newest first; of its past, where one is named."""
         ...
 

@@ -35,8 +35,6 @@ class ScheduleTriggers:
             triggered_at=event.occurred_at,
             correlation_id=event.correlation_id,
         )
+        id, summary = f"schedule-trigger:{event.event_id}", summary_of(schedule)
         attributes = attributes_of(schedule, self._facility_code)
-        id = f"schedule-trigger:{event.event_id}"
-        return [
-            Job(FIRING, id, order, attributes=attributes, summary=summary_of(schedule), once=True, memo=started_by(event))
-        ]
+        return [Job(FIRING, id, order, attributes, summary, once=True, memo=started_by(event))]

@@ -265,10 +265,10 @@ class MemorySession:
         count: int,
         as_of: datetime | None = None,
         as_of_version: int | None = None,
-    ) -> Sequence[StoredEvent]:
-        rows: Sequence[StoredEvent] = await self.load(stream_type, [id])
+    ) -> Sequence[EventRow]:
+        rows = self._store.streams.get((stream_type, id), [])
         if as_of is not None or as_of_version is not None:
-            rows = await self.load_past(stream_type, id, as_of, as_of_version)
+            rows = rows[: len(await self.load_past(stream_type, id, as_of, as_of_version))]
         return [row for row in reversed(rows) if row.event_type in event_types][:count]
 
     async def load_past(

@@ -50,7 +50,7 @@ LOAD_PAST = (
     "AND occurred_at <= %(time)s), 0) ORDER BY version"
 )
 LOAD_LATEST = (
-    f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
+    f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
     "AND event_type = ANY(%(types)s) AND version <= coalesce(%(version)s, (SELECT max(version) FROM events "
     "WHERE stream_type = %(type)s AND stream_id = %(id)s AND occurred_at <= %(time)s), 2147483647) "
     "ORDER BY version DESC LIMIT %(count)s"
@@ -136,9 +136,9 @@ class PostgresSession:
         count: int,
         as_of: datetime | None = None,
         as_of_version: int | None = None,
-    ) -> Sequence[StoredEvent]:
+    ) -> Sequence[EventRow]:
         past = {"type": stream_type, "id": id, "time": as_of, "version": as_of_version}
-        return await self._rows(StoredEvent, LOAD_LATEST, {**past, "types": list(event_types), "count": count})
+        return await self._rows(EventRow, LOAD_LATEST, {**past, "types": list(event_types), "count": count})
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None

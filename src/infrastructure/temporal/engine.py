@@ -165,7 +165,7 @@ class TemporalEngine:
     async def open_items(self, workflows: Sequence[str]) -> Sequence[OpenItem]:
         kinds = ", ".join(f"'{name}'" for name in workflows)
         open_now = f"WorkflowType IN ({kinds}) AND ExecutionStatus = 'Running'"
-        async with self._reaching() as client:
+        async with self.reaching() as client:
             found = [known async for known in client.list_workflows(open_now, limit=MOST_ITEMS)]
             described = [await client.get_workflow_handle(known.id, run_id=known.run_id).describe() for known in found]
             items = [await open_item(known) for known in described if known.status is WorkflowExecutionStatus.RUNNING]
