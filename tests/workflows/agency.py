@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from application.consulting import Models
+from application.language_models import ModelProvider
 from application.settings import Settings
 from cli.worker import reacting, worker
+from domain.agent.model_ref import ModelRef
 from domain.agent.seeded import SEEDED
 from infrastructure.conducting import conducting
 from infrastructure.control.routes import opened_control
 from infrastructure.runtime import Runtime
-from infrastructure.temporal.engine import connect
+from infrastructure.temporal.engine import TemporalEngine, connect
 from tests.running import Api, running_api
 from tests.waiting import until
 
@@ -20,6 +22,26 @@ DEBRIEFER, DRAFTER, SUPERVISOR, PROMOTER, EXPIRER = (
     str(SEEDED[kind].id)
     for kind in ("RunDebriefer", "CautionDrafter", "RunSupervisor", "CautionPromoter", "ClearanceExpirer")
 )
+
+
+AGENT_WORKFLOWS = ("debrief", "draft-caution", "regenerate-debrief", "promote-caution", "supervise-runs")
+
+
+@dataclass(frozen=True)
+class Always:
+    """One model behind every reference."""
+
+    model: ModelProvider
+
+    def resolve(self, ref: ModelRef) -> ModelRef:
+        return ref
+
+    def provider(self, ref: ModelRef) -> ModelProvider:
+        return self.model
+
+
+def always(model: ModelProvider) -> Models:
+    return Always(model)
 
 
 @dataclass
@@ -64,6 +86,20 @@ class Agency:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    async def logbook(self, run_id: str, count: int = 1) -> list[dict[str, Any]]:
+        """What was written about a run, as soon as there is so much."""
+        found: list[dict[str, Any]] = []
+
+        async def enough() -> bool:
+            found[:] = (await self.read(f"/runs/{run_id}/logbook"))["items"]
+            return len(found) >= count
+
+        await until(enough, within=60)
+        return found
+
+    async def stands(self, path: str, status: str) -> bool:
+        return bool((await self.read(path))["status"] == status)
+
     async def events(self, path: str) -> list[dict[str, Any]]:
         """What happened to something, oldest first."""
         items: list[dict[str, Any]] = (await self.read(f"{path}/history", limit=100))["items"]
@@ -84,3 +120,11 @@ async def agency(
             yield made
         finally:
             await made.stop_worker()
+            await nothing_left(chosen)
+
+
+async def nothing_left(settings: Settings) -> None:
+    """Others use the engine too, on other databases: what is still open here would trouble them."""
+    engine = TemporalEngine(settings)
+    for item in await engine.open_items(AGENT_WORKFLOWS):
+        await engine.terminate(item.workflow_id, "the test is over")

@@ -1,18 +1,134 @@
-"""Agents at work on a real engine: what happens when runs end, from the event in the log to the entry in the logbook."""
+"""Agents at work on a real engine: from the event in the log to the decision, the entry in the logbook and the caution."""
 
+from pathlib import Path
+from typing import Any
+
+from application.language_models import ChatRequest
+from application.settings import Settings
+from cli.embedded.temporal import EmbeddedTemporal
+from infrastructure.llm.scripted import ScriptedModel
+from infrastructure.temporal.engine import connect
 from tests.api.beamline import beamline
-from tests.workflows.agency import DEBRIEFER, agency
+from tests.waiting import until
+from tests.workflows.agency import DEBRIEFER, DRAFTER, PROMOTER, SUPERVISOR, agency, always
+
+FAULT = {"reason": "rotary stage encoder offline"}
 
 
-async def test_a_run_that_ends_is_debriefed(database_url: str, temporal) -> None:
+async def test_the_worked_example(database_url: str, temporal: EmbeddedTemporal, tmp_path: Path) -> None:
+    async with agency(database_url, temporal.address, logbook_mirror_directory=tmp_path) as facility:
+        api = facility.api
+        budget = {"monthly_cost_cap": 40.0, "daily_token_cap": 200000}
+        assert (await api.post(f"/agents/{DRAFTER}/update-budget", budget)).status_code == 204
+        line = await beamline(api)
+        run_id = await line.started()
+        await api.done(f"/runs/{run_id}/abort", FAULT)
+
+        (debrief,) = await facility.decisions(context="RunDebrief")
+        assert (debrief["choice"], debrief["decided_by"]) == ("EquipmentAbort", DEBRIEFER)
+        entries = await facility.logbook(run_id)
+        assert [(entry["entry_kind"], entry["decision_id"]) for entry in entries] == [("Debrief", debrief["id"])]
+        assert entries[0]["text"] == debrief["reasoning"]
+        (copy,) = await until(lambda: list(tmp_path.glob("*/*.txt")), within=10)
+        assert (copy.stem, copy.read_text()) == (debrief["id"], debrief["reasoning"])
+
+        (proposal,) = await facility.decisions(context="CautionProposal")
+        assert proposal["decided_by"] == DRAFTER
+        happened = [event["event_type"] for event in await facility.events(f"/runs/{run_id}")]
+        assert happened[:2] == ["RunStarted", "RunAborted"]
+        assert sorted(happened[2:]) == sorted(["DecisionDebriefRequested"] * 2 + ["RunNarrativeLogbookOpened"])
+        calls = (await facility.read(f"/decisions/{debrief['id']}/inferences"))["items"]
+        assert [(call["provider_name"], call["cost"]) for call in calls] == [("offline", 0.0)]
+
+        regenerate = {"parent_decision_id": debrief["id"], "wait": 60}
+        again = await api.post(f"/runs/{run_id}/regenerate-debrief", regenerate, Idempotency_Key="once-more")
+        assert again.status_code == 201, again.text
+        second = await facility.read(f"/decisions/{again.json()['decision_id']}")
+        assert (second["parent_id"], second["inputs"]["trigger"]) == (debrief["id"], "on-demand")
+        assert len(await facility.logbook(run_id, 2)) == 2
+        repeated = await api.post(f"/runs/{run_id}/regenerate-debrief", regenerate, Idempotency_Key="once-more")
+        assert (repeated.status_code, repeated.json()) == (200, again.json())
+        work = await facility.read(f"/work-items/{again.json()['decision_id']}")
+        assert (work["state"], work["answer"]) == ("done", again.json())
+
+
+class Target:
+    """What is proposed to be warned of, as soon as it is known."""
+
+    id = ""
+
+    def proposed(self, request: ChatRequest) -> dict[str, Any]:
+        proposed = {
+            "target_kind": "Asset",
+            "target_id": self.id,
+            "category": "Wear",
+            "severity": "Notice",
+            "title": "The bearing is worn",
+            "body": "Turn it by hand before the next scan and listen for the noise.",
+            "tags": [],
+            "supersedes_caution_id": None,
+        }
+        reasoning = "The stage made a noise before it stopped, and will again."
+        return {"choice": "ProposeNotice", "confidence": 0.9, "reasoning": reasoning, "proposed_caution": proposed}
+
+
+async def test_a_proposal_is_promoted_by_rule_where_that_is_on(database_url: str, temporal: EmbeddedTemporal) -> None:
+    target = Target()
+    settings: dict[str, Any] = {"caution_promoter_enabled": True, "run_debriefer_enabled": False}
+    async with agency(database_url, temporal.address, models=always(ScriptedModel(target.proposed)), **settings) as facility:
+        line = await beamline(facility.api)
+        target.id = line.rotary_id
+        run_id = await line.started()
+        await facility.api.done(f"/runs/{run_id}/abort", FAULT)
+        (promotion,) = await facility.decisions(context="CautionPromotion")
+        assert (promotion["choice"], promotion["decided_by"]) == ("Promote", PROMOTER)
+        cautions = await facility.read("/cautions", target_kind="Asset", target_id=line.rotary_id)
+        assert [caution["authored_by"] for caution in cautions["items"]] == [PROMOTER]
+        refused = await facility.api.post(f"/decisions/{promotion['parent_id']}/promote")
+        assert refused.json()["code"] == "CautionProposalAlreadyPromotedError"
+        assert await facility.decisions(0, context="RunDebrief") == []
+
+
+async def test_a_beam_that_goes_holds_the_run_at_once(database_url: str, temporal: EmbeddedTemporal) -> None:
+    settings: dict[str, Any] = {"run_supervisor_enabled": True, "run_supervisor_tick_seconds": 3600}
+    async with agency(database_url, temporal.address, **settings) as facility:
+        line = await beamline(facility.api)
+        run_id = await line.started()
+        await facility.api.done(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
+        await until(lambda: facility.stands(f"/runs/{run_id}", "Held"), within=30)
+        (decision,) = await facility.decisions(context="RunSupervision")
+        assert (decision["choice"], decision["decided_by"]) == ("Hold", SUPERVISOR)
+        held = (await facility.events(f"/runs/{run_id}"))[-1]
+        assert held["payload"]["decided_by_decision_id"] == decision["id"]
+
+
+async def test_what_people_see_of_a_subscriber_that_cannot_go_on(database_url: str, temporal: EmbeddedTemporal) -> None:
+    async with agency(database_url, temporal.address, working=False) as facility:
+        line = await beamline(facility.api)
+        run_id = await line.started()
+        await facility.api.done(f"/runs/{run_id}/abort", FAULT)
+        ended = (await facility.events(f"/runs/{run_id}"))[-1]
+        waiting = (await facility.read("/reactions", subscriber_name="run_debriefer"))["items"]
+        assert [(row["unprocessed"], row["open_items"]) for row in waiting] == [(1, [])]
+        dismissal = {"event_id": ended["event_id"], "reason": "nobody needs to know"}
+        dismissed = await facility.api.post("/reactions/run_debriefer/dismiss-event", dismissal)
+        assert dismissed.status_code == 201, dismissed.text
+        await facility.start_worker()
+        await facility.decisions(context="CautionProposal")
+        (decision,) = await facility.decisions(context="ReactionDismissal")
+        assert decision["inputs"]["event_id"] == ended["event_id"]
+        assert await facility.decisions(0, context="RunDebrief") == []
+
+
+async def test_histories_hold_no_text_of_anybody(database_url: str, temporal: EmbeddedTemporal) -> None:
     async with agency(database_url, temporal.address) as facility:
         line = await beamline(facility.api)
         run_id = await line.started()
-        await facility.api.done(f"/runs/{run_id}/abort", {"reason": "rotary stage encoder offline"})
-        (debrief,) = await facility.decisions(context="RunDebrief")
-        (draft,) = await facility.decisions(context="CautionProposal")
-        print(debrief, draft)
-        print(await facility.events(f"/runs/{run_id}"))
-        print(await facility.read(f"/runs/{run_id}/logbook"))
-        print(await facility.read("/reactions"))
-        assert debrief["decided_by"] == DEBRIEFER
+        await facility.api.done(f"/runs/{run_id}/abort", {"reason": "Mira Okafor tripped over the cable"})
+        await facility.logbook(run_id)
+        ended = (await facility.events(f"/runs/{run_id}"))[1]
+        client = await connect(Settings(temporal_address=temporal.address, app_env="test"))
+        history = await client.get_workflow_handle(f"debrief:{DEBRIEFER}:{ended['event_id']}").fetch_history()
+        told = str(history.to_json())
+        assert "conclude" in told
+        assert not any(word in told for word in ("Okafor", "Synopsis", "EquipmentAbort"))

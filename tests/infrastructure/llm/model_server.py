@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -34,6 +34,8 @@ class ModelServer:
 
     port: int = 0
     answers: deque[Response] = field(default_factory=deque)
+    rule: Callable[[Asked], dict[str, Any]] | None = None
+    """What it answers without a queue, whatever it is asked."""
     asked: list[Asked] = field(default_factory=list)
     _speaking: threading.Event = field(default_factory=threading.Event)
 
@@ -79,7 +81,10 @@ class ModelServer:
 
     async def _answer(self, request: Request) -> Response:
         body = json.loads(await request.body())
-        self.asked.append(Asked(request.url.path, dict(request.headers), body))
+        asked = Asked(request.url.path, dict(request.headers), body)
+        self.asked.append(asked)
+        if self.rule is not None:
+            return JSONResponse(self.rule(asked))
         answer = self.answers.popleft() if self.answers else Response("out of answers", status_code=418)
         await asyncio.to_thread(self._speaking.wait, 30)
         return answer

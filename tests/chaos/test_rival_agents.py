@@ -1,0 +1,163 @@
+"""Rival agents of two kinds on runs that end at once, while their workers are killed: each run is concluded about once."""
+
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.agent.debriefing import DEBRIEF
+from domain.agent.drafting import DRAFT
+from tests.api.beamline import beamline
+from tests.e2e.stack import clean_environment
+from tests.infrastructure.llm.model_server import Asked, ModelServer, OpenAi
+from tests.running import Api, running_api
+from tests.waiting import until
+from tests.workflows.agency import DEBRIEFER, DRAFTER
+
+RIVALS = int(os.environ.get("RIVAL_AGENTS", "3"))
+RUNS = int(os.environ.get("RIVAL_RUNS", "5"))
+KILLS = int(os.environ.get("RIVAL_KILLS", "2"))
+TASKS = (DEBRIEF, DRAFT)
+NARRATIVE = "The scan was ended for a fault. " + "It was ended before its plan was carried out. " * 3
+ANSWERS = {
+    "RunDebrief": {"choice": "EquipmentAbort", "confidence": 0.9, "reasoning": NARRATIVE},
+    "CautionProposal": {"choice": "NoAction", "confidence": 0.9, "reasoning": NARRATIVE, "proposed_caution": None},
+}
+
+
+def kind_of(asked: Asked) -> str:
+    """What a model is asked for."""
+    return "CautionProposal" if "proposed_caution" in json.dumps(asked.body["response_format"]) else "RunDebrief"
+
+
+def run_of(asked: Asked) -> str:
+    facts: dict[str, str] = json.loads(asked.body["messages"][1]["content"])
+    return facts["run_id"]
+
+
+class Workers:
+    """Worker processes, one of which is killed now and then and replaced."""
+
+    def __init__(self, log: Path, environment: dict[str, str]) -> None:
+        self._log = log.open("ab")
+        self._environment = environment
+        self._processes = [self._started() for _ in range(2)]
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "cli", "worker"]
+        return subprocess.Popen(command, env=self._environment, stdout=self._log, stderr=self._log)
+
+    def kill_one(self) -> None:
+        victim = random.randrange(len(self._processes))
+        self._processes[victim].kill()
+        self._processes[victim].wait()
+        self._processes[victim] = self._started()
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self._log.close()
+
+
+@contextmanager
+def at_work(log: Path, **environment: str) -> Iterator[Workers]:
+    workers = Workers(log, clean_environment(**environment))
+    try:
+        yield workers
+    finally:
+        workers.close()
+
+
+async def rivals(api: Api) -> dict[str, list[str]]:
+    """So many agents of each kind, in service; the seeded ones keep out of it."""
+    for seeded in (DEBRIEFER, DRAFTER):
+        await api.done(f"/agents/{seeded}/suspend", {"reason": "others are tried"})
+    found: dict[str, list[str]] = {}
+    for task in TASKS:
+        for number in range(RIVALS):
+            model = {"provider": "openai", "model": "rival-1"}
+            named = {"kind": task.kind, "name": f"Rival {number}", "version": "1", "model_ref": model}
+            agent_id = await api.create("/agents", {**named, "prompt_template_id": str(task.prompt.id)})
+            await api.done(f"/agents/{agent_id}/version")
+            found.setdefault(task.context, []).append(agent_id)
+    return found
+
+
+def decisions(database_url: str) -> list[dict[str, Any]]:
+    query = "SELECT payload FROM events WHERE event_type = 'DecisionRegistered' ORDER BY position"
+    with psycopg.connect(database_url) as connection:
+        return [row[0] for row in connection.execute(query)]
+
+
+def rows(database_url: str, query: str) -> list[Any]:
+    with psycopg.connect(database_url) as connection:
+        return connection.execute(query).fetchall()
+
+
+async def test_each_run_is_concluded_about_once_by_one_agent_of_each_kind(
+    database_url: str, mortal_temporal: EmbeddedTemporal, tmp_path: Path
+) -> None:
+    with ModelServer.running() as server:
+        server.rule = lambda asked: OpenAi().answer(ANSWERS[kind_of(asked)])
+        reached = {"temporal_address": mortal_temporal.address, "openai_base_url": server.url}
+        async with running_api(database_url, **reached) as api:
+            agents = await rivals(api)
+            line = await beamline(api)
+            runs = [await line.started() for _ in range(RUNS)]
+            environment = {name.upper(): value for name, value in reached.items()}
+            with at_work(tmp_path / "worker.log", DATABASE_URL=database_url, **environment) as workers:
+                fault = {"reason": "rotary stage encoder offline"}
+                await asyncio.gather(*(api.done(f"/runs/{run_id}/abort", fault) for run_id in runs))
+                wanted = RUNS * RIVALS * len(TASKS)
+                for kill in range(KILLS):
+                    so_many = wanted * (kill + 1) // (KILLS + 2)
+                    await until(lambda at_least=so_many: len(decisions(database_url)) >= at_least, within=100)
+                    workers.kill_one()
+                await until(lambda: len(decisions(database_url)) >= wanted, within=100)
+                entered = "SELECT run_id::text, actor_id::text FROM entries_run_narrative"
+                await until(lambda: len(rows(database_url, entered)) >= RUNS, within=60)
+        told = decisions(database_url)
+        winners = leases(database_url)
+        assert Counter((one["inputs"]["run_id"], one["decided_by"]) for one in told) == {
+            (run_id, agent_id): 1 for run_id in runs for group in agents.values() for agent_id in group
+        }, "one decision by each agent for each run"
+        for one in told:
+            winner = winners[one["inputs"]["run_id"], one["context"]]
+            conflicted = one["choice"].endswith("Conflicted")
+            assert conflicted is (one["decided_by"] != winner)
+            assert one["inputs"].get("winning_agent_id") == (winner if conflicted else None)
+            assert conflicted or one["choice"] == ANSWERS[one["context"]]["choice"]
+        calls = rows(
+            database_url, "SELECT actor_id::text, count(*) FROM entries_decision_inferences GROUP BY decision_id, 1"
+        )
+        assert sorted(actor for actor, _ in calls) == sorted(winners.values())
+        assert {count for _, count in calls} == {1}
+        assert sorted(rows(database_url, entered)) == sorted((run_id, winners[run_id, "RunDebrief"]) for run_id in runs)
+        asked = Counter((run_of(one), kind_of(one)) for one in server.asked)
+        assert set(asked) == set(winners)
+        assert max(asked.values()) <= 1 + KILLS, "nobody but the winner asks, and again only where it was cut off"
+        again = sum(asked.values()) - len(asked)
+        print(f"{len(told)} decisions, {len(server.asked)} model calls for {len(asked)} conclusions, {again} after a kill")
+
+
+def leases(database_url: str) -> dict[tuple[str, str], str]:
+    """Who holds the lease of each run and kind; one each."""
+    query = "SELECT stream_id::text, payload FROM events WHERE event_type = 'DecisionDebriefRequested'"
+    contexts = {task.kind: task.context for task in TASKS}
+    found = [
+        ((run_id, contexts[told["debriefer_kind"]]), told["debriefer_agent_id"])
+        for run_id, told in rows(database_url, query)
+    ]
+    assert len(found) == len(dict(found)) == RUNS * len(TASKS)
+    return dict(found)
