@@ -1,6 +1,8 @@
 """Every context of the service: importing this module fills the registry."""
 
 from domain.access import actor
+from domain.agent import at_risk as model_at_risk
+from domain.agent import language_model
 from domain.calibration import at_risk, calibration, publication
 from domain.campaign import campaign, membership
 from domain.caution import caution
@@ -61,6 +63,7 @@ CONTEXTS = (
     (campaign, membership),
     (calibration, at_risk, publication),
     (decision, inferences),
+    (language_model, model_at_risk),
     (facility, credential, trust_anchors, permit),
 )
 """The modules in the order a reader meets them."""

@@ -211,6 +211,8 @@ MEANT: dict[str, dict[str, Filter]] = {
         ),
     },
     "list_inferences": {},
+    "list_language_models": equals("status", "provider"),
+    "list_at_risk_results": {},
     "list_facilities": equals("kind", "status", "parent_id", "code"),
     "list_credentials": equals("facility_id", "purpose", "status"),
     "list_permits": equals("direction", "status", "peer_facility_id"),

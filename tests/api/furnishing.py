@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from tests.api.furnishings import (
+    agent,
     calibration,
     caution,
     decision,
@@ -123,6 +124,7 @@ CONTEXTS: dict[Furnishing, tuple[str, ...]] = {
     run.furnished: ("run", "campaign"),
     operation.furnished: ("operation",),
     decision.furnished: ("decision",),
+    agent.furnished: ("agent",),
     calibration.furnished: ("calibration",),
 }
 """Whose objects are made by what, in an order in which each finds what it refers to."""

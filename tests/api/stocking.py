@@ -6,6 +6,7 @@ from uuid import uuid4
 from infrastructure.runtime import new_id
 from tests.api.agents import agent, done
 from tests.api.furnishing import SYSTEM_HTTP, furnished, placed_in, planned_on
+from tests.domain.agent.models import entry
 from tests.running import Api
 
 ZONES = 60
@@ -28,6 +29,7 @@ async def stocked(api: Api) -> Ids:
     await operated(api, ids, other)
     await calibrated(api, other)
     await decided(api, ids, other)
+    await modelled(api, ids, other)
     await warned(api, ids, other)
     await cleared(api, ids, other, site)
     await federated(api, ids, other)
@@ -93,6 +95,12 @@ async def decided(api: Api, ids: Ids, other: Ids) -> None:
     span = {"event_id": str(uuid4()), "occurred_at": "2026-10-06T07:59:00Z", "operation_name": "execute_tool"}
     entries = [{**span, "provider_name": "acme", "request_model": "m-1", "tool_name": "get_run"}]
     await api.done(f"/decisions/{ids['decision_id']}/inferences", {"entries": entries})
+
+
+async def modelled(api: Api, ids: Ids, other: Ids) -> None:
+    await api.done(f"/language-models/{ids['language_model_id']}/approve")
+    await api.done(f"/language-models/{other['language_model_id']}/deprecate", {"reason": "too dear"})
+    await api.create("/language-models", entry(provider="bolt", archivability="Pinned", served_via="InHouse"))
 
 
 async def warned(api: Api, ids: Ids, other: Ids) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.equipment.asset import AssetAttachedToFixture
+from tests.domain.agent import lifecycles as agent
 from tests.domain.calibration import lifecycles as calibration
 from tests.domain.campaign import lifecycles as campaign
 from tests.domain.caution import lifecycles as caution
@@ -424,6 +425,7 @@ BROUGHT = (
     campaign,
     calibration,
     decision,
+    agent,
     federation,
 )
 """The contexts that bring their tables themselves."""

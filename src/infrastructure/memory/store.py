@@ -18,6 +18,8 @@ import uuid_utils.compat
 
 from application.ports import Batch, Bookmark, Caller, EventRow, Executed, KeyClaim, Session
 from application.unit import decoded
+from domain.agent.at_risk import ModelCall, model_calls
+from domain.decision.inferences import Inference
 from domain.kernel import State, StoredEvent
 from domain.operation.activities import Activity
 from domain.operation.progress import FilledSlot
@@ -174,7 +176,11 @@ class MemoryStore:
         return self.rows.values()
 
     def listed(self, summary: type[Summary]) -> Iterator[Summary]:
-        """The rows of a relation that can be listed; a projection's are folded on the spot."""
+        """The rows of a relation that can be listed; what is a projection or a view of a logbook is made on the spot."""
+        if summary is ModelCall:
+            calls: Any = self.entries[Inference.relation]
+            yield from model_calls(calls)
+            return
         projection = REGISTRY.projections.get(summary.relation)
         if projection is None:
             yield from self.entries[summary.relation]

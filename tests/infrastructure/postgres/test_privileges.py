@@ -10,7 +10,9 @@ from infrastructure.postgres.pool import dedicated
 from tests.infrastructure.postgres.observing import Connection, insert_event, rows
 
 LISTED = {operation.input.summary.relation for operation in REGISTRY if issubclass(operation.input, ListQuery)}
-INSERT_ONLY = ["events", *sorted(LISTED - REGISTRY.projections.keys())]
+VIEWS = {"model_calls"}
+"""What is seen of logbooks in another form."""
+INSERT_ONLY = ["events", *sorted(LISTED - REGISTRY.projections.keys() - VIEWS)]
 """The log and every logbook."""
 
 
@@ -74,6 +76,7 @@ class TestTheRuntimeRole:
         privileges = dict(granted)
         assert {privileges[relation] for relation in REGISTRY.projections} == {"DELETE,INSERT,SELECT,UPDATE"}
         assert {privileges[relation] for relation in INSERT_ONLY} == {"INSERT,SELECT"}
+        assert {privileges[view] for view in VIEWS} == {"SELECT"}
 
 
 async def test_connections_of_the_service_are_of_that_role(database_url: str) -> None:

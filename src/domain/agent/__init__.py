@@ -1,0 +1,1 @@
+"""Agent: the software agents of the facility, and the language models they may ask."""

@@ -1,0 +1,329 @@
+"""A language model in the facility's catalog: whether it may be used, for which data, at what price, and how it ended.
+
+A provider ends a model by retiring it; the facility withdraws an entry by deprecating it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, assert_never
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.agent.model_ref import ModelName, ModelRef, Provider, SnapshotPin
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from domain.shared.canonical import content_hash
+from domain.shared.listing import ListQuery, Summary
+from domain.shared.reads import Reads, every, members_of
+from domain.shared.refusals import Invalid
+from domain.shared.text import FreeText, Text
+from domain.shared.times import Instant
+from domain.shared.writes import Claim, Delist, Enlist, Release
+
+IDENTITY = "language-model"
+"""Claim kind: the entry of one provider, model and snapshot, until it is deprecated."""
+CATALOGUED = "language-model-priced"
+"""Look-up kind: the entries of one provider and model that are not deprecated, whatever snapshot they pin."""
+
+
+class LanguageModelStatus(StrEnum):
+    DEFINED = "Defined"
+    APPROVED = "Approved"
+    RETIREMENT_ANNOUNCED = "RetirementAnnounced"
+    RETIRED = "Retired"
+    DEPRECATED = "Deprecated"
+
+
+DEFINED, APPROVED, RETIREMENT_ANNOUNCED, RETIRED, DEPRECATED = LanguageModelStatus
+
+
+class ServingRoute(StrEnum):
+    DIRECT = "Direct"
+    GATEWAY = "Gateway"
+    IN_HOUSE = "InHouse"
+
+
+class DataTier(StrEnum):
+    """Which data may be sent to a model."""
+
+    OPEN = "Open"
+    INTERNAL = "Internal"
+    SENSITIVE = "Sensitive"
+
+
+class Archivability(StrEnum):
+    PINNED = "Pinned"
+    """The facility holds the weights."""
+    ALIAS = "Alias"
+    """The provider may move or remove what the name leads to."""
+
+
+Price = Annotated[
+    float,
+    Field(
+        strict=True,
+        description="In US dollars per million tokens.",
+        json_schema_extra={"unit": {"system": "qudt", "code": "CCY_USD"}},
+    ),
+]
+
+
+class Pricing(Value):
+    """What a million tokens of each kind cost; all zero for a model that is free."""
+
+    input: Price
+    output: Price
+    cache_write: Price
+    cache_read: Price
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModel(State):
+    name: FreeText
+    model_ref: ModelRef
+    served_via: ServingRoute
+    endpoint_note: FreeText | None
+    pricing: Pricing
+    data_tier: DataTier
+    archivability: Archivability
+    status: LanguageModelStatus = DEFINED
+    retirement_effective_at: datetime | None = None
+    end_reason: FreeText | None = None
+    """The latest that was given for announcing, retiring or deprecating."""
+
+    @property
+    def provider(self) -> str:
+        return self.model_ref.provider
+
+    @property
+    def model(self) -> str:
+        return self.model_ref.model
+
+
+language_model = Aggregate(LanguageModel, "/language-models")
+
+
+class LanguageModelDefined(Event, of=language_model):
+    name: FreeText
+    provider: str
+    model: str
+    snapshot_pin: str | None
+    served_via: ServingRoute
+    endpoint_note: FreeText | None
+    pricing: Pricing
+    data_tier: DataTier
+    archivability: Archivability
+
+
+class LanguageModelApproved(Event, of=language_model):
+    pass
+
+
+class LanguageModelRetirementAnnounced(Event, of=language_model):
+    reason: FreeText
+    effective_at: datetime | None
+
+
+class LanguageModelRetired(Event, of=language_model):
+    reason: FreeText | None
+
+
+class LanguageModelDeprecated(Event, of=language_model):
+    reason: FreeText | None
+
+
+LanguageModelEvent = (
+    LanguageModelApproved | LanguageModelRetirementAnnounced | LanguageModelRetired | LanguageModelDeprecated
+)
+
+
+@language_model.begin
+def begin(event: LanguageModelDefined) -> LanguageModel:
+    return LanguageModel(
+        id=event.stream_id,
+        created_at=event.occurred_at,
+        name=event.name,
+        model_ref=ModelRef(provider=event.provider, model=event.model, snapshot_pin=event.snapshot_pin),
+        served_via=event.served_via,
+        endpoint_note=event.endpoint_note,
+        pricing=event.pricing,
+        data_tier=event.data_tier,
+        archivability=event.archivability,
+    )
+
+
+@language_model.evolve
+def evolve(entry: LanguageModel, event: LanguageModelEvent) -> LanguageModel:
+    match event:
+        case LanguageModelApproved():
+            return changed(entry, status=APPROVED)
+        case LanguageModelRetirementAnnounced():
+            announced = changed(entry, status=RETIREMENT_ANNOUNCED, end_reason=event.reason)
+            return changed(announced, retirement_effective_at=event.effective_at)
+        case LanguageModelRetired():
+            return changed(entry, status=RETIRED, end_reason=event.reason or entry.end_reason)
+        case LanguageModelDeprecated():
+            return changed(entry, status=DEPRECATED, end_reason=event.reason or entry.end_reason)
+        case _:
+            assert_never(event)
+
+
+class InvalidLanguageModelNameError(Invalid):
+    """A language model needs a name that is not blank."""
+
+
+class InvalidEndpointNoteError(Invalid):
+    """A note on where a model is served, where one is given, must not be blank."""
+
+
+class InvalidLanguageModelPricingError(Invalid):
+    """Every price is a finite number, 0 or more."""
+
+
+class InvalidLanguageModelReasonError(Invalid):
+    """A reason must not be blank."""
+
+
+Reason = Annotated[str, Text(500, InvalidLanguageModelReasonError, "reason", personal=True)]
+
+
+@language_model.creation(refuses=[InvalidLanguageModelPricingError, language_model.AlreadyExists])
+class DefineLanguageModel(Command):
+    """Add a model to the catalog; it may be used once it is approved. No credentials are kept here."""
+
+    name: Annotated[str, Text(120, InvalidLanguageModelNameError, "name", personal=True)]
+    provider: Provider
+    model: ModelName
+    served_via: ServingRoute
+    pricing: Pricing
+    data_tier: DataTier
+    archivability: Archivability
+    snapshot_pin: SnapshotPin | None = None
+    endpoint_note: Annotated[str, Text(500, InvalidEndpointNoteError, "endpoint note", personal=True)] | None = None
+
+    def decide(self, call: Call) -> Outcome:
+        check_pricing(self.pricing)
+        taken = language_model.AlreadyExists(
+            "The catalog has this model already; deprecate that entry first, or pin another snapshot.",
+            reason="identity_taken",
+        )
+        return [
+            LanguageModelDefined(**dict(self)),
+            Claim(IDENTITY, identity_key(self.provider, self.model, self.snapshot_pin), rival=taken),
+            Enlist(CATALOGUED, catalog_key(self.provider, self.model)),
+        ]
+
+
+def check_pricing(pricing: Pricing) -> None:
+    """Refuse prices that nobody could be asked for."""
+    for kind, price in dict(pricing).items():
+        if price < 0:
+            raise InvalidLanguageModelPricingError(
+                f"The price of {kind} is below zero; give 0 or more.", reason="negative", facts={"price": kind}
+            )
+
+
+def identity_key(provider: str, model: str, snapshot_pin: str | None) -> str:
+    """The form under which two entries count as the same."""
+    return content_hash([provider, model, snapshot_pin])
+
+
+def catalog_key(provider: str, model: str) -> str:
+    """Where the entries of a model are found."""
+    return content_hash([provider, model])
+
+
+@language_model.command(post="/{language_model_id}/approve", allowed=[DEFINED])
+class ApproveLanguageModel(Command):
+    """Let a model be used at this facility."""
+
+    def decide(self, entry: LanguageModel, call: Call) -> Outcome:
+        return [LanguageModelApproved()]
+
+
+@language_model.command(post="/{language_model_id}/announce-retirement", allowed=[APPROVED], verb="AnnounceRetirement")
+class AnnounceLanguageModelRetirement(Command):
+    """Record that the provider will end a model, and when if it is known; what rests on it is at risk from now on."""
+
+    reason: Reason
+    effective_at: Instant | None = None
+
+    def decide(self, entry: LanguageModel, call: Call) -> Outcome:
+        return [LanguageModelRetirementAnnounced(reason=self.reason, effective_at=self.effective_at)]
+
+
+@language_model.command(post="/{language_model_id}/retire", allowed=[APPROVED, RETIREMENT_ANNOUNCED], destructive=True)
+class RetireLanguageModel(Command):
+    """Record that the provider has ended a model."""
+
+    reason: Reason | None = None
+
+    def decide(self, entry: LanguageModel, call: Call) -> Outcome:
+        return [LanguageModelRetired(reason=self.reason)]
+
+
+@language_model.command(
+    post="/{language_model_id}/deprecate", allowed=[DEFINED, APPROVED, RETIREMENT_ANNOUNCED], destructive=True
+)
+class DeprecateLanguageModel(Command):
+    """Withdraw a model from use at this facility; another entry for it may be defined."""
+
+    reason: Reason | None = None
+
+    def decide(self, entry: LanguageModel, call: Call) -> Outcome:
+        ref = entry.model_ref
+        return [
+            LanguageModelDeprecated(reason=self.reason),
+            Release(IDENTITY, identity_key(ref.provider, ref.model, ref.snapshot_pin)),
+            Delist(CATALOGUED, catalog_key(ref.provider, ref.model)),
+        ]
+
+
+def entries_of(provider: str, model: str) -> Reads[tuple[LanguageModel, ...]]:
+    """The entries of a model that are not deprecated, the newest first."""
+    ids = yield from members_of(CATALOGUED, catalog_key(provider, model))
+    found = yield from every(LanguageModel, ids)
+    live = (entry for entry in found.values() if entry.status is not DEPRECATED)
+    return tuple(sorted(live, key=lambda entry: (entry.created_at, entry.id), reverse=True))
+
+
+def price_of(provider: str, model: str) -> Reads[Pricing | None]:
+    """What a model costs by its newest entry; None where the catalog does not know it."""
+    entries = yield from entries_of(provider, model)
+    return entries[0].pricing if entries else None
+
+
+language_model.get(
+    "id",
+    "name",
+    "model_ref",
+    "served_via",
+    "endpoint_note",
+    "pricing",
+    "data_tier",
+    "archivability",
+    "status",
+    "retirement_effective_at",
+    "end_reason",
+)
+
+
+class LanguageModelSummary(Summary):
+    language_model_id: UUID
+    name: FreeText
+    provider: str
+    model: str
+    served_via: ServingRoute
+    data_tier: DataTier
+    archivability: Archivability
+    status: LanguageModelStatus
+    created_at: datetime
+
+
+@language_model.listing(LanguageModelSummary)
+class ListLanguageModels(ListQuery):
+    """The catalog in the order of its entries."""
+
+    status: LanguageModelStatus | None = None
+    provider: Annotated[str, Field(min_length=1, max_length=100)] | None = None

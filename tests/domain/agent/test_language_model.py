@@ -1,0 +1,224 @@
+"""The catalog of language models: what it refuses, what a model costs, and which results rest on it."""
+
+import random
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+
+from domain.agent.at_risk import ReproducibilityGrade, at_risk, grade, model_calls
+from domain.agent.language_model import (
+    AnnounceLanguageModelRetirement,
+    ApproveLanguageModel,
+    DefineLanguageModel,
+    DeprecateLanguageModel,
+    LanguageModel,
+    Pricing,
+    RetireLanguageModel,
+    price_of,
+)
+from domain.decision.inferences import Inference
+from domain.registry import REGISTRY
+from tests.domain.agent.models import FREE, PRICED, entry
+from tests.domain.lives import command
+from tests.domain.world import START, World, new_id, refused
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def defined(world: World, **fields: Any) -> UUID:
+    return world.create(DefineLanguageModel(**entry(**fields)))
+
+
+def approved(world: World, **fields: Any) -> UUID:
+    id = defined(world, **fields)
+    world.when(ApproveLanguageModel(), on=id)
+    return id
+
+
+def test_an_entry_keeps_what_it_was_defined_with(world: World) -> None:
+    id = defined(world, snapshot_pin="large-4-20260601", endpoint_note="Through the site gateway")
+    view = world.ask(REGISTRY.operations["get_language_model"].input(), on=id)
+    assert view.model_dump(mode="json") == {
+        "id": str(id),
+        "name": "Acme large",
+        "model_ref": {"provider": "acme", "model": "large-4", "snapshot_pin": "large-4-20260601"},
+        "served_via": "Direct",
+        "endpoint_note": "Through the site gateway",
+        "pricing": PRICED,
+        "data_tier": "Internal",
+        "archivability": "Alias",
+        "status": "Defined",
+        "retirement_effective_at": None,
+        "end_reason": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"name": " "}, "InvalidLanguageModelNameError"),
+        ({"provider": " "}, "InvalidModelRefError"),
+        ({"model": " "}, "InvalidModelRefError"),
+        ({"snapshot_pin": " "}, "InvalidModelRefError"),
+        ({"endpoint_note": " "}, "InvalidEndpointNoteError"),
+        *(({"pricing": {**FREE, kind: -0.01}}, "InvalidLanguageModelPricingError") for kind in FREE),
+    ],
+)
+def test_values_are_refused_by_their_own_class(world: World, fields: dict[str, Any], refusal: str) -> None:
+    with refused(refusal):
+        defined(world, **fields)
+
+
+@pytest.mark.parametrize("price", [float("nan"), float("inf"), "3", None])
+def test_a_price_is_a_number(price: Any) -> None:
+    with pytest.raises(ValidationError):
+        DefineLanguageModel(**entry(pricing={**FREE, "input": price}))
+
+
+def test_the_unit_of_a_price_is_declared() -> None:
+    schema = Pricing.model_json_schema()
+    for price in schema["properties"].values():
+        assert price["unit"] == {"system": "qudt", "code": "CCY_USD"}
+        assert price["description"] == "In US dollars per million tokens."
+
+
+def test_a_model_is_in_the_catalog_once(world: World) -> None:
+    first = approved(world)
+    with refused("LanguageModelAlreadyExistsError", "identity_taken"):
+        defined(world, name="The same by another name")
+    for other in ({"provider": "bolt"}, {"model": "large-5"}, {"snapshot_pin": "large-4-20260601"}):
+        defined(world, **other)
+    world.when(RetireLanguageModel(), on=first)
+    with refused("LanguageModelAlreadyExistsError", "identity_taken"):
+        defined(world)
+
+
+def test_a_deprecated_entry_makes_room_for_another(world: World) -> None:
+    world.when(DeprecateLanguageModel(), on=defined(world))
+    world.when(DeprecateLanguageModel(), on=defined(world))
+    defined(world)
+
+
+def test_the_latest_reason_given_stays(world: World) -> None:
+    id, end = approved(world), START + timedelta(days=90)
+    world.when(AnnounceLanguageModelRetirement(reason="Provider notice", effective_at=end), on=id)
+    world.when(RetireLanguageModel(), on=id)
+    entry: LanguageModel = world.state(LanguageModel, id)
+    assert (entry.end_reason, entry.retirement_effective_at) == ("Provider notice", end)
+    other = approved(world, model="large-5")
+    world.when(AnnounceLanguageModelRetirement(reason="Provider notice"), on=other)
+    world.when(DeprecateLanguageModel(reason="Replaced"), on=other)
+    entry = world.state(LanguageModel, other)
+    assert (entry.end_reason, entry.retirement_effective_at) == ("Replaced", None)
+
+
+@pytest.mark.parametrize("verb", ["announce_language_model_retirement", "retire_language_model", "deprecate_language_model"])
+def test_a_reason_is_never_blank(world: World, verb: str) -> None:
+    with refused("InvalidLanguageModelReasonError"):
+        world.when(command(verb, {"reason": "  "}), on=approved(world))
+
+
+def test_the_price_is_that_of_the_newest_entry_in_the_catalog(world: World) -> None:
+    def price(model: str = "large-4") -> Pricing | None:
+        found: Pricing | None = world.fulfil(price_of("acme", model))
+        return found
+
+    assert price() is None
+    defined(world)
+    assert price() == Pricing(**PRICED)
+    newer = defined(world, snapshot_pin="large-4-20260601", pricing=FREE)
+    assert price() == Pricing(**FREE)
+    assert price("large-5") is None
+    world.when(DeprecateLanguageModel(), on=newer)
+    assert price() == Pricing(**PRICED)
+
+
+def test_a_retired_model_still_has_its_price(world: World) -> None:
+    world.when(RetireLanguageModel(), on=approved(world))
+    assert world.fulfil(price_of("acme", "large-4")) == Pricing(**PRICED)
+
+
+@pytest.mark.parametrize("archivability", ["Pinned", "Alias"])
+@pytest.mark.parametrize(
+    "ended", ["", "announce_language_model_retirement", "retire_language_model", "deprecate_language_model"]
+)
+def test_results_are_at_risk_where_the_provider_ends_what_it_alone_holds(
+    world: World, archivability: str, ended: str
+) -> None:
+    id = approved(world, archivability=archivability)
+    if ended:
+        world.when(command(ended, {"reason": "notice"}), on=id)
+    entry: LanguageModel = world.state(LanguageModel, id)
+    alias = archivability == "Alias"
+    assert grade(entry) is (ReproducibilityGrade.ATTRIBUTABLE_ONLY if alias else ReproducibilityGrade.RE_EXECUTABLE)
+    by_provider = ended in ("announce_language_model_retirement", "retire_language_model")
+    assert at_risk(entry) == (alias and by_provider)
+
+
+DECISIONS = [new_id() for _ in range(3)]
+
+
+def call(
+    request: str, response: str | None = None, decision: int = 0, minutes: int = 0, provider: str = "acme"
+) -> Inference:
+    at = START + timedelta(minutes=minutes)
+    span = {"event_id": new_id(), "occurred_at": at, "operation_name": "chat", "provider_name": provider}
+    known = {"logbook_id": new_id(), "actor_id": new_id(), "command_name": "AppendInferences", "correlation_id": new_id()}
+    empty = dict.fromkeys(set(Inference.model_fields) - {"recorded_at", "finish_reasons"})
+    asked = {"request_model": request, "response_model": response, "decision_id": DECISIONS[decision]}
+    return Inference(**{**empty, **known, **span, **asked, "finish_reasons": ()})
+
+
+def touched(calls: list[Inference], model: str, provider: str = "acme") -> list[tuple[UUID, Any]]:
+    random.Random(7).shuffle(calls)
+    rows = [row for row in model_calls(calls) if (row.provider_name, row.model) == (provider, model)]
+    return sorted((row.decision_id, row.occurred_at) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("request_model", "response_model", "matches"),
+    [
+        ("large-4", None, True),
+        ("large-4", "large-4-20260601", True),
+        ("newest", "large-4", True),
+        ("newest", "large-4-20260601", True),
+        ("newest", None, False),
+        ("large-4-20260601", None, False),
+        ("large-4.1", "large-4.1-20260601", False),
+        ("large-4-1", "large-4-1-20260601", False),
+        ("large-4-mini", "large-4-mini", False),
+        ("newest", "large-4-2026060", False),
+        ("newest", "large-4-202606011", False),
+        ("newest", "large-4-latest", False),
+        ("large", "large", False),
+    ],
+)
+def test_a_model_is_known_by_its_name_and_by_its_dated_name(
+    request_model: str, response_model: str | None, matches: bool
+) -> None:
+    found = touched([call(request_model, response_model)], "large-4")
+    assert found == ([(DECISIONS[0], START)] if matches else [])
+
+
+def test_another_provider_of_the_same_name_is_another_model() -> None:
+    assert touched([call("large-4", provider="bolt")], "large-4") == []
+
+
+def test_each_decision_shows_its_newest_call_of_the_model() -> None:
+    calls = [
+        call("large-4", "large-4-20260601", minutes=1),
+        call("newest", "large-4", minutes=5),
+        call("large-5", "large-5", minutes=9),
+        call("large-4", decision=1, minutes=3),
+        call("large-5", decision=2, minutes=4),
+    ]
+    assert touched(calls, "large-4") == [
+        (DECISIONS[0], START + timedelta(minutes=5)),
+        (DECISIONS[1], START + timedelta(minutes=3)),
+    ]
