@@ -1,23 +1,50 @@
-"""The language-model port: one request, one answer of the shape that was asked for."""
+"""The language-model port: one request, one answer of the shape that was asked for, and how often it is asked again."""
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Protocol
 
+from jsonschema import Draft202012Validator
+from pydantic import ValidationError
 
-@dataclass(frozen=True)
-class ModelRef:
-    """Which model is asked, of which provider; a snapshot is asked in its stead where one is pinned."""
+from domain.agent.model_ref import ModelRef
 
-    provider: str
-    model: str
-    snapshot_pin: str | None = None
+ATTEMPTS = 3
+FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
+"""Seconds before the second attempt, and before any attempt at most."""
+OFFLINE = ModelRef(provider="offline", model="rules-1")
+"""The model that answers by rules, without a network."""
+PROVIDERS = ("anthropic", "openai", "offline")
+NAMED_MODEL = re.compile(r"(?P<provider>[a-z]+)/(?P<model>[^@\s]+)(@(?P<pin>[^@\s]+))?")
+LONGEST_ERROR = 200
+KEY_LIKE = re.compile(
+    r"\b(?:Bearer|Basic)\s+[^\s\"',]+"
+    r"|\b(?:api[-_ ]?key(?: provided)?|token|secret|password|authorization)[\"']?\s*[:=]\s*[\"']?[^\s\"',]+"
+    r"|\b(?:sk|pk|rk|gsk|xai|hf|ghp)[-_][^\s\"',]{6,}"
+    r"|\b(?:AIza|key-)[A-Za-z0-9_-]{16,}"
+    r"|\b(?=[A-Za-z_]*[0-9])[A-Za-z0-9_]{32,}",
+    re.IGNORECASE,
+)
+HIDDEN = "***"
+
+
+class Purpose(StrEnum):
+    """What a model is asked for; nothing of it is sent."""
+
+    RUN_DEBRIEF = "run-debrief"
+    CAUTION_DRAFT = "caution-draft"
+    STEERING = "steering"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChatRequest:
     """A fixed instruction, what it is to be applied to, and the JSON Schema of the answer."""
 
+    purpose: str
     system: str
     user_message: str
     structured_output_schema: Mapping[str, Any]
@@ -27,12 +54,15 @@ class ChatRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a call took, in tokens."""
+    """What a call took, in tokens, each counted once: what came from or went to a cache is no input besides."""
 
     input_tokens: int
     output_tokens: int
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
+
+
+NOTHING_USED = Usage(input_tokens=0, output_tokens=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +77,21 @@ class ChatResponse:
 
 
 class LanguageModelError(Exception):
-    """The model gave no answer. The message holds no secrets."""
+    """The model gave no usable answer. The message is short and holds no secrets.
+
+    A call that cost something although nothing came of it says what it took, and which model took it.
+    """
+
+    def __init__(self, said: str = "", *, usage: Usage | None = None, model_id: str | None = None) -> None:
+        super().__init__(harmless(said))
+        self.usage = usage
+        self.model_id = model_id
 
 
 class LanguageModelRateLimitError(LanguageModelError):
-    """The provider wants fewer requests."""
+    """The provider wants fewer requests, and may say for how many seconds."""
+
+    retry_after: float | None = None
 
 
 class LanguageModelServerError(LanguageModelError):
@@ -71,7 +111,11 @@ class LanguageModelInvalidRequestError(LanguageModelError):
 
 
 class LanguageModelSchemaValidationError(LanguageModelError):
-    """The answer does not fit the schema."""
+    """The answer does not fit the schema: it is malformed, cut off, refused or empty."""
+
+
+PASSING = (LanguageModelRateLimitError, LanguageModelServerError, LanguageModelTimeoutError)
+"""What may be over when the model is asked again."""
 
 
 class ModelProvider(Protocol):
@@ -80,3 +124,60 @@ class ModelProvider(Protocol):
     async def chat(self, request: ChatRequest) -> ChatResponse:
         """One answer; raises LanguageModelError."""
         ...
+
+
+async def asked(provider: ModelProvider, request: ChatRequest, sleep: Callable[[float], Awaitable[None]]) -> ChatResponse:
+    """The answer to a request, which is repeated where that may help; raises the LanguageModelError of the last attempt."""
+    for attempt in range(ATTEMPTS - 1):
+        try:
+            return await provider.chat(request)
+        except PASSING as error:
+            await sleep(pause(attempt, error))
+    return await provider.chat(request)
+
+
+def pause(attempt: int, error: LanguageModelError) -> float:
+    """How many seconds to wait after a failed attempt: twice as long each time, or as long as the provider asks for."""
+    wanted = error.retry_after if isinstance(error, LanguageModelRateLimitError) else None
+    return min(LONGEST_WAIT, max(FIRST_WAIT * float(2**attempt), wanted or 0.0))
+
+
+def fitting(
+    answer: Any, request: ChatRequest, *, usage: Usage | None = None, model_id: str | None = None
+) -> Mapping[str, Any]:
+    """The answer, if it fits the schema of the request; what is wrong with it is told without quoting it."""
+    if not isinstance(answer, Mapping):
+        raise LanguageModelSchemaValidationError("The answer is no JSON object.", usage=usage, model_id=model_id)
+    fault = next(validator(json.dumps(request.structured_output_schema, sort_keys=True)).iter_errors(answer), None)
+    if fault is not None:
+        place = ".".join(map(str, fault.absolute_path)) or "the answer"
+        said = f"The answer does not fit its schema: {place} breaks {fault.validator}."
+        raise LanguageModelSchemaValidationError(said, usage=usage, model_id=model_id)
+    return answer
+
+
+@lru_cache(maxsize=64)
+def validator(schema: str) -> Draft202012Validator:
+    """The validator of a schema in its one sorted text form."""
+    return Draft202012Validator(json.loads(schema))
+
+
+def harmless(text: str) -> str:
+    """An error's text without whatever looks like a key, cut to what a log line needs."""
+    return KEY_LIKE.sub(HIDDEN, text)[:LONGEST_ERROR]
+
+
+def named_model(text: str) -> ModelRef:
+    """The model that a setting names as `provider/model` or `provider/model@pin`; a ValueError says what is wrong."""
+    parts = NAMED_MODEL.fullmatch(text.strip())
+    if parts is None:
+        raise ValueError("is no model; write provider/model, or provider/model@pin")
+    if parts["provider"] not in PROVIDERS:
+        raise ValueError(f"names the provider {parts['provider']}; choose one of {', '.join(PROVIDERS)}")
+    try:
+        ref = ModelRef(provider=parts["provider"], model=parts["model"], snapshot_pin=parts["pin"])
+    except ValidationError:
+        raise ValueError("is too long; a model has up to 200 characters, a pin up to 100") from None
+    if ref.provider == OFFLINE.provider and ref != OFFLINE:
+        raise ValueError(f"names an offline model that there is not; write {OFFLINE.provider}/{OFFLINE.model}")
+    return ref

@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from application.language_models import OFFLINE, named_model
 from application.plant import (
     ControlRoute,
     FacilityCode,
@@ -46,6 +47,8 @@ SIGNATURE_ALGORITHMS = (
 )
 """Algorithms whose verifying key may be public; `none` and the symmetric ones are not among them."""
 HIDDEN = "***"
+MODEL_SETTINGS = ("RUN_DEBRIEFER_MODEL", "CAUTION_DRAFTER_MODEL")
+"""The settings that a reference to a model may name in the model's stead."""
 OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 TemplateCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
 
@@ -190,6 +193,24 @@ class Settings(BaseSettings):
     """What the programs of compute steps find in their environment besides, as a JSON object."""
     decide_substrates: tuple[OfferedDecider, ...] = ()
     """The deciders that requests may choose besides in_memory, grid_walk and caller, as a JSON list."""
+    decide_model: str | None = None
+    """The language model behind the decider `llm`, as `provider/model` or `provider/model@pin`."""
+    anthropic_api_key: SecretStr | None = None
+    """The key for models of the provider `anthropic`; unset, they cannot be asked."""
+    anthropic_base_url: Annotated[str, AfterValidator(_base_url)] | None = Field(default=None, repr=False)
+    """Where they are asked instead of the provider's own address."""
+    openai_api_key: SecretStr | None = None
+    """The key for models of the provider `openai`; a server of one's own may do without."""
+    openai_base_url: Annotated[str, AfterValidator(_base_url)] | None = Field(default=None, repr=False)
+    """Where they are asked instead of the provider's own address: any server with chat completions."""
+    run_debriefer_model: str | None = None
+    """The language model that debriefs runs, as `provider/model` or `provider/model@pin`; unset, rules write the debrief."""
+    caution_drafter_model: str | None = None
+    """The language model that drafts cautions, likewise; unset, rules do."""
+    language_model_timeout_seconds: Annotated[int, Field(ge=1)] = 600
+    """How long a language model may take for one attempt at an answer."""
+    require_approved_language_model: bool = False
+    """Whether an agent may be defined only with a model that the catalog has as approved."""
     simulated_signals: dict[SignalAddress, SignalValue] = {}
     """The values that signals in memory start with, as a JSON object."""
     simulated_devices: tuple[SimulatedDevice, ...] = ()
@@ -242,6 +263,7 @@ def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
         *_guards(settings),
         *_plant_guards(settings),
         *_work_guards(settings),
+        *_model_guards(settings),
         *_engine_guards(settings),
         *provider_objections(settings.identity_providers),
         *(_stdio_guards(settings) if stdio else ()),
@@ -302,6 +324,10 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
         provider["introspection_client_secret"] = provider["introspection_client_secret"] and HIDDEN
         for binding in provider["subject_bindings"]:
             binding["subject"] = HIDDEN
+    for name in ("anthropic_api_key", "openai_api_key"):
+        shown[name] = shown[name] and HIDDEN
+    for name in ("anthropic_base_url", "openai_base_url"):
+        shown[name] = shown[name] and _without_password(shown[name])
     shown["compute_environment"] = dict.fromkeys(settings.compute_environment, HIDDEN)
     return {name.upper(): value for name, value in shown.items()}
 
@@ -366,6 +392,21 @@ def _work_guards(settings: Settings) -> Iterator[str]:
     modelling = [name.value for name in settings.decide_substrates if name is not DecideSubstrate.LLM]
     if modelling and not all(find_spec(library) for library in ("scipy", "sklearn")):
         yield f"DECIDE_SUBSTRATES offers {', '.join(modelling)}, whose libraries are not installed; install baton[optimize]."
+
+
+def _model_guards(settings: Settings) -> Iterator[str]:
+    for name in ("run_debriefer_model", "caution_drafter_model", "decide_model"):
+        if (chosen := getattr(settings, name)) is None:
+            continue
+        try:
+            model = named_model(chosen)
+        except ValueError as error:
+            yield f"{name.upper()} {error}."
+        else:
+            if name == "decide_model" and model == OFFLINE:
+                yield "DECIDE_MODEL is the offline model, which does not steer; name the model of a provider."
+    if DecideSubstrate.LLM in settings.decide_substrates and settings.decide_model is None:
+        yield "DECIDE_SUBSTRATES offers llm without a model; set DECIDE_MODEL to provider/model."
 
 
 def _engine_guards(settings: Settings) -> Iterator[str]:

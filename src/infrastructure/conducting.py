@@ -62,7 +62,8 @@ async def conducting(
     steps = Steps(ledger, effects, compute, clock, limits, Worker(own_name(), is_dead))
     record = ConductRecord(runtime.store, runtime.commands)
     conductor = Conductor(runtime.store, record, clock, ledger, scores, steps)
-    advisers = Advisers(record, clock, ledger, ConfiguredDeciders(offered(settings.decide_substrates)))
+    deciders = ConfiguredDeciders(offered(settings.decide_substrates), runtime.models.steering())
+    advisers = Advisers(record, clock, ledger, deciders)
     passes = Passes(runtime.store, record, runtime.authorizer, clock, ledger, scores, advisers)
     run_conductor = RunConductor(
         runtime.store,

@@ -32,6 +32,7 @@ from domain.operation.deciding import DecideSubstrate, offered
 from domain.shared.identifiers import FACILITY_CODE
 from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
+from infrastructure.llm.configured import ConfiguredModels
 from infrastructure.logbook.mirrors import FileMirror
 from infrastructure.minter import DeterministicMinter
 from infrastructure.postgres.conduct_progress import PostgresStalls
@@ -104,6 +105,7 @@ class Runtime:
         self.feed = Feed(self.store, self.authorizer)
         self._providers = ProviderClient()
         self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers)
+        self.models = ConfiguredModels(settings)
         self._minter = DeterministicMinter()
         self._sights = PostgresConductSights(self.store)
         ports: Mapping[str, Port] = {
@@ -154,6 +156,7 @@ class Runtime:
             self._stack.push_async_callback(asyncio.to_thread, self.tracing.close)
         self._stack.push_async_callback(self.pool.close)
         self._stack.push_async_callback(self._providers.aclose)
+        self._stack.push_async_callback(self.models.aclose)
         pruner = Pruner(self.pool, timedelta(hours=self.settings.idempotency_ttl_hours))
         for work in (self.verdicts.run, self.waker.run, self.listener.run, pruner.run):
             self._stack.push_async_callback(_stop, asyncio.create_task(work()))

@@ -5,7 +5,8 @@ from collections.abc import Collection
 from typing import assert_never
 
 from application.deciders import Decider
-from application.language_models import ModelProvider, ModelRef
+from application.language_models import ModelProvider
+from domain.agent.model_ref import ModelRef
 from domain.operation.deciding import (
     AskedDecide,
     BotorchDecide,

@@ -1,6 +1,8 @@
 """A language model as the decider. It sees the evidence as data, and its answer is judged like anybody's."""
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, ValidationError
@@ -14,8 +16,10 @@ from application.language_models import (
     LanguageModelSchemaValidationError,
     LanguageModelTimeoutError,
     ModelProvider,
-    ModelRef,
+    Purpose,
+    asked,
 )
+from domain.agent.model_ref import ModelRef
 from domain.decision.decision import ConfidenceSource
 from domain.kernel import Value
 from domain.operation.deciding import DecideNotAvailableError
@@ -48,21 +52,25 @@ class Answer(Value):
 
 
 class LanguageModelDecider:
-    """Asks once for each advice. A point off the axes is refused, not mended."""
+    """Asks for each advice anew. A point off the axes is refused, not mended."""
 
-    def __init__(self, model: ModelProvider, model_ref: ModelRef) -> None:
+    def __init__(
+        self, model: ModelProvider, model_ref: ModelRef, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
         self._model = model
         self._model_ref = model_ref
+        self._sleep = sleep
 
     async def advise_next(self, evidence: SteeringEvidence) -> SteeringAdvice:
         request = ChatRequest(
+            purpose=Purpose.STEERING,
             system=SYSTEM,
             user_message=json.dumps(evidence.model_dump(mode="json", exclude={"procedure_id"})),
             structured_output_schema=answer_schema(evidence.space),
             model_ref=self._model_ref,
         )
         try:
-            response = await self._model.chat(request)
+            response = await asked(self._model, request, self._sleep)
         except LanguageModelError as error:
             raise _as_fault(error) from error
         try:
@@ -94,7 +102,7 @@ def answer_schema(space: SteeringSpace) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            "verdict": {"enum": [verdict.value for verdict in SteeringVerdict]},
+            "verdict": {"type": "string", "enum": [verdict.value for verdict in SteeringVerdict]},
             "next_point": {"anyOf": [point, {"type": "null"}]},
             "rationale": {"type": "string", "maxLength": 5000},
             "confidence": {"type": "number", "minimum": 0, "maximum": 1},

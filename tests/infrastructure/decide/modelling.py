@@ -9,7 +9,7 @@ Canned = Mapping[str, Any] | LanguageModelError | Callable[[ChatRequest], Mappin
 
 
 class CannedModel:
-    """Answers from a queue; an empty one fails loudly."""
+    """Answers from a queue, whatever the schema says: a decider judges answers itself. The last one is given for ever."""
 
     def __init__(self, *answers: Canned) -> None:
         self._answers = list(answers)

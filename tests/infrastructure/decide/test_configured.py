@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from application.language_models import ModelRef
+from domain.agent.model_ref import ModelRef
 from domain.operation.deciding import AskedDecide, Decide, DecideNotAvailableError, DecideSubstrate, offered
 from domain.operation.steering import SteeringVerdict
 from infrastructure.decide.configured import ConfiguredDeciders
@@ -41,7 +41,7 @@ def setup(substrate: str, **fields: Any) -> AskedDecide:
     ],
 )
 async def test_every_decider_that_is_asked_has_an_adapter(substrate: str, made: type) -> None:
-    deciders = ConfiguredDeciders(EVERYTHING, (CannedModel(), ModelRef("canned", "m-1")))
+    deciders = ConfiguredDeciders(EVERYTHING, (CannedModel(), ModelRef(provider="canned", model="m-1")))
     assert type(await deciders.decider(setup(substrate))) is made
 
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from application.deciders import Decider, advice_from
-from application.language_models import ChatRequest, ModelRef
+from application.language_models import ChatRequest
+from domain.agent.model_ref import ModelRef
 from domain.operation.deciding import BotorchDecide, DecideSubstrate, StagedDecide
 from domain.operation.steering import SteeringAdvice, SteeringSpace, SteeringVerdict
 from infrastructure.decide.gaussian_process import GaussianProcessDecider
@@ -52,7 +53,7 @@ def staged() -> Decider:
 
 
 def llm() -> Decider:
-    return LanguageModelDecider(CannedModel(middling), ModelRef("canned", "m-1"))
+    return LanguageModelDecider(CannedModel(middling), ModelRef(provider="canned", model="m-1"))
 
 
 Made = Callable[[], Decider]

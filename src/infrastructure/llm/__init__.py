@@ -1,0 +1,1 @@
+"""Language models: providers asked over HTTP, and rules that answer without one."""
