@@ -1,0 +1,29 @@
+"""A language model steers a conduct: from the settings over the wire to the plant, and onto the record."""
+
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.steered import ConductUntilAdvised
+from tests.infrastructure.llm.model_server import ModelServer, OpenAi
+from tests.workflows.stage import staged
+from tests.workflows.steps import capture, setpoint, steered
+
+SEARCH = {
+    "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
+    "space": {"axes": [{"name": "focus", "lower": -2.0, "upper": 2.0}]},
+    "objective_capture_name": "sharpness",
+    "decide": {"substrate": "llm"},
+}
+STEPS = [setpoint("a", steered("focus")), capture("a", "sharpness")]
+THERE = {"verdict": "Measure", "next_point": {"focus": 1.5}, "rationale": "It rises.", "confidence": 0.7}
+ENOUGH = {"verdict": "Stop", "next_point": None, "rationale": "It is flat.", "confidence": 0.9}
+
+
+async def test_the_configured_model_says_where_to_measure_next(database_url: str, temporal: EmbeddedTemporal) -> None:
+    with ModelServer.running() as server:
+        server.says(OpenAi().answer(THERE), OpenAi().answer(ENOUGH))
+        models = {"decide_substrates": ["llm"], "decide_model": "openai/m-1", "openai_base_url": server.url}
+        async with staged(database_url, temporal.address, simulated_signals={"a": 0.0}, **models) as stage:
+            result = await stage.conduct(ConductUntilAdvised(**SEARCH, wait=60), await stage.from_recipe(STEPS))
+    assert result["succeeded"], result
+    assert stage.control.writes == [("a", -2.0), ("a", 1.5)]
+    assert [asked.body["model"] for asked in server.asked] == ["m-1", "m-1"]
+    assert all(asked.body["response_format"]["json_schema"]["strict"] for asked in server.asked)
