@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from cli.embedded.temporal import EmbeddedTemporal
+from cli.up import SEARCH_ATTRIBUTES
 from domain.agent.debriefing import DEBRIEF
 from domain.agent.drafting import DRAFT
 from tests.api.beamline import beamline
@@ -105,12 +107,20 @@ def rows(database_url: str, query: str) -> list[Any]:
         return connection.execute(query).fetchall()
 
 
+@pytest.fixture
+def own_temporal(tmp_path: Path) -> Iterator[EmbeddedTemporal]:
+    """A server that nobody else has workflows in."""
+    with EmbeddedTemporal(tmp_path / "temporal", headless=True, search_attributes=SEARCH_ATTRIBUTES) as server:
+        yield server
+
+
+@pytest.mark.timeout(600)
 async def test_each_run_is_concluded_about_once_by_one_agent_of_each_kind(
-    database_url: str, mortal_temporal: EmbeddedTemporal, tmp_path: Path
+    database_url: str, own_temporal: EmbeddedTemporal, tmp_path: Path
 ) -> None:
     with ModelServer.running() as server:
         server.rule = lambda asked: OpenAi().answer(ANSWERS[kind_of(asked)])
-        reached = {"temporal_address": mortal_temporal.address, "openai_base_url": server.url}
+        reached = {"temporal_address": own_temporal.address, "openai_base_url": server.url}
         async with running_api(database_url, **reached) as api:
             agents = await rivals(api)
             line = await beamline(api)

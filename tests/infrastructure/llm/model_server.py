@@ -43,6 +43,7 @@ class ModelServer:
     @contextmanager
     def running(cls) -> Iterator[Self]:
         server = cls()
+        server.speak()
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         server.port = listener.getsockname()[1]
