@@ -257,6 +257,7 @@ class Job:
     workflow: str
     id: str
     argument: Any
+    """Nothing is told where this is None."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Search attributes."""
     summary: str | None = None

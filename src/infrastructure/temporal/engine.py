@@ -131,7 +131,7 @@ class TemporalEngine:
         pairs = [SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in attributes.items()]
         await client.start_workflow(
             job.workflow,
-            job.argument,
+            args=[] if job.argument is None else [job.argument],
             id=job.id,
             task_queue=TASK_QUEUE,
             task_timeout=TASK_TIMEOUT,
