@@ -337,6 +337,11 @@ class Doctor:
     async def _of_work(self, examine: "Callable[[Connection, Client], Coroutine[Any, Any, Finding]]") -> Finding:
         return await _answered(examine(await self._database(), await self._temporal()))
 
+    async def check_reactions(self) -> Finding:
+        from cli.reacting import examine_reactions
+
+        return await _answered(examine_reactions(await self._database()))
+
     async def check_monitors(self) -> Finding:
         """Whether somebody observes what is configured, and when each enclosure was last heard of."""
         from infrastructure.postgres.leadership import MONITOR_LOCK, is_led
@@ -460,5 +465,6 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[Finding]]] = {
     "sweeps": Doctor.check_sweeps,
     "publications": Doctor.check_publications,
     "conducts": Doctor.check_conducts,
+    "reactions": Doctor.check_reactions,
     "monitors": Doctor.check_monitors,
 }

@@ -19,7 +19,7 @@ from cli.doctor import CHECKS, examine
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
-from infrastructure.postgres.leadership import MONITOR_LOCK
+from infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK
 from infrastructure.postgres.projections import LEADER_LOCK
 from infrastructure.runtime import Runtime
 from infrastructure.temporal.engine import TASK_QUEUE
@@ -445,6 +445,40 @@ class TestMonitors:
         )
         short = examined("monitors", ENCLOSURE_OBSERVATION_TTL_SECONDS="60", **settings).lines["monitors"]
         assert (short[0], "not every permit was observed within 60 s" in short[1]) == ("wrong", True)
+
+
+class TestReactions:
+    @pytest.fixture
+    def dispatcher(self, database_url: str) -> Iterator[None]:
+        """Somebody who leads the subscribers."""
+        with psycopg.connect(database_url) as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", (REACTIONS_LOCK,))
+            yield
+
+    def follows(self, database_url: str, name: str, *, enabled: bool = True, failures: int = 0) -> None:
+        said = "EngineUnavailableError: it does not answer." if failures else None
+        with psycopg.connect(database_url) as connection:
+            row = "INSERT INTO reactions VALUES (%s, %s, 0, 0, NULL, %s, NULL, %s)"
+            connection.execute(row, (name, enabled, failures, said))
+
+    def test_where_nobody_subscribed_all_is_well(self, examined: Examine, database_url: str) -> None:
+        assert examined("reactions", DATABASE_URL=database_url).lines["reactions"][0] == "ok"
+
+    def test_without_anybody_who_leads_it_is_wrong(self, examined: Examine, database_url: str) -> None:
+        self.follows(database_url, "run_debriefer")
+        verdict, sentence = examined("reactions", DATABASE_URL=database_url).lines["reactions"]
+        assert (verdict, sentence.split(",")[0]) == ("wrong", "Nobody reacts to what happens")
+
+    @pytest.mark.usefixtures("dispatcher")
+    def test_who_stumbles_is_named_with_what_it_stumbles_over(self, examined: Examine, database_url: str) -> None:
+        self.follows(database_url, "run_debriefer")
+        self.follows(database_url, "caution_promoter", enabled=False)
+        well = examined("reactions", DATABASE_URL=database_url).lines["reactions"]
+        assert well == ("ok", "2 subscribers follow the log; switched off: caution_promoter.")
+        self.follows(database_url, "caution_drafter", failures=3)
+        verdict, sentence = examined("reactions", DATABASE_URL=database_url).lines["reactions"]
+        assert verdict == "wrong"
+        assert "caution_drafter (3 times: EngineUnavailableError: it does not answer)" in sentence
 
 
 def test_a_check_that_does_not_exist_is_refused(examined: Examine) -> None:

@@ -24,7 +24,10 @@ DEBRIEFER, DRAFTER, SUPERVISOR, PROMOTER, EXPIRER = (
 )
 
 
-AGENT_WORKFLOWS = ("debrief", "draft-caution", "regenerate-debrief", "promote-caution", "supervise-runs")
+AGENT_WORKFLOWS = (
+    *("debrief", "draft-caution", "regenerate-debrief", "promote-caution"),
+    *("supervise-runs", "expire-clearances", "expire-clearance"),
+)
 
 
 @dataclass(frozen=True)

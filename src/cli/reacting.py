@@ -1,0 +1,28 @@
+"""Reactions to the log, as the doctor looks at them: whether somebody leads them, and who stumbles over what."""
+
+from cli.findings import Finding, ok, wrong
+from cli.processes import one_line
+from infrastructure.postgres.leadership import REACTIONS_LOCK, is_led
+from infrastructure.postgres.pool import Connection
+
+FOLLOWING = """
+SELECT subscriber_name, enabled, consecutive_failures, last_error_message FROM reactions ORDER BY subscriber_name
+"""
+
+
+async def examine_reactions(connection: Connection) -> Finding:
+    """Whether every subscriber goes on through the log."""
+    rows = await (await connection.execute(FOLLOWING)).fetchall()
+    if not rows:
+        return ok("Nobody has subscribed to the log yet; the first start of the API sees to that.")
+    if not await is_led(connection, REACTIONS_LOCK):
+        return wrong("Nobody reacts to what happens, so agents and triggers wait; start `baton worker`, or `baton up`.")
+    if stuck := [
+        f"{name} ({failures} times: {one_line(said)})" for name, enabled, failures, said in rows if failures and enabled
+    ]:
+        return wrong(
+            f"Not going on: {', '.join(stuck)}. Mend what it says; an event that cannot be got past is dismissed with "
+            "dismiss_event_in_reaction."
+        )
+    off = [name for name, enabled, _, _ in rows if not enabled]
+    return ok(f"{len(rows)} subscribers follow the log" + (f"; switched off: {', '.join(off)}." if off else "."))

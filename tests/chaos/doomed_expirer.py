@@ -1,0 +1,39 @@
+"""A worker like any other, which dies at once when it has expired a clearance and before it can say so."""
+
+import asyncio
+import os
+import signal
+from typing import Any
+
+from application.agents import Hands
+from application.ports import Executed
+from application.settings import Settings
+from cli.worker import worker
+from domain.kernel import Command
+from domain.safety.clearance import ExpireClearance
+from infrastructure.conducting import conducting
+from infrastructure.control.routes import opened_control
+from infrastructure.runtime import Runtime
+from infrastructure.temporal.engine import connect
+
+
+class DoomedHands(Hands):
+    """Hands that do one thing too many."""
+
+    async def execute(self, command: Command, *given: Any, **named: Any) -> Executed:
+        executed = await super().execute(command, *given, **named)
+        if isinstance(command, ExpireClearance):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return executed
+
+
+async def run() -> None:
+    settings = Settings()
+    async with Runtime(settings) as runtime, opened_control(settings) as control:
+        runtime.agents.expirer._hands.__class__ = DoomedHands
+        async with conducting(runtime, control) as wired, worker(await connect(settings), runtime, wired):
+            await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(run())

@@ -1,0 +1,59 @@
+"""A worker killed between a clearance's expiry and the decision that says so: the decision is there once, afterwards."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from application.ports import Job
+from application.settings import Settings
+from cli.embedded.temporal import EmbeddedTemporal
+from infrastructure.temporal.engine import TemporalEngine
+from tests.api.beamline import brought_into_force
+from tests.domain.world import new_id
+from tests.e2e.stack import clean_environment
+from tests.waiting import until
+from tests.workflows.agency import EXPIRER, Agency, agency
+
+
+async def running_out(facility: Agency) -> str:
+    """A clearance in force that runs out within a second."""
+    api = facility.api
+    template = await api.create("/clearance-templates", {"code": "S", "title": "S", "facility_code": "facility"})
+    await api.done(f"/clearance-templates/{template}/activate")
+    bindings = [{"kind": "Asset", "id": str(new_id())}]
+    form = {"template_id": template, "facility_code": "facility", "title": "Short", "bindings": bindings}
+    end = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
+    clearance = await api.create("/clearances", {**form, "valid_until": end})
+    await brought_into_force(api, clearance)
+    return clearance
+
+
+@contextmanager
+def doomed_worker(database_url: str, temporal_address: str) -> Iterator["subprocess.Popen[bytes]"]:
+    environment = clean_environment(DATABASE_URL=database_url, TEMPORAL_ADDRESS=temporal_address, APP_ENV="test")
+    with subprocess.Popen([sys.executable, "-m", "tests.chaos.doomed_expirer"], env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+async def test_the_owed_decision_is_written_once(database_url: str, temporal: EmbeddedTemporal) -> None:
+    async with agency(database_url, temporal.address, working=False) as facility:
+        clearance = await running_out(facility)
+        with doomed_worker(database_url, temporal.address) as doomed:
+            engine = TemporalEngine(Settings(temporal_address=temporal.address, app_env="test"))
+
+            async def looked_and_died() -> bool:
+                await engine.start(Job("expire-clearances", f"expire-clearances:{clearance}", None))
+                return doomed.poll() is not None
+
+            await until(looked_and_died, within=60)
+        assert await facility.stands(f"/clearances/{clearance}", "Expired")
+        assert await facility.decisions(0, context="ClearanceExpiry") == []
+        await facility.start_worker()
+        (decision,) = await facility.decisions(context="ClearanceExpiry")
+        assert (decision["decided_by"], decision["choice"]) == (EXPIRER, "Expire")
+        assert decision["inputs"]["clearance_id"] == clearance
