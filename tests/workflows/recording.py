@@ -22,11 +22,15 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
 from application.conducts import workflow_id
+from application.model_agents import Leased
 from application.settings import Settings
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from cli.up import SEARCH_ATTRIBUTES
 from cli.worker import WORKFLOWS
+from domain.agent.concluding import Order
+from domain.agent.expiry import DuePage
+from domain.agent.promotion import ProposalOrder
 from domain.operation.conducting import ConductFromProcedure, ConductProcedure, ConductUntilConverged
 from domain.operation.procedure import ProcedureStatus
 from domain.operation.results import Measured
@@ -337,6 +341,49 @@ async def simple_workflows(client: Client, keep: Callable[[str, WorkflowHandle[A
             await keep(name, handle)
 
 
+async def agent_workflows(client: Client, keep: Callable[[str, WorkflowHandle[Any, Any]], Awaitable[None]]) -> None:
+    """The workflows of agents; those who do their work are stood in for."""
+    first, second = (UUID(f"0197a100-0000-7000-8000-0000000000a{number}") for number in "12")
+
+    @activity.defn(name="take_lease")
+    async def take_lease(order: Order) -> Leased:
+        return Leased.HELD if order.agent_id == first else Leased.LOST
+
+    @activity.defn(name="conclude")
+    async def conclude(order: Order) -> bool:
+        return True
+
+    @activity.defn(name="due_clearances")
+    async def due(after: str | None) -> DuePage:
+        return DuePage(clearance_ids=(first,), next_cursor="more") if after is None else DuePage(clearance_ids=(second,))
+
+    def silent(name: str) -> Any:
+        @activity.defn(name=name)
+        async def done(*given: Any) -> None: ...
+
+        return done
+
+    others = ("write_up_debrief", "regenerate_debrief", "promote_caution", "supervise_runs", "expire_clearance")
+    ids = {"run_id": second, "terminal_event_id": second, "correlation_id": second}
+    proposal = ProposalOrder(proposal_decision_id=first, agent_id=first, correlation_id=second)
+    forms: dict[str, tuple[str, list[Any]]] = {
+        "debrief": ("debrief", [Order(kind="RunDebriefer", agent_id=first, **ids)]),
+        "debrief-lost": ("debrief", [Order(kind="RunDebriefer", agent_id=second, **ids)]),
+        "draft-caution": ("draft-caution", [Order(kind="CautionDrafter", agent_id=first, **ids)]),
+        "regenerate-debrief": ("regenerate-debrief", [str(first)]),
+        "promote-caution": ("promote-caution", [proposal]),
+        "supervise-runs": ("supervise-runs", []),
+        "expire-clearances": ("expire-clearances", []),
+        "expire-clearance": ("expire-clearance", [str(first)]),
+    }
+    activities = [take_lease, conclude, due, *map(silent, others)]
+    async with Worker(client, task_queue="recording", workflows=WORKFLOWS, activities=activities):
+        for name, (kind, told) in forms.items():
+            handle = await client.start_workflow(kind, args=told, id=f"recorded:{name}", task_queue="recording")
+            await handle.result()
+            await keep(name, handle)
+
+
 async def record(names: set[str], directory: Path) -> None:
     """Run each form on servers of its own and keep what the engine says of it."""
     here = f"{os.getpid()}@{socket.gethostname()}"
@@ -375,7 +422,9 @@ async def record(names: set[str], directory: Path) -> None:
             connection.execute("CREATE DATABASE forms")
         migrate(with_database(postgres.url, "forms"))
         with EmbeddedTemporal(directory / "temporal", **known) as temporal:
-            await simple_workflows(await connect(Settings(temporal_address=temporal.address)), keep)
+            client = await connect(Settings(temporal_address=temporal.address))
+            await simple_workflows(client, keep)
+            await agent_workflows(client, keep)
             for name, act in FORMS.items():
                 program = offsets(3.2, 0.3)
                 async with staged(database(postgres), temporal.address, compute=program, **plant) as stage:
