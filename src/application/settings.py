@@ -427,6 +427,25 @@ def _model_guards(settings: Settings) -> Iterator[str]:
         yield "DECIDE_SUBSTRATES offers llm without a model; set DECIDE_MODEL to provider/model."
 
 
+def idle_agents(settings: Settings) -> list[str]:
+    """The agents that are on and whose model nobody here can ask, so that they start nothing; each with what mends it."""
+    chosen = {
+        "RunDebriefer": ("RUN_DEBRIEFER_MODEL", settings.run_debriefer_enabled, settings.run_debriefer_model),
+        "CautionDrafter": ("CAUTION_DRAFTER_MODEL", settings.caution_drafter_enabled, settings.caution_drafter_model),
+    }
+    reachable = {
+        OFFLINE.provider: True,
+        "anthropic": settings.anthropic_api_key is not None,
+        "openai": settings.openai_api_key is not None or settings.openai_base_url is not None,
+    }
+    return [
+        f"{agent} is on and does nothing: {name} is {model}, and there are no credentials of that provider; set "
+        f"{model.partition('/')[0].upper()}_API_KEY."
+        for agent, (name, on, model) in chosen.items()
+        if on and model is not None and not reachable.get(model.partition("/")[0], False)
+    ]
+
+
 def _engine_guards(settings: Settings) -> Iterator[str]:
     if (settings.worker_deployment_name is None) != (settings.worker_build_id is None):
         yield "WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID name a worker together; set both, or none."

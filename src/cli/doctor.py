@@ -15,7 +15,7 @@ from pydantic_settings import SettingsError
 from rich.console import Console
 from rich.markup import escape
 
-from application.settings import Settings, boot_objections, bootstrap_objections, shown_settings
+from application.settings import Settings, boot_objections, bootstrap_objections, idle_agents, shown_settings
 from cli.findings import Finding, Verdict, ok, warning, wrong
 from cli.places import noted_place
 from cli.processes import one_line
@@ -107,6 +107,8 @@ class Doctor:
         objections = boot_objections(self.settings) or await self._bootstrap_objections(self.settings)
         if objections:
             return wrong(" ".join(objections))
+        if idle := idle_agents(self.settings):
+            return warning(" ".join(idle))
         return ok(f"No process objects to these settings (APP_ENV={self.settings.app_env}).")
 
     async def _bootstrap_objections(self, settings: Settings) -> list[str]:

@@ -25,7 +25,7 @@ from activities.mint_sweep import MintSweepActivities
 from activities.schedule_firing import ScheduleFiringActivities
 from application.ports import EngineUnavailableError, StoreUnavailableError, Work
 from application.reconciling import Reconciler
-from application.settings import Settings
+from application.settings import Settings, idle_agents
 from application.telemetry import traced
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import opened_control
@@ -79,6 +79,8 @@ async def run(settings: Settings) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    for sentence in idle_agents(settings):
+        log.warning("agent_idle", said=sentence)
     async with (
         Runtime(settings) as runtime,
         opened_control(settings) as control,

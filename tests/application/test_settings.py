@@ -18,6 +18,7 @@ from application.settings import (
     boot_objections,
     bootstrap_awaits_binding,
     bootstrap_objections,
+    idle_agents,
     provider_objections,
     shown_settings,
 )
@@ -490,3 +491,20 @@ class TestSafetyForms:
         monkeypatch.setenv("CLEARANCE_TEMPLATE_CODES", json.dumps([code]))
         with pytest.raises(ValidationError, match="clearance_template_codes"):
             Settings()
+
+
+class TestIdleAgents:
+    def test_rules_need_no_credentials(self) -> None:
+        assert idle_agents(Settings(app_env="test")) == []
+
+    def test_a_model_that_nobody_can_ask_is_named_with_what_mends_it(self) -> None:
+        settings = Settings(app_env="test", run_debriefer_model="anthropic/haiku", caution_drafter_model="openai/gpt")
+        first, second = idle_agents(settings)
+        assert first.endswith("set ANTHROPIC_API_KEY.")
+        assert second.startswith("CautionDrafter is on and does nothing: CAUTION_DRAFTER_MODEL is openai/gpt")
+
+    def test_credentials_or_a_server_of_ones_own_or_the_switch_settle_it(self) -> None:
+        models = {"run_debriefer_model": "anthropic/haiku", "caution_drafter_model": "openai/gpt"}
+        reached = Settings(app_env="test", anthropic_api_key="k", openai_base_url="http://localhost:8001/v1", **models)
+        off = Settings(app_env="test", run_debriefer_enabled=False, caution_drafter_enabled=False, **models)
+        assert idle_agents(reached) == idle_agents(off) == []

@@ -30,6 +30,7 @@ from cli.embedded.temporal import EmbeddedTemporal
 from cli.up import SEARCH_ATTRIBUTES
 from infrastructure.postgres.migrate import migrate
 from infrastructure.postgres.projections import rebuild
+from tests.bench.agents import DEBRIEFS, debriefs
 from tests.bench.client import Measured, load, open_connection, request
 from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, conducting, percentile
 from tests.bench.observations import BATCH, observing
@@ -238,6 +239,9 @@ class Bench:
             self.figure("hold in force, p95", percentile(in_force, 0.95), "ms")
             rate = await conducts.many(CONCURRENT // few, EACH)
             self.figure(f"{CONCURRENT // few} conducts at once", rate, "steps/s")
+            waited = await debriefs(conducts.client, DEBRIEFS // few)
+            self.figure("run ended to its debrief in the logbook, p50", percentile(waited, 0.5), "ms")
+            self.figure("run ended to its debrief in the logbook, p95", percentile(waited, 0.95), "ms")
             killed = self.figure("worker killed to the next step of its successor", await conducts.killed(), "s")
             self.budget("worker killed, restarted, next step (s)", killed, 10, at_least=False)
 

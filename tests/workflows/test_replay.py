@@ -80,7 +80,7 @@ async def test_a_workflow_that_does_something_else_first_fails_the_replay() -> N
 def test_a_history_tells_nothing_of_the_machine_it_was_recorded_on(path: Path) -> None:
     text = path.read_text()
     payloads = [base64.b64decode(data).decode() for data in re.findall(r'"data":"([^"]*)"', text)]
-    assert payloads
+    assert payloads or path.stem == "supervise-runs", "that one is told nothing"
     for told in (text, *payloads):
         assert WELL_KNOWN.search(told) is None
     assert set(re.findall(r'"identity":"([^"]*)"', text)) <= {NEUTRAL, "history-service", ""}

@@ -1,0 +1,29 @@
+"""How soon agents react: from the end of a run to its debrief in the logbook."""
+
+import time
+
+import httpx
+
+from tests.api.beamline import beamline
+from tests.running import Api
+from tests.waiting import until
+
+DEBRIEFS = 50
+
+
+async def debriefs(client: httpx.AsyncClient, count: int) -> list[float]:
+    """Milliseconds until each of so many runs, one after the other, had its debrief."""
+    api = Api(client, str(client.base_url), "", {})
+    line = await beamline(api)
+    waited = []
+    for _ in range(count):
+        run_id = await line.started()
+        started = time.perf_counter()
+        await api.done(f"/runs/{run_id}/abort", {"reason": "encoder offline"})
+
+        async def debriefed(run_id: str = run_id) -> bool:
+            return bool((await api.get(f"/runs/{run_id}/logbook")).json()["items"])
+
+        await until(debriefed, within=30)
+        waited.append((time.perf_counter() - started) * 1000)
+    return waited
