@@ -5,6 +5,7 @@ what was done already. Each command is authorized anew.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -94,16 +95,18 @@ class Firings:
     async def _conduct_recipe(self, schedule: Schedule, due: DueFiring, aim: ConductRecipe) -> None:
         caller = caller_of(schedule, due)
         await self._register(schedule, due, aim, caller)
-        await self._give(arranged(aim.arrangement.written()), caller, due.procedure_id(), due.conduct_id)
+        conduct = arranged(aim.arrangement.written())
+        await self._give(conduct, caller, due.procedure_id(), due.conduct_id, lambda: self._is_open(due, aim))
 
     async def _conduct_plan(self, schedule: Schedule, due: DueFiring, aim: ConductPlan) -> None:
         caller = caller_of(schedule, due)
-        if await self._found(Run, due.run_id) is None:
-            await self._give(aim.start(due.scheduled_at, schedule.firing_count + 1), caller, None, due.run_id)
+        if not await self._is_begun(due, aim):
+            start = aim.start(due.scheduled_at, schedule.firing_count + 1)
+            await self._give(start, caller, None, due.run_id, lambda: self._is_begun(due, aim))
         for index, phase in enumerate(aim.phases):
             await self._register(schedule, due, phase, caller, index, due.run_id)
         ids = tuple(due.procedure_id(index) for index in range(len(aim.phases)))
-        await self._give(aim.conduct(ids), caller, due.run_id, due.conduct_id)
+        await self._give(aim.conduct(ids), caller, due.run_id, due.conduct_id, lambda: self._is_open(due, aim))
 
     async def _register(
         self,
@@ -116,18 +119,35 @@ class Firings:
     ) -> None:
         """Register a procedure, once."""
         id = due.procedure_id(index)
-        if await self._found(Procedure, id) is None:
-            command = what.registration(due.scheduled_at, schedule.firing_count + 1, run_id)
-            await self._give(command, caller, None, id)
 
-    async def _give(self, command: Command, caller: Caller, target_id: UUID | None, new_id: UUID) -> None:
-        """Give a command until nobody else comes first; raises what refuses it."""
+        async def registered() -> bool:
+            return await self._found(Procedure, id) is not None
+
+        if not await registered():
+            command = what.registration(due.scheduled_at, schedule.firing_count + 1, run_id)
+            await self._give(command, caller, None, id, registered)
+
+    async def _give(
+        self,
+        command: Command,
+        caller: Caller,
+        target_id: UUID | None,
+        new_id: UUID,
+        done: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        """Give a command until nobody else comes first; raises what refuses it, unless another try has done it."""
         while True:
             try:
                 await self._commands.execute(command, caller, target_id=target_id, new_id=new_id)
                 return
             except ConcurrencyError:
                 await asyncio.sleep(0)
+            except Unavailable:
+                raise
+            except Refusal:
+                if done is None or not await done():
+                    raise
+                return
 
     async def _opened(self, schedule: Schedule, due: DueFiring, aim: ConductRecipe | ConductPlan) -> FiringVerdict:
         """Put on record what the firing set going, and have the engine take it up."""
@@ -147,7 +167,7 @@ class Firings:
         run = await self._found(Run, due.run_id)
         if run is not None and run.status in LIVE:
             reason = f"The schedule {schedule.name} cannot go on with it: {refusal.detail}"
-            await self._give(AbortRun(reason=reason[:REASON]), system(due), due.run_id, due.id_for("abort"))
+            await self._give(AbortRun(reason=reason[:REASON]), system(due), due.run_id, due.id)
 
     async def _record(self, command: Command, due: DueFiring) -> None:
         await self._give(command, system(due), due.schedule_id, due.id)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,7 @@ from cli.findings import Finding, Verdict, ok, warning, wrong
 from cli.places import noted_place
 from cli.processes import one_line
 from cli.refusing import refuse, unreadable
+from cli.schedules import examine_schedules
 from cli.unfinished import examine_conducts, examine_publications, examine_sweeps
 from infrastructure.postgres.pool import OWNER_OPTIONS, RUNTIME_ROLE, Connection
 
@@ -336,6 +338,10 @@ class Doctor:
                 raise
             return await examine_conducts(connection, None)
 
+    async def check_schedules(self) -> Finding:
+        facility_code = self.settings.self_facility_code if self.settings else "facility"
+        return await self._of_work(partial(examine_schedules, facility_code=facility_code))
+
     async def _of_work(self, examine: "Callable[[Connection, Client], Coroutine[Any, Any, Finding]]") -> Finding:
         return await _answered(examine(await self._database(), await self._temporal()))
 
@@ -468,5 +474,6 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[Finding]]] = {
     "publications": Doctor.check_publications,
     "conducts": Doctor.check_conducts,
     "reactions": Doctor.check_reactions,
+    "schedules": Doctor.check_schedules,
     "monitors": Doctor.check_monitors,
 }

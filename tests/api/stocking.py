@@ -76,6 +76,12 @@ async def operated(api: Api, ids: Ids, other: Ids) -> None:
     doing = {"event_id": str(new_id()), "step_kind": "check", "payload": {}, "sampled_at": "2026-10-06T09:14:00Z"}
     await api.done(f"/procedures/{ids['procedure_id']}/activities", {"entries": [doing]})
     await api.done(f"/procedures/{other['procedure_id']}/complete")
+    phases = [{"recipe_id": ids["recipe_id"], "name": "Flats", "conduct": {"command": "conduct_or_hold_procedure"}}]
+    survey = {"kind": "ConductPlan", "plan_id": ids["plan_id"], "name": "Survey {count}", "phases": phases}
+    hourly = await api.create("/schedules", {"name": "Hourly survey", "calendar": {"every": 3600}, "target": survey})
+    await api.done(f"/schedules/{hourly}/trigger")
+    await api.done(f"/schedules/{hourly}/hold", {"reason": "shutdown"})
+    await api.done(f"/schedules/{other['schedule_id']}/retire", {"reason": "over"})
 
 
 async def calibrated(api: Api, other: Ids) -> None:

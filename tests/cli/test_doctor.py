@@ -14,17 +14,24 @@ from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionR
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from application.ports import Caller
 from application.settings import Settings
 from cli.doctor import CHECKS, examine
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
-from infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK
+from domain.kernel import Command
+from domain.operation.schedule import DefineSchedule
+from domain.recipe.capability import CODE_PREFIX, DefineCapability
+from domain.recipe.recipe import DefineRecipe
+from domain.trust.surface import SYSTEM_HTTP
+from infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK
 from infrastructure.postgres.projections import LEADER_LOCK
-from infrastructure.runtime import Runtime
+from infrastructure.runtime import Runtime, new_id
 from infrastructure.temporal.engine import TASK_QUEUE
 from infrastructure.temporal.versioning import deployment_of
 from tests.conftest import with_database
+from tests.domain.operation.conducts import STEPS
 from tests.infrastructure.temporal.namespaces import new_namespace
 from tests.waiting import until
 from workflows.mint_sweep import CANDIDATES, MintSweepWorkflow
@@ -396,6 +403,77 @@ class TestConducts:
         _, sentence = self.found(examined, database_url)
         assert [conduct in sentence for conduct in conducts] == [True] * 5 + [False] * 2
         assert " and 2 more;" in sentence
+
+
+class TestSchedules:
+    @pytest.fixture
+    def keeper(self, database_url: str) -> Iterator[None]:
+        """Somebody who keeps the calendars, and does nothing about it."""
+        with psycopg.connect(database_url) as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", (SCHEDULES_LOCK,))
+            yield
+
+    def defined(self, database_url: str, address: str) -> str:
+        """A schedule of which the engine knows."""
+
+        async def define() -> str:
+            async with Runtime(Settings(database_url=database_url, temporal_address=address)) as runtime:
+                return await scheduled_darks(runtime)
+
+        return asyncio.run(define())
+
+    def engine(self, address: str, id: str, verb: str) -> None:
+        """Somebody pauses or deletes a schedule in the engine."""
+
+        async def change() -> None:
+            client = await Client.connect(address)
+            await getattr(client.get_schedule_handle(f"schedule:{id}"), verb)()
+
+        asyncio.run(change())
+
+    def found(self, examined: Examine, database_url: str, temporal: EmbeddedTemporal) -> tuple[str, str]:
+        return examined("schedules", DATABASE_URL=database_url, TEMPORAL_ADDRESS=temporal.address).lines["schedules"]
+
+    def test_none_is_well(self, examined: Examine, database_url: str, temporal: EmbeddedTemporal) -> None:
+        assert self.found(examined, database_url, temporal) == ("ok", "No schedule is defined.")
+
+    def test_those_that_nobody_keeps_are_wrong(
+        self, examined: Examine, database_url: str, temporal: EmbeddedTemporal
+    ) -> None:
+        id = self.defined(database_url, temporal.address)
+        advice = "start `python worker.py`, or `baton up`."
+        kept = f"Nobody keeps the engine's calendars of 1 schedule; {advice}"
+        assert self.found(examined, database_url, temporal) == ("wrong", kept)
+        self.engine(temporal.address, id, "delete")
+        told = f"Nobody keeps the engine's calendars of 1 schedule (not as recorded: {id} (missing)); {advice}"
+        assert self.found(examined, database_url, temporal) == ("wrong", told)
+
+    @pytest.mark.usefixtures("keeper")
+    def test_one_that_differs_is_told_of(self, examined: Examine, database_url: str, temporal: EmbeddedTemporal) -> None:
+        id = self.defined(database_url, temporal.address)
+        as_recorded = ("ok", "1 schedule, the engine's calendar of each as recorded.")
+        assert self.found(examined, database_url, temporal) == as_recorded
+        for verb, what in (("pause", "paused"), ("delete", "missing")):
+            self.engine(temporal.address, id, verb)
+            verdict, sentence = self.found(examined, database_url, temporal)
+            assert (verdict, f"differ from the record: {id} ({what});" in sentence) == ("warning", True)
+
+
+async def scheduled_darks(runtime: Runtime) -> str:
+    """A schedule that does not fire while anybody looks."""
+    caller = Caller(new_id(), SYSTEM_HTTP, new_id())
+
+    async def create(command: Command) -> str:
+        body = (await runtime.commands.execute(command, caller)).body or {}
+        return str(next(iter(body.values())))
+
+    shapes = {"required_affordances": [], "executor_shapes": ["PROCEDURE"]}
+    capability = await create(DefineCapability(code=f"{CODE_PREFIX}{new_id()}", name="Darks", **shapes))
+    recipe = await create(DefineRecipe(name="darks", capability_id=capability, steps=STEPS))
+    target = {"kind": "ConductRecipe", "recipe_id": recipe, "name": "Darks"}
+    id = await create(DefineSchedule(name="Darks", calendar={"cron": ["0 3 1 1 *"]}, target=target))
+    await runtime.schedule_keeper.keep_changed()
+    return id
 
 
 class TestMonitors:

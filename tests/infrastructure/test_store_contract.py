@@ -482,6 +482,25 @@ class TestThePast:
             assert not await session.load_past("Actor", new_id(), NOW, None)
             assert not await session.load_past("Actor", new_id(), None, 1)
 
+    @pytest.mark.parametrize(
+        ("past", "seen"),
+        [
+            ({}, [3, 2]),
+            ({"as_of_version": 2}, [2, 1]),
+            ({"as_of": NOW + 14 * SECOND}, [1]),
+            ({"as_of": NOW + 15 * SECOND}, [3, 2]),
+            ({"as_of": NOW}, []),
+        ],
+    )
+    async def test_the_last_of_some_types_come_newest_first(self, kept: Kept, past: dict[str, Any], seen: list[int]) -> None:
+        id = await self.life(kept)
+        types = ["ActorRegistered", "ActorDeactivated", "ActorReactivated"]
+        async with kept.store.session() as session:
+            rows = await session.load_latest("Actor", id, types, 2, **past)
+            others = await session.load_latest("Actor", id, types[:2], 9, **past)
+        assert [row.version for row in rows] == seen
+        assert 3 not in [row.version for row in others]
+
     async def test_history_pages_by_version(self, kept: Kept) -> None:
         id = await self.life(kept)
         async with kept.store.session() as session:

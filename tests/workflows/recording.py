@@ -36,6 +36,7 @@ from domain.operation.procedure import ProcedureStatus
 from domain.operation.results import Measured
 from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
 from domain.operation.stopping import AbortProcedure, HoldProcedure
+from domain.recipe.recipe import DeprecateRecipe
 from infrastructure.actions.registry import ActionRegistry
 from infrastructure.compute.in_memory import Simulated, SimulatedCompute
 from infrastructure.postgres.migrate import migrate
@@ -43,6 +44,7 @@ from infrastructure.temporal.engine import connect
 from tests.conftest import with_database
 from tests.waiting import until
 from tests.workflows.runs import PLANT, furnished
+from tests.workflows.schedules import darks, recipe, scheduled
 from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint, steered
 from workflows.calibration_publication import RECORD, SEND, SIGN
@@ -230,6 +232,28 @@ async def conduct_run_failed(stage: Stage) -> str:
     executed = await series.conduct(first, second)
     assert not (executed.body or {})["succeeded"], executed.body
     return workflow_id("conduct-run", series.run_id)
+
+
+@form
+async def schedule_firing(stage: Stage) -> str:
+    """By its calendar; it lasts until its conduct has ended."""
+    table = await scheduled(stage, darks(await recipe(stage, [setpoint("a", 1)])))
+    await table.set_off()
+    (fired,) = await table.outcomes(1)
+    await reaches(stage, fired.procedure_id, ProcedureStatus.COMPLETED)
+    (firing,) = await table.firings()
+    return str(firing)
+
+
+@form
+async def schedule_firing_refused(stage: Stage) -> str:
+    """On request, of a recipe that is not in service any more."""
+    recipe_id = await recipe(stage, [setpoint("a", 1)])
+    table = await scheduled(stage, darks(recipe_id))
+    await stage.do(DeprecateRecipe(reason="outdated"), recipe_id)
+    firing = await table.trigger()
+    await table.outcomes(1)
+    return firing
 
 
 async def conduct_continued(stage: Stage) -> str:

@@ -10,10 +10,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import cache, lru_cache
 from heapq import merge
 from itertools import groupby, islice
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from domain.kernel import Value
 from domain.shared.refusals import Invalid
@@ -47,7 +47,17 @@ class EveryCalendar(Value):
     every: Annotated[int, Field(strict=True, ge=-(2**31), le=2**31 - 1)]
 
 
-Calendar = CronCalendar | EveryCalendar
+def _form_of(given: Any) -> str:
+    """Which of the two is meant, so that what is wrong with it is told of that one alone."""
+    return "every" if isinstance(given, EveryCalendar) or (isinstance(given, dict) and "every" in given) else "cron"
+
+
+if TYPE_CHECKING:
+    Calendar = CronCalendar | EveryCalendar
+else:
+    Calendar = Annotated[
+        Annotated[CronCalendar, Tag("cron")] | Annotated[EveryCalendar, Tag("every")], Discriminator(_form_of)
+    ]
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,9 @@ LOAD_PAST = (
 )
 LOAD_LATEST = (
     f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
-    "AND event_type = ANY(%(types)s) AND version <= coalesce(%(version)s, (SELECT max(version) FROM events "
-    "WHERE stream_type = %(type)s AND stream_id = %(id)s AND occurred_at <= %(time)s), 2147483647) "
-    "ORDER BY version DESC LIMIT %(count)s"
+    "AND event_type = ANY(%(types)s) AND version <= coalesce(%(version)s, CASE WHEN %(time)s::timestamptz IS NULL "
+    "THEN 2147483647 ELSE (SELECT max(version) FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
+    "AND occurred_at <= %(time)s) END, 0) ORDER BY version DESC LIMIT %(count)s"
 )
 HISTORY = (
     f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s AND version > %s "

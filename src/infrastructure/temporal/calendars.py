@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
+from temporalio.api.common.v1 import Payload
 from temporalio.client import (
     Client,
     Schedule,
@@ -23,6 +24,7 @@ from application.calendars import CalendarEntry, CalendarRefusedError, CalendarV
 from application.ports import Clock
 from domain.operation.schedule import Overlap
 from infrastructure.temporal.attributes import command_for
+from infrastructure.temporal.converter import data_converter
 from infrastructure.temporal.engine import TASK_QUEUE, TASK_TIMEOUT
 from infrastructure.temporal.timetables import spec_of
 
@@ -84,7 +86,7 @@ class TemporalCalendars:
         wanted = self._schedule(entry, entry.attributes if self._knows_attributes else {})
         info = described.info
         return CalendarView(
-            as_defined=self._told(described.schedule, client) == self._told(wanted, client),
+            as_defined=told(described.schedule) == told(wanted),
             paused=described.schedule.state.paused,
             missed_count=info.num_actions_missed_catchup_window,
             skipped_count=info.num_actions_skipped_overlap,
@@ -123,18 +125,19 @@ class TemporalCalendars:
             state=ScheduleState(note=entry.note, paused=entry.paused),
         )
 
-    def _told(self, schedule: Schedule, client: Client) -> tuple[Any, ...]:
-        """What of a schedule is ours to say, in a form in which equal ones are equal; pauses and notes are people's too."""
-        action, spec, form = schedule.action, schedule.spec, client.data_converter.payload_converter
-        assert isinstance(action, ScheduleActionStartWorkflow), "the server knows of no other"
-        raw = [*action.args, *([] if action.static_summary is None else [action.static_summary])]
-        payloads = raw if action._from_raw else form.to_payloads(raw)
-        attributes = {pair.key.name: pair.value for pair in action.typed_search_attributes}
-        return (
-            (action.workflow, action.id, action.task_queue, action.task_timeout, attributes),
-            [payload.data for payload in payloads if payload.data],
-            (list(spec.calendars), list(spec.intervals), list(spec.cron_expressions), list(spec.skip)),
-            (spec.start_at, spec.end_at, spec.jitter, spec.time_zone_name),
-            (schedule.policy.overlap, schedule.policy.catchup_window, schedule.policy.pause_on_failure),
-            schedule.state.limited_actions,
-        )
+
+def told(schedule: Schedule) -> tuple[Any, ...]:
+    """What of a schedule is ours to say, in a form in which equal ones are equal; pauses and notes are people's too."""
+    action, spec, form = schedule.action, schedule.spec, data_converter.payload_converter
+    assert isinstance(action, ScheduleActionStartWorkflow), "the server knows of no other"
+    said = [*action.args, *([] if action.static_summary is None else [action.static_summary])]
+    payloads = [one if isinstance(one, Payload) else form.to_payload(one) for one in said]
+    attributes = {pair.key.name: pair.value for pair in action.typed_search_attributes}
+    return (
+        (action.workflow, action.id, action.task_queue, action.task_timeout, attributes),
+        [payload.data for payload in payloads if payload.data],
+        (list(spec.calendars), list(spec.intervals), list(spec.cron_expressions), list(spec.skip)),
+        (spec.start_at, spec.end_at, spec.jitter, spec.time_zone_name),
+        (schedule.policy.overlap, schedule.policy.catchup_window, schedule.policy.pause_on_failure),
+        schedule.state.limited_actions,
+    )

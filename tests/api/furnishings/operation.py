@@ -1,4 +1,4 @@
-"""A procedure that is carried out by hand, with an iteration and an activity, and one from the recipe."""
+"""A procedure that is carried out by hand, with an iteration and an activity, one from the recipe, and a schedule of it."""
 
 from infrastructure.runtime import new_id
 from tests.running import Api
@@ -15,3 +15,6 @@ async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
     entries = [{**doing, "sampled_at": "2026-10-06T09:12:00Z"}]
     answer = await api.post(f"/procedures/{ids['procedure_id']}/activities", {"entries": entries})
     assert answer.json() == {"event_count": 1}, answer.text
+    darks = {"kind": "ConductRecipe", "recipe_id": ids["recipe_id"], "name": "Darks {fired_at}"}
+    nightly = {"name": f"Nightly darks {mark}", "calendar": {"cron": ["0 2 * * *"]}, "time_zone": "Europe/Berlin"}
+    ids["schedule_id"] = await api.create("/schedules", {**nightly, "target": darks})
