@@ -173,7 +173,7 @@ class TestStalling:
 
 async def test_what_failed_often_and_is_under_way_again_is_not_stalled(temporal_machine: Machine) -> None:
     """As a long wait is, which begins anew with every worker."""
-    job = Job("contract", f"contract:{new_id()}", None)
+    job = Job("contract", f"contract:{new_id()}", {"of": "a test"})
     await temporal_machine.engine.start(job)
     await temporal_machine.recover(job.id)
     assert await temporal_machine.engine.look(job.id) is EngineView.OPEN
@@ -198,7 +198,7 @@ class TestTerminating:
 async def test_an_engine_that_cannot_be_reached_says_so(machine: Machine, asking: str) -> None:
     engine = machine.unreachable
     calls: dict[str, Callable[[], Awaitable[Any]]] = {
-        "start": lambda: engine.start(Job("contract", "contract:none", None)),
+        "start": lambda: engine.start(Job("contract", "contract:none", {"of": "a test"})),
         "look": lambda: engine.look("contract:none"),
         "terminate": lambda: engine.terminate("contract:none", "given up"),
     }

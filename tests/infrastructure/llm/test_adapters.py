@@ -69,7 +69,9 @@ async def test_a_server_that_counts_nothing_is_taken_too(dialect: Dialect, made:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "case"), [(dialect, case) for dialect in DIALECTS for case in dialect.unusable()], ids=str
+    ("dialect", "case"),
+    [(dialect, case) for dialect in DIALECTS for case in dialect.unusable()],
+    ids=lambda one: one if isinstance(one, str) else named(one),
 )
 async def test_an_answer_without_use_still_cost_something(
     dialect: Dialect, case: str, made: Made, server: ModelServer
