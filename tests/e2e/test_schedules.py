@@ -49,18 +49,10 @@ def defined(stack: Stack) -> tuple[str, str]:
 
 
 def outcomes(stack: Stack, schedule_id: str) -> list[dict[str, Any]]:
-    """What became of every firing, oldest first."""
-    found: list[dict[str, Any]] = []
-    cursor = None
-    while True:
-        page = stack.client.get(
-            f"/schedules/{schedule_id}/history", params={"limit": 100, **({"cursor": cursor} if cursor else {})}
-        )
-        if page.status_code != 200:
-            return []
-        found += [item for item in page.json()["items"] if item["event_type"] in OUTCOMES]
-        if (cursor := page.json()["next_cursor"]) is None:
-            return found
+    """What became of every firing, oldest first; there are few here."""
+    page = stack.client.get(f"/schedules/{schedule_id}/history", params={"limit": 100})
+    items: list[dict[str, Any]] = page.json()["items"] if page.status_code == 200 else []
+    return [item for item in items if item["event_type"] in OUTCOMES]
 
 
 def fired(stack: Stack, schedule_id: str, count: int) -> Callable[[], bool]:
