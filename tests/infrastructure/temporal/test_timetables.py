@@ -70,13 +70,14 @@ async def test_the_engine_and_the_record_agree_around_a_change_of_the_clocks(
     change = change.replace(tzinfo=UTC)
     put = change - timedelta(days=30)
 
-    async def agrees(expression: str, since: datetime) -> None:
+    since = change - timedelta(minutes=90)
+
+    async def agrees(expression: str) -> None:
         calendar = CronCalendar(cron=(expression,))
         found = await worked_out(client, spec_of(calendar, zone, 0, put), since)
-        assert tuple(found) == next_firings(calendar, zone, since, TEN), (expression, since)
+        assert tuple(found) == next_firings(calendar, zone, since, TEN), expression
 
-    looks = [change - timedelta(hours=20), change - timedelta(hours=2)]
-    await asyncio.gather(*(agrees(expression, since) for expression in EXPRESSIONS for since in looks))
+    await asyncio.gather(*map(agrees, EXPRESSIONS))
 
 
 async def test_several_expressions_agree_as_one_does(client: Client) -> None:
