@@ -16,7 +16,7 @@ from application.ports import Caller, Clock, Store
 from application.pulse import Attempt
 from application.run_conductor import FIRST_LOOK, Watch, paused
 from application.service import Service
-from domain.kernel import Command, State
+from domain.kernel import Command
 from domain.operation.arranged import arranged
 from domain.operation.firing import DueFiring, FiringVerdict
 from domain.operation.procedure import Procedure
@@ -55,17 +55,17 @@ class Firings:
 
         What was begun is gone on with, whatever became of the schedule meanwhile.
         """
-        schedule = await self._required(Schedule, due.schedule_id)
+        schedule = await self._schedule(due)
         aim = schedule.aim
         if await self._is_open(due, aim):
-            return await self._opened(schedule, due, aim)
+            return await self._opened(due, aim)
         if await self._is_recorded(due):
             return FiringVerdict.REFUSED
         if not await self._is_begun(due, aim):
             if not fires(schedule, due):
                 return FiringVerdict.IDLE
             if (missed := self._missed(schedule, due)) is not None:
-                return await self._refused(schedule, due, missed)
+                return await self._refused(due, missed)
         try:
             match aim:
                 case ConductRecipe():
@@ -76,16 +76,14 @@ class Firings:
             raise
         except Refusal as refusal:
             await self._give_up_run(schedule, due, refusal)
-            return await self._refused(schedule, due, refusal)
-        return await self._opened(schedule, due, aim)
+            return await self._refused(due, refusal)
+        return await self._opened(due, aim)
 
     async def await_end(self, due: DueFiring, attempt: Attempt) -> None:
         """Wait until the conduct of a firing has come to its end; one that is held has."""
-        schedule = await self._required(Schedule, due.schedule_id)
+        runs = isinstance((await self._schedule(due)).aim, ConductPlan)
         watch: Watch[Any] = (
-            Watch(self._store, Run, due.run_id)
-            if isinstance(schedule.aim, ConductPlan)
-            else Watch(self._store, Procedure, due.procedure_id())
+            Watch(self._store, Run, due.run_id) if runs else Watch(self._store, Procedure, due.procedure_id())
         )
         pause = FIRST_LOOK
         while (await watch.look()).live_conduct_id == due.conduct_id:
@@ -149,7 +147,7 @@ class Firings:
                     raise
                 return
 
-    async def _opened(self, schedule: Schedule, due: DueFiring, aim: ConductRecipe | ConductPlan) -> FiringVerdict:
+    async def _opened(self, due: DueFiring, aim: ConductRecipe | ConductPlan) -> FiringVerdict:
         """Put on record what the firing set going, and have the engine take it up."""
         runs = isinstance(aim, ConductPlan)
         what = {"run_id": due.run_id} if runs else {"procedure_id": due.procedure_id()}
@@ -157,7 +155,7 @@ class Firings:
         await self._service.wake(self._run_conducts if runs else self._conducts, due.conduct_id)
         return FiringVerdict.OPENED
 
-    async def _refused(self, schedule: Schedule, due: DueFiring, refusal: Refusal) -> FiringVerdict:
+    async def _refused(self, due: DueFiring, refusal: Refusal) -> FiringVerdict:
         why = {"code": refusal.code, "detail": refusal.detail}
         await self._record(RecordScheduleFiringRefusal(firing_id=due.id, scheduled_at=due.scheduled_at, **why), due)
         return FiringVerdict.REFUSED
@@ -200,9 +198,9 @@ class Firings:
             rows = await session.load(state.__name__, [id])
         return state.aggregate.replay(rows)
 
-    async def _required(self, state: type[State], id: UUID) -> Any:
-        found = await self._found(state, id)
-        assert found is not None, "what fires is on record"
+    async def _schedule(self, due: DueFiring) -> Schedule:
+        found = await self._found(Schedule, due.schedule_id)
+        assert isinstance(found, Schedule), "what fires is on record"
         return found
 
 

@@ -112,7 +112,7 @@ def tick() -> CalendarEntry:
         workflow="supervise-runs",
         calendar=EveryCalendar(every=3600),
         overlap=Overlap.SKIP,
-        catchup_window=10,
+        catchup_window=2,
     )
 
 

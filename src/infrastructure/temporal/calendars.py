@@ -30,6 +30,8 @@ from infrastructure.temporal.timetables import spec_of
 
 log = structlog.get_logger()
 
+SHORTEST_WINDOW = 10
+"""Seconds of the shortest catch-up window that the server keeps."""
 OVERLAPS = {
     Overlap.SKIP: ScheduleOverlapPolicy.SKIP,
     Overlap.BUFFER_ONE: ScheduleOverlapPolicy.BUFFER_ONE,
@@ -121,7 +123,9 @@ class TemporalCalendars:
                 static_summary=entry.summary,
             ),
             spec=spec_of(entry.calendar, entry.time_zone, entry.jitter, self._clock()),
-            policy=SchedulePolicy(overlap=OVERLAPS[entry.overlap], catchup_window=timedelta(seconds=entry.catchup_window)),
+            policy=SchedulePolicy(
+                overlap=OVERLAPS[entry.overlap], catchup_window=timedelta(seconds=max(entry.catchup_window, SHORTEST_WINDOW))
+            ),
             state=ScheduleState(note=entry.note, paused=entry.paused),
         )
 

@@ -9,6 +9,7 @@ by itself, and the firings in them are given one by one.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from itertools import takewhile
 from zoneinfo import ZoneInfo
 
@@ -20,7 +21,8 @@ ALL_DAYS, ALL_WEEKDAYS = frozenset(range(1, 32)), frozenset(range(7))
 HORIZON = timedelta(days=400)
 """How far ahead a change of offset is looked for; there is one within a year, or none is planned."""
 AROUND = timedelta(hours=3)
-"""What lies within this of a change is given one by one: more than any clock jumps, and an hour to spare."""
+"""What lies within this of a change is given one by one: more than any clock jumps, and an hour to spare. So long a change
+that has been still counts as the next."""
 STEP = timedelta(minutes=15)
 ONCE = timedelta(seconds=1_500_000_000)
 """An interval of the engine so long that of its firings one alone matters; the one before lies in the past."""
@@ -37,7 +39,7 @@ def spec_of(calendar: Calendar, time_zone: str, jitter: int, now: datetime) -> S
             return ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(seconds=seconds))], jitter=drift)
         case CronCalendar(cron=expressions):
             zone, crons = ZoneInfo(time_zone), [parsed(text) for text in expressions]
-            change = next_change(zone, now)
+            change = next_change(zone, (now - AROUND).replace(minute=0, second=0, microsecond=0))
             doubtful = {} if change is None else hours_around(change, zone)
             boxes = [box for cron in crons for box in boxes_of(cron, now.year)]
             singly: list[datetime] = []
@@ -100,13 +102,10 @@ def boxes_of(cron: Cron, this_year: int) -> Iterator[Box]:
         yield box
 
 
-def next_change(zone: ZoneInfo, now: datetime) -> datetime | None:
-    """When the zone's offset changes next: the first quarter of an hour with another one; None where that is not planned.
-
-    One that has just been counts until what lies around it is over.
-    """
-    time = (now - AROUND).replace(minute=0, second=0, microsecond=0)
-    end = now + HORIZON
+@lru_cache(256)
+def next_change(zone: ZoneInfo, since: datetime) -> datetime | None:
+    """When the zone's offset changes next: the first quarter of an hour with another one; None where that is not planned."""
+    time, end = since, since + HORIZON
     while time < end:
         if offset(zone, time) != offset(zone, time + timedelta(days=1)):
             while offset(zone, time) == offset(zone, time + STEP):

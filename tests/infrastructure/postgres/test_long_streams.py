@@ -8,12 +8,14 @@ from application.ports import Batch, StreamAppend
 from domain.contexts import REGISTRY
 from domain.equipment.asset import AssetFamilyAdded, AssetRenamed
 from domain.kernel import NIL, Call, Event, State
+from domain.operation.schedule import ScheduleFired, ScheduleFiringRefused
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import SHORT, PostgresStore
+from tests.domain.operation.schedules import defined
 from tests.domain.test_replay import BORN
-from tests.domain.world import START, new_id
+from tests.domain.world import START, World, new_id
 
-ASSET = REGISTRY.aggregates["Asset"]
+ASSET, SCHEDULE = REGISTRY.aggregates["Asset"], REGISTRY.aggregates["Schedule"]
 
 
 async def written(pool: AsyncConnectionPool, id: UUID, events: list[Event]) -> PostgresStore:
@@ -21,7 +23,7 @@ async def written(pool: AsyncConnectionPool, id: UUID, events: list[Event]) -> P
     call = Call(principal_id=NIL, surface_id=NIL, now=START, new_id=id, correlation_id=new_id())
     stamped = [(new_id(), event.stamped(id, START)) for event in events]
     async with store.session() as session:
-        await session.append(Batch(call, "RenameAsset", [StreamAppend("Asset", id, 0, stamped)]))
+        await session.append(Batch(call, "Given", [StreamAppend(events[0].aggregate.name, id, 0, stamped)]))
     return store
 
 
@@ -49,3 +51,22 @@ async def test_a_short_stream_is_read_whole(database_url: str) -> None:
         async with store.session() as session:
             rows = await session.load("Asset", [id])
     assert [row.version for row in rows] == list(range(1, SHORT + 1))
+
+
+async def test_a_schedule_that_has_fired_for_months_is_read_as_fast_as_a_new_one(database_url: str) -> None:
+    world = World()
+    (born,) = world.streams["Schedule", defined(world)]
+    fired: list[Event] = [
+        ScheduleFired(scheduled_at=START, run_id=None, procedure_id=new_id(), count=number) for number in range(1, 4 * SHORT)
+    ]
+    refused = ScheduleFiringRefused(scheduled_at=START, code="UnauthorizedError", detail="no", count=len(fired) + 1)
+    life: list[Event] = [born, *fired, refused]
+    id = new_id()
+    async with runtime_pool(database_url, 2) as pool:
+        store = await written(pool, id, life)
+        async with store.session() as session:
+            rows = await session.load("Schedule", [id])
+            last = await session.load_latest("Schedule", id, ["ScheduleFired", "ScheduleFiringRefused"], 3)
+    assert [row.event_type for row in rows] == ["ScheduleDefined", "ScheduleFired", "ScheduleFiringRefused"]
+    assert SCHEDULE.replay(rows) == SCHEDULE.fold(life)
+    assert [row.version for row in last] == [len(life), len(life) - 1, len(life) - 2]

@@ -1,0 +1,99 @@
+"""A schedule on the whole stack, through a power cut: nothing fires twice, what was missed is counted, and grants count."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from tests.e2e.stack import Stack, alive, eventually, running_stack
+
+ADMIN, KEEPER = str(uuid4()), str(uuid4())
+"""Who sets everything up, and whose schedule it is."""
+HTTP, CONDUIT = "00000000-0000-0000-0000-000000000020", "00000000-0000-0000-0000-000000000010"
+ENVIRONMENT = {
+    "APP_ENV": "test",
+    "AUTHORIZATION_MODE": "policy",
+    "BOOTSTRAP_PRINCIPAL_ID": ADMIN,
+    "SIMULATED_SIGNALS": json.dumps({"bl7:shutter": 0}),
+}
+EVERY, WINDOW = 10, 10
+OUTCOMES = {"ScheduleFired", "ScheduleFiringRefused"}
+
+
+def acting_as(stack: Stack, principal_id: str) -> None:
+    stack.client.headers["X-Principal-Id"] = principal_id
+
+
+def granted(stack: Stack, principal_id: str) -> str:
+    """A policy that lets somebody do everything."""
+    everything = {"permitted_commands": [], "permitted_command_sets": ["all"]}
+    place = {"conduit_id": CONDUIT, "surface_id": HTTP}
+    return stack.create("/policies", {"name": "All", **place, **everything, "permitted_principal_ids": [principal_id]})
+
+
+def defined(stack: Stack) -> tuple[str, str]:
+    """A schedule of somebody who was granted all it needs, and the policy that grants it."""
+    acting_as(stack, ADMIN)
+    _, policy = (granted(stack, principal_id) for principal_id in (ADMIN, KEEPER))
+    shapes = {"required_affordances": [], "executor_shapes": ["PROCEDURE"]}
+    capability = stack.create("/capabilities", {"code": f"baton.capability.darks_{uuid4().hex}", "name": "Darks", **shapes})
+    step = {"kind": "setpoint", "address": "bl7:shutter", "value": 1}
+    recipe = stack.create("/recipes", {"name": "darks", "capability_id": capability, "steps": [step]})
+    acting_as(stack, KEEPER)
+    target = {"kind": "ConductRecipe", "recipe_id": recipe, "name": "Darks {fired_at}"}
+    asked = {"name": "Darks", "calendar": {"every": EVERY}, "catchup_window": WINDOW, "target": target}
+    return stack.create("/schedules", asked), policy
+
+
+def outcomes(stack: Stack, schedule_id: str) -> list[dict[str, Any]]:
+    """What became of every firing, oldest first; there are few here."""
+    page = stack.client.get(f"/schedules/{schedule_id}/history", params={"limit": 100})
+    items: list[dict[str, Any]] = page.json()["items"] if page.status_code == 200 else []
+    return [item for item in items if item["event_type"] in OUTCOMES]
+
+
+def fired(stack: Stack, schedule_id: str, count: int) -> Callable[[], bool]:
+    """Whether so many firings came to something."""
+    return lambda: sum(one["event_type"] == "ScheduleFired" for one in outcomes(stack, schedule_id)) >= count
+
+
+def test_a_schedule_lives_through_a_power_cut_and_stops_with_its_grant(tmp_path: Path) -> None:
+    with running_stack(tmp_path, **ENVIRONMENT) as stack:
+        schedule_id, policy_id = defined(stack)
+        eventually(fired(stack, schedule_id, 1), what=stack.said)
+        before, ports, children = len(outcomes(stack, schedule_id)), stack.ports, stack.children()
+        stack.process.kill()
+        stack.process.wait()
+        cut_at = time.time()
+    eventually(lambda: not any(map(alive, children)))
+    # So that one firing at least is missed for longer than the window, whenever in an interval the power went.
+    eventually(lambda: time.time() > cut_at + EVERY + WINDOW + 1)
+    with running_stack(tmp_path, ports, **ENVIRONMENT) as stack:
+        acting_as(stack, KEEPER)
+        eventually(fired(stack, schedule_id, before + 1), what=stack.said)
+
+        def missed() -> int:
+            return int(stack.client.get(f"/schedules/{schedule_id}").json()["missed_count"])
+
+        assert eventually(missed, what="nothing was counted as missed") >= 1
+        acting_as(stack, ADMIN)
+        revoked = stack.client.post(
+            f"/policies/{policy_id}/revoke-grant", json={"permitted_principal_id": KEEPER, "reason": "left"}
+        )
+        assert revoked.status_code == 204, revoked.text
+        eventually(lambda: outcomes(stack, schedule_id)[-1]["event_type"] == "ScheduleFiringRefused", what=stack.said)
+        shown = stack.client.get(f"/schedules/{schedule_id}").json()
+        assert (shown["status"], shown["last_firings"][0]["outcome"]) == ("Active", "UnauthorizedError")
+        everything = outcomes(stack, schedule_id)
+        times = Counter(one["payload"]["scheduled_at"] for one in everything)
+        assert set(times.values()) == {1}, f"fired twice: {times}"
+        procedures = [one["payload"]["procedure_id"] for one in everything if one["event_type"] == "ScheduleFired"]
+        position = revoked.headers["X-Baton-Position"]
+        listed = stack.client.get("/procedures", params={"kind": "scheduled", "limit": 100, "min_position": position}).json()
+        assert sorted(item["procedure_id"] for item in listed["items"]) == sorted(procedures)
+        for id in procedures:
+            conducted = [event["event_type"] for event in stack.client.get(f"/procedures/{id}/history").json()["items"]]
+            assert conducted.count("ProcedureStarted") == conducted.count("ProcedureConducted") == 1
