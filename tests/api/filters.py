@@ -140,6 +140,10 @@ MEANT: dict[str, dict[str, Filter]] = {
     "list_clearances": {
         **equals("template_id", "template_code", "status", "risk_band", "facility_code"),
         **{f"binds_to_{kind}_id": bound(kind) for kind in ("subject", "asset", "run", "procedure")},
+        "due_by": Filter(
+            lambda item: [{"due_by": item["valid_until"]}] if item["valid_until"] else [],
+            lambda item, asked: item["valid_until"] is not None and instant(item["valid_until"]) <= instant(asked["due_by"]),
+        ),
     },
     "list_cautions": {
         "target_kind target_id inherited": Filter(targeted, on_target),
@@ -212,6 +216,7 @@ MEANT: dict[str, dict[str, Filter]] = {
         ),
     },
     "list_inferences": {},
+    "list_agents": equals("kind", "status"),
     "list_language_models": equals("status", "provider"),
     "list_at_risk_results": {},
     "list_facilities": equals("kind", "status", "parent_id", "code"),

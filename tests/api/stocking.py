@@ -6,6 +6,7 @@ from uuid import uuid4
 from infrastructure.runtime import new_id
 from tests.api.agents import agent, done
 from tests.api.furnishing import SYSTEM_HTTP, furnished, placed_in, planned_on
+from tests.api.furnishings.agent import in_service
 from tests.domain.agent.models import entry
 from tests.running import Api
 
@@ -30,6 +31,7 @@ async def stocked(api: Api) -> Ids:
     await calibrated(api, other)
     await decided(api, ids, other)
     await modelled(api, ids, other)
+    await staffed(api, ids, other)
     await warned(api, ids, other)
     await cleared(api, ids, other, site)
     await federated(api, ids, other)
@@ -109,6 +111,21 @@ async def modelled(api: Api, ids: Ids, other: Ids) -> None:
     await api.create("/language-models", entry(provider="bolt", archivability="Pinned", served_via="InHouse"))
 
 
+async def staffed(api: Api, ids: Ids, other: Ids) -> None:
+    """Agents in every state, and what can be done about what they decide."""
+    mark = uuid4().hex[:8]
+    await api.done(f"/agents/{other['agent_id']}/suspend", {"reason": "too wordy"})
+    idle = {"kind": "Watcher", "name": "Watcher", "version": "1", "model_ref": {"provider": "acme", "model": "m-1"}}
+    await api.create("/agents", idle)
+    over = await in_service(api, "Watcher", mark)
+    await api.done(f"/agents/{over}/deprecate", {"reason": "nobody read it"})
+    await api.create(f"/decisions/{ids['proposal_id']}/promote", {})
+    asked = await api.post(f"/runs/{ids['run_id']}/regenerate-debrief", {"wait": 0})
+    assert asked.status_code == 202, asked.text
+    stuck = {"event_id": ids["logged_event_id"], "reason": "written before the rule"}
+    await api.create(f"/reactions/{ids['subscriber_name']}/dismiss-event", stuck)
+
+
 async def warned(api: Api, ids: Ids, other: Ids) -> None:
     wear: dict[str, Any] = {
         "target": {"kind": "Procedure", "id": str(uuid4())},
@@ -130,7 +147,7 @@ async def cleared(api: Api, ids: Ids, other: Ids, site: str) -> None:
     await api.done(f"/clearance-templates/{template}/activate")
     form = {"template_id": template, "facility_code": site, "title": "Powder", "risk_band": "Green"}
     bindings = [{"kind": kind, "id": str(uuid4())} for kind in ("Subject", "Subject", "Run", "Procedure")]
-    await api.create("/clearances", {**form, "bindings": bindings})
+    await api.create("/clearances", {**form, "bindings": bindings, "valid_until": "2127-01-01T00:00:00Z"})
     asset = [{"kind": "Asset", "id": ids["asset_id"]}]
     await api.done(f"/clearances/{await api.create('/clearances', {**form, 'bindings': asset})}/submit")
     await api.done(f"/clearance-templates/{other['template_id']}/deprecate", {"reason": "revised"})

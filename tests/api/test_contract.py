@@ -80,6 +80,11 @@ PARENTS = {
     "decisions": "decision_id",
 }
 """Where there are parents, which are of the same kind."""
+MEANT = {
+    "promote_caution_proposal": {"decision_id": "proposal_id"},
+    "dismiss_event_in_reaction": {"event_id": "logged_event_id"},
+}
+"""What some operations mean by a reference that others mean differently."""
 
 
 @pytest.fixture(scope="module")
@@ -193,8 +198,10 @@ def grounded(case: Case, ids: dict[str, str]) -> None:
         case.body = impatient(case.body)
     if not is_positive(case):
         return
+    name = case.operation.definition.raw["operationId"]
     kind = case.operation.path.split("/{")[0].rstrip("/").rsplit("/", 1)[-1]
     known = {**ids, **{name: ids[target] for name, target in REFERENCES.items()}}
+    known |= {reference: ids[target] for reference, target in MEANT.get(name, {}).items()}
     if kind in PARENTS:
         known["parent_id"] = ids[PARENTS[kind]]
     for part in (case.path_parameters, case.query, case.body):
@@ -246,8 +253,18 @@ def referred(name: str, known: dict[str, str]) -> str:
 
 
 def existing(generated: Any, known: str) -> Any:
-    """Mostly the known id in place of a generated one; what is no id stays."""
+    """Mostly what is known in place of what was generated; what is no id stays, unless a name is known for it."""
+    if isinstance(generated, str) and not is_id(known):
+        return known if len(generated) % 4 else generated
     try:
         return known if UUID(generated).int % 4 else generated
     except (AttributeError, TypeError, ValueError):
         return generated
+
+
+def is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True

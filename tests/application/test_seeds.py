@@ -114,7 +114,7 @@ class TestWhatIsSeeded:
         self, store: MemoryStore, clock: HandSetClock
     ) -> None:
         await boot(store, clock)
-        assert {actor.kind for actor in states(store, "Actor").values()} == {"service_account"}
+        assert {actor.kind for actor in states(store, "Actor").values()} == {"service_account", "agent"}
         assert all(policy.surface_id == NIL for policy in states(store, "Policy").values())
 
 

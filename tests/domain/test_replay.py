@@ -15,6 +15,7 @@ from domain.access.actor import (
     ActorSubjectBound,
     ActorSubjectUnbound,
 )
+from domain.agent.agent import AgentBudgetUpdated, AgentDefined, AgentResumed, AgentSuspended, AgentToolGranted
 from domain.contexts import REGISTRY
 from domain.enclosure.enclosure import EnclosureDecommissioned, EnclosurePermitObserved, EnclosureRegistered
 from domain.equipment.asset import (
@@ -214,6 +215,16 @@ SCHEDULE_LIFE = st.lists(
         st.builds(ScheduleHeld, reason=TEXTS),
         st.builds(ScheduleResumed),
         st.builds(ScheduleTriggered),
+AGENT_LIFE = st.lists(
+    st.one_of(
+        st.builds(AgentSuspended, reason=TEXTS, suspended_by=st.uuids()),
+        st.builds(AgentResumed, resumed_by=st.uuids()),
+        st.builds(AgentToolGranted, tool_name=TEXTS),
+        st.builds(
+            AgentBudgetUpdated,
+            monthly_cost_cap=st.sampled_from([None, 0.0, 40.0]),
+            daily_token_cap=st.sampled_from([None, 0, 200_000]),
+        ),
     ),
     max_size=20,
 )
@@ -224,6 +235,11 @@ def test_a_schedule_replays_to_what_it_folds_to(life: list[Event]) -> None:
     world = World()
     (born,) = world.streams[Schedule.__name__, defined(world)]
     assert_replays("Schedule", [born, *life])
+@given(AGENT_LIFE)
+def test_an_agent_replays_to_what_it_folds_to(life: list[Event]) -> None:
+    model = {"provider": "acme", "model": "large-4"}
+    unsaid = {"description": None, "canonical_uri": None, "prompt_template_id": None, "capabilities": []}
+    assert_replays("Agent", [AgentDefined(kind="RunDebriefer", name="D", version="1", model_ref=model, **unsaid), *life])
 
 
 def assert_replays(name: str, life: list[Event]) -> None:
@@ -235,7 +251,7 @@ def assert_replays(name: str, life: list[Event]) -> None:
 def test_every_overwriting_event_is_among_those_tried() -> None:
     tried = {
         *(event for event in SUPPLY_EVENTS if event.overwrites),
-        EnclosurePermitObserved,
+        *(EnclosurePermitObserved, AgentBudgetUpdated),
         *(PlanRescheduled, PlanDefaultParametersUpdated),
         *(ScheduleFired, ScheduleFiringRefused),
         *(AssetRenamed, AssetDegraded, AssetFaulted, AssetRestored, AssetMaintenanceEntered, AssetMaintenanceExited),

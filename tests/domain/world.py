@@ -79,7 +79,7 @@ class World:
             command.examine()
         state = self._target(operation, on)
         outcome = self.fulfil(operation.decision(command, state, call))
-        return self._apply(outcome, on or call.new_id, call)
+        return self.apply(outcome, on or call.new_id)
 
     def create(self, command: Command) -> UUID:
         """Decide and apply a creation; the new aggregate's id comes back."""
@@ -137,7 +137,8 @@ class World:
             case Rows():
                 raise AssertionError("lists are tested against a projection")
 
-    def _apply(self, outcome: Outcome, id: UUID, call: Call) -> list[Event]:
+    def apply(self, outcome: Outcome, id: UUID) -> list[Event]:
+        """Write what was decided about one stream, and what goes with it."""
         self._refuse_rivals(outcome)
         events = [effect for effect in outcome if isinstance(effect, Event)]
         self.given(id, *events)
@@ -152,7 +153,7 @@ class World:
                 case Delist(kind, key):
                     self.members[kind, key].discard(id)
                 case Also(_, other, others):
-                    self._apply(others, other, call)
+                    self.apply(others, other)
                 case Put(record):
                     self.records[_key(record)] = record
                 case Drop(record, where):

@@ -14,16 +14,20 @@ SHORTEST_NAME = 3
 
 
 def people_in(profiles: Iterable[ActorProfile]) -> re.Pattern[str] | None:
-    """What finds these people in a text: by full name, by a part of it, by their numbers and identifiers."""
-    words: set[str] = set()
+    """What finds these people in a text: by full name, by a part of it, by their numbers and identifiers.
+
+    A part counts as a name only where it is written as one: "mark" is no person.
+    """
+    forms: dict[str, str] = {}
     for profile in profiles:
-        words.add(profile.name)
-        words |= {part for part in re.split(r"[\s,.]+", profile.name) if len(part) >= SHORTEST_NAME and part[0].isupper()}
-        words |= {own for own in (profile.email, profile.phone, profile.external_id) if own}
-    if not words:
+        parts = (part for part in re.split(r"[\s,.]+", profile.name) if len(part) >= SHORTEST_NAME and part[0].isupper())
+        forms |= {form: re.escape(form) for part in parts for form in (part, part.upper())}
+        own = (profile.name, profile.email, profile.phone, profile.external_id)
+        forms |= {word: f"(?i:{re.escape(word)})" for word in own if word}
+    if not forms:
         return None
-    longest_first = sorted(words, key=lambda word: (-len(word), word))
-    return re.compile(r"(?<!\w)(" + "|".join(map(re.escape, longest_first)) + r")(?!\w)")
+    longest_first = sorted(forms, key=lambda form: (-len(form), form))
+    return re.compile(r"(?<!\w)(" + "|".join(forms[form] for form in longest_first) + r")(?!\w)")
 
 
 def discreet(value: Any, people: re.Pattern[str] | None) -> Any:

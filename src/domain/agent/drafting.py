@@ -77,9 +77,10 @@ def check_proposal(choice: DraftChoice, proposed: ProposedCaution, material: Mat
     if severity is not None and proposed.severity is not severity:
         raise UnusableAnswerError("SeverityMismatch")
     superseded: UUID | None = proposed.supersedes_caution_id
-    supersedes = choice is DraftChoice.PROPOSE_SUPERSEDE
-    if supersedes != (superseded is not None) or (superseded is not None and superseded not in material.cautions):
-        raise UnusableAnswerError("HallucinatedCaution" if superseded is not None else "SchemaViolation")
+    if (choice is DraftChoice.PROPOSE_SUPERSEDE) != (superseded is not None):
+        raise UnusableAnswerError("SchemaViolation")
+    if superseded is not None and superseded not in material.cautions:
+        raise UnusableAnswerError("HallucinatedCaution")
 
 
 DRAFT = Task(

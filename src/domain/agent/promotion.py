@@ -3,8 +3,7 @@
 The caution's id follows from the proposal, so a proposal becomes at most one.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,7 +13,7 @@ from pydantic import ValidationError
 from domain.access.actor import Actor, ActorKind
 from domain.agent.agent import Agent
 from domain.agent.drafting import CAUTION_DRAFTER, DRAFT, SEVERITIES
-from domain.agent.prompts import DraftChoice, ProposedCaution
+from domain.agent.prompts import DraftChoice
 from domain.agent.recording import decided
 from domain.caution.caution import (
     ACTIVE,
@@ -33,8 +32,8 @@ from domain.decision.decision import Decision, RegisterDecision, decision
 from domain.kernel import Call, Command, Outcome, Value
 from domain.shared.canonical import derived_uuid7
 from domain.shared.reads import Reads, every, existing, members_of, permitted, required
-from domain.shared.refusals import Conflict, Invalid
-from domain.shared.text import refuse_blank_text
+from domain.shared.refusals import Conflict
+from domain.shared.text import Blank
 from domain.shared.writes import Also, Answer
 
 CAUTION_PROMOTER = "CautionPromoter"
@@ -43,6 +42,8 @@ PROMOTE = "Promote"
 DEFERRED = "PromotionDeferred"
 CONFLICTED = "PromotionConflicted"
 ACTIONABLE = frozenset(choice.value for choice in DraftChoice) - {DraftChoice.NO_ACTION.value}
+WRITTEN_AS = {"kind": "target_kind", "id": "target_id", "text": "title", "workaround": "body"}
+"""What a proposal calls the parts of a caution that have another name there."""
 
 
 class DecisionNotEmittedByCautionDrafterError(Conflict):
@@ -77,34 +78,55 @@ def proposal_in(inputs: Mapping[str, Any] | None) -> Any:
 
 def note_of(proposal: Decision) -> tuple[RegisterCaution, UUID | None]:
     """The caution that is proposed, by the rules for cautions, and the one it takes the place of."""
-    try:
-        proposed = ProposedCaution.model_validate_json(json.dumps(proposal_in(proposal.inputs)))
-        note = RegisterCaution(
-            target=CautionTarget(kind=proposed.target_kind, id=proposed.target_id),
-            category=proposed.category,
-            severity=proposed.severity,
-            text=proposed.title,
-            workaround=proposed.body,
-            tags=frozenset(proposed.tags),
-        )
-        refuse_blank_text(note)
-    except ValidationError as error:
-        keys = sorted({str(fault["loc"][0]) if fault["loc"] else "proposed_caution" for fault in error.errors()})
-        raise malformed(keys) from None
-    except Invalid as refusal:
-        raise malformed([refusal.code]) from None
-    supersedes = proposal.choice == DraftChoice.PROPOSE_SUPERSEDE.value
-    severity = next((own for choice, own in SEVERITIES.items() if choice.value == proposal.choice), None)
-    if supersedes != (proposed.supersedes_caution_id is not None):
+    proposed = proposal_in(proposal.inputs)
+    if not isinstance(proposed, Mapping):
+        raise malformed(["proposed_caution"])
+    note = written_out(proposed)
+    superseded_id = successor_of(proposed)
+    if (proposal.choice == DraftChoice.PROPOSE_SUPERSEDE.value) != (superseded_id is not None):
         raise malformed(["supersedes_caution_id"])
-    if severity is not None and severity is not proposed.severity:
+    severity = next((own for choice, own in SEVERITIES.items() if choice.value == proposal.choice), note.severity)
+    if severity is not note.severity:
         raise malformed(["severity"])
-    return note, proposed.supersedes_caution_id
+    return note, superseded_id
 
 
-def malformed(keys: list[str]) -> CautionProposalMalformedError:
+def written_out(proposed: Mapping[str, Any]) -> RegisterCaution:
+    """A proposal as a caution; refused by the keys that the rules for cautions object to."""
+    try:
+        note = RegisterCaution.model_validate(
+            {
+                "target": {"kind": proposed.get("target_kind"), "id": proposed.get("target_id")},
+                "category": proposed.get("category"),
+                "severity": proposed.get("severity"),
+                "text": proposed.get("title"),
+                "workaround": proposed.get("body"),
+                "tags": proposed.get("tags"),
+            }
+        )
+    except ValidationError as error:
+        places = [fault["loc"][1] if fault["loc"][0] == "target" else fault["loc"][0] for fault in error.errors()]
+        raise malformed(WRITTEN_AS.get(str(place), str(place)) for place in places) from None
+    texts = [("title", note.text), ("body", note.workaround), *(("tags", tag) for tag in note.tags)]
+    if blank := [key for key, text in texts if isinstance(text, Blank)]:
+        raise malformed(blank)
+    return note
+
+
+def successor_of(proposed: Mapping[str, Any]) -> UUID | None:
+    """The caution that a proposal would take the place of, if it names one."""
+    named = proposed.get("supersedes_caution_id")
+    try:
+        return None if named is None else UUID(str(named))
+    except ValueError:
+        raise malformed(["supersedes_caution_id"]) from None
+
+
+def malformed(keys: Iterable[str]) -> CautionProposalMalformedError:
     return CautionProposalMalformedError(
-        "The proposal does not make a caution; register one by hand instead.", reason="malformed", facts={"keys": keys}
+        "The proposal does not make a caution; register one by hand instead.",
+        reason="malformed",
+        facts={"keys": sorted(set(keys))},
     )
 
 

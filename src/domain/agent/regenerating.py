@@ -88,7 +88,7 @@ class RegenerationAccepted(Value):
 class Debriefer:
     """Whoever is to write the debrief, what it goes on from, and whether its model can be asked."""
 
-    agent: Agent
+    agent: Agent | None
     actor: Actor | None
     parent: Decision | None
     model_configured: bool
@@ -121,32 +121,29 @@ class RegenerateRunDebrief(Command):
     wait: Wait = 30
 
     def gather(self, run: Run, call: Call) -> Reads[Debriefer]:
-        agent = yield from self._agent()
         parent = yield from required_if_given(Decision, self.parent_decision_id, DecisionParentNotFoundError)
-        actor = yield from existing(Actor, agent.id)
-        configured = yield from answered("model_configured", model_ref=agent.model_ref)
+        agent = yield from self._agent()
+        actor = yield from existing(Actor, None if agent is None else agent.id)
+        configured = agent is not None and (yield from answered("model_configured", model_ref=agent.model_ref))
         return Debriefer(agent, actor, parent, configured)
 
-    def _agent(self) -> Reads[Agent]:
+    def _agent(self) -> Reads[Agent | None]:
         if self.agent_id is not None:
             return (yield from required(Agent, self.agent_id))
-        agent = yield from existing(Agent, SEEDED[RUN_DEBRIEFER].id)
-        if agent is None:
-            raise AgentNotSeededError(f"The log lacks the agent {RUN_DEBRIEFER}; restart the service, which seeds it.")
-        return agent
+        return (yield from existing(Agent, SEEDED[RUN_DEBRIEFER].id))
 
     def decide(self, run: Run, call: Call, facts: Debriefer) -> Outcome:
-        check_debriefer(facts)
         check_parent(facts.parent, run)
+        agent = able_debriefer(facts)
         if not facts.model_configured:
             raise LanguageModelUnavailableError(
-                f"The model of {facts.agent.name} is not configured here; set its provider's credentials.",
+                f"The model of {agent.name} is not configured here; set its provider's credentials.",
                 reason="model_not_configured",
             )
         request = DebriefRequest(
             decision_id=call.new_id,
             run_id=run.id,
-            agent_id=facts.agent.id,
+            agent_id=agent.id,
             parent_decision_id=self.parent_decision_id,
             principal_id=call.principal_id,
             correlation_id=call.correlation_id,
@@ -156,9 +153,13 @@ class RegenerateRunDebrief(Command):
         return [Put(request), Answer(ids)]
 
 
-def check_debriefer(debriefer: Debriefer) -> None:
-    """Refuse an agent that cannot write debriefs, or not now."""
+def able_debriefer(debriefer: Debriefer) -> Agent:
+    """The agent that writes the debrief; refused where it cannot, or not now."""
     agent = debriefer.agent
+    if agent is None:
+        raise AgentNotSeededError(
+            f"The log lacks the agent {RUN_DEBRIEFER}; restart the service, which seeds it.", reason="not_seeded"
+        )
     if agent.kind != DEBRIEF.kind:
         raise AgentKindMismatchError(
             f"The agent is of kind {agent.kind}, and debriefs are written by agents of kind {DEBRIEF.kind}.",
@@ -170,6 +171,7 @@ def check_debriefer(debriefer: Debriefer) -> None:
         raise AgentCannotRegenerateDebriefError(
             f"The agent is {agent.status.value}; version or resume it first.", reason=agent.status.value.lower()
         )
+    return agent
 
 
 def check_parent(parent: Decision | None, run: Run) -> None:

@@ -1,10 +1,53 @@
-"""The life of a catalog entry as the specification tabulates it."""
+"""The lives of an agent and of a catalog entry as the specification tabulates them."""
 
+from typing import Any
 from uuid import UUID
 
+from tests.domain.agent.agents import agent_world, definition
 from tests.domain.agent.models import entry
 from tests.domain.lives import Life, Scene, Verb, at, because, command
 from tests.domain.world import World
+
+IN_USE = "Defined Versioned Suspended"
+
+
+def agent_begins(world: World) -> tuple[UUID, Scene]:
+    return world.create(command("define_agent", definition())), Scene()
+
+
+def one_tool(scene: Scene) -> dict[str, Any]:
+    return {"tool_name": "get_run"}
+
+
+def caps(scene: Scene) -> dict[str, Any]:
+    return {"monthly_cost_cap": 40.0, "daily_token_cap": 200_000}
+
+
+AGENT = Life(
+    "Agent",
+    "define_agent",
+    agent_begins,
+    {
+        "status": {
+            "Defined": "",
+            "Versioned": "version_agent",
+            "Suspended": "version_agent suspend_agent",
+            "Deprecated": "deprecate_agent",
+        }
+    },
+    {
+        "version_agent": Verb("Defined", at("Versioned"), "AgentCannotVersionError"),
+        "suspend_agent": Verb("Versioned", at("Suspended"), "AgentCannotSuspendError", given=because),
+        "resume_agent": Verb("Suspended", at("Versioned"), "AgentCannotResumeError"),
+        "deprecate_agent": Verb(IN_USE, at("Deprecated"), "AgentCannotDeprecateError", given=because),
+        "grant_tool_to_agent": Verb(IN_USE, {}, "AgentCannotGrantToolError", given=one_tool),
+        "revoke_tool_from_agent": Verb(
+            IN_USE, {}, "AgentCannotRevokeToolError", given=one_tool, before=(("grant_tool_to_agent", one_tool),)
+        ),
+        "update_agent_budget": Verb(IN_USE, {}, "AgentCannotUpdateBudgetError", given=caps),
+    },
+    agent_world,
+)
 
 
 def language_model_begins(world: World) -> tuple[UUID, Scene]:
@@ -36,5 +79,5 @@ LANGUAGE_MODEL = Life(
     },
 )
 
-LIVES = (LANGUAGE_MODEL,)
+LIVES = (AGENT, LANGUAGE_MODEL)
 STATELESS = ()

@@ -64,7 +64,7 @@ def test_a_caution_from_its_registration_to_its_retirement(world: World) -> None
     ]
     assert payloads(world, second) == [
         ("CautionRegistered", {**child, **said, "severity": "Warning", "parent_id": str(first), "occurred_at": then}),
-        ("CautionRetired", {**child, "reason": "Resolved", "occurred_at": last}),
+        ("CautionRetired", {**child, "reason": "Resolved", "retired_by": str(OPERATOR), "occurred_at": last}),
     ]
 
 

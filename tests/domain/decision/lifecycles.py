@@ -3,14 +3,15 @@
 from uuid import UUID
 
 from domain.decision.decision import Decision
-from tests.domain.lives import Life, Scene, Verb, command
+from tests.domain.agent.agents import agent_world, decided, drafter
+from tests.domain.agent.proposals import proposed
+from tests.domain.lives import Life, Scene, Verb
 from tests.domain.world import START, World, new_id
 
 
 def decision_begins(world: World) -> tuple[UUID, Scene]:
-    decider = world.create(command("register_actor", {"name": "Anna Reis"}))
-    choice = {"decided_by": decider, "context": "RunAbort", "choice": "abort scan, sample drifted"}
-    return world.create(command("register_decision", choice)), Scene()
+    """A decision that proposes a caution, so that every verb can succeed."""
+    return decided(world, drafter(world), **proposed("ProposeNotice", new_id())), Scene()
 
 
 def one_call(scene: Scene) -> dict[str, object]:
@@ -25,6 +26,13 @@ STATELESS = (
         "register_decision",
         decision_begins,
         {},
-        {"rate_decision": Verb(given=lambda scene: {"rating": "useful"}), "append_inferences": Verb(given=one_call)},
+        {
+            "rate_decision": Verb(given=lambda scene: {"rating": "useful"}),
+            "append_inferences": Verb(given=one_call),
+            # What it writes is on the stream of the caution.
+            "promote_caution_proposal": Verb(quiet=True),
+        },
+        agent_world,
+        also_by=("dismiss_event_in_reaction",),
     ),
 )

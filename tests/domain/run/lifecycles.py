@@ -3,18 +3,23 @@
 from typing import Any
 from uuid import UUID
 
+from domain.agent.debriefing import RUN_DEBRIEFER
 from domain.operation.procedure import ProcedureCompleted, ProcedureRegistered, ProcedureStarted
 from domain.operation.registering import RegisterProcedure
 from domain.recipe.plan import Plan
 from domain.run.run import Run, RunStarted
 from domain.run.starting import StartRun
+from tests.domain.agent.agents import seeded
 from tests.domain.lives import Life, Scene, Verb, at, because
 from tests.domain.run.beamline import beamline
 from tests.domain.world import START, World, new_id
 
 
 def run_world() -> World:
-    return beamline().world
+    world = beamline().world
+    world.ports["model_configured"] = True
+    seeded(world, RUN_DEBRIEFER)
+    return world
 
 
 def run_begins(world: World) -> tuple[UUID, Scene]:
@@ -97,6 +102,8 @@ RUN = Life(
         "adjust_run": Verb("Running Held", {}, "RunCannotAdjustError", given=adjusted),
         "append_observations": Verb("Running Held", {}, "RunObservationLogbookClosedError", given=one_sample),
         "append_run_logbook_entries": Verb(given=one_note),
+        # It is asked for in a row beside the run, and written by an agent later.
+        "regenerate_run_debrief": Verb(quiet=True),
     },
     run_world,
 )

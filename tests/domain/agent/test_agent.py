@@ -1,0 +1,377 @@
+"""Agents: defined together with their actors, held to approved models, with tools and a budget."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+
+from domain.access.actor import Actor, ActorKind, ActorProfile
+from domain.agent.agent import (
+    AgentStatus,
+    AgentSummary,
+    Budget,
+    DefineAgent,
+    DeprecateAgent,
+    GrantToolToAgent,
+    ResumeAgent,
+    RevokeToolFromAgent,
+    SuspendAgent,
+    UpdateAgentBudget,
+    VersionAgent,
+    agents_of,
+)
+from domain.agent.language_model import (
+    AnnounceLanguageModelRetirement,
+    ApproveLanguageModel,
+    DefineLanguageModel,
+    DeprecateLanguageModel,
+    RetireLanguageModel,
+)
+from domain.agent.prompts import CAUTION_DRAFT, PROMPTS, RUN_DEBRIEF
+from domain.kernel import instant
+from domain.registry import REGISTRY
+from tests.domain.agent.agents import agent_of, agent_world, definition, equipped, in_service
+from tests.domain.agent.models import entry
+from tests.domain.world import OPERATOR, World, new_id, refused
+
+
+@pytest.fixture
+def world() -> World:
+    return agent_world()
+
+
+def defined(world: World, **fields: Any) -> UUID:
+    return world.create(DefineAgent(**definition(**fields)))
+
+
+def payloads(world: World, name: str, id: UUID) -> list[tuple[str, dict[str, Any]]]:
+    return [(type(event).__name__, json.loads(event.payload())) for event in world.streams[name, id]]
+
+
+def test_an_agent_begins_with_its_actor_and_its_profile(world: World) -> None:
+    id = defined(world, capabilities=["debrief", "compare"], prompt_template_id=RUN_DEBRIEF.id)
+    at = instant(world.now)
+    assert payloads(world, "Agent", id) == [
+        (
+            "AgentDefined",
+            {
+                "agent_id": str(id),
+                "kind": "RunDebriefer",
+                "name": "Second debriefer",
+                "version": "2.1",
+                "model_ref": {"provider": "acme", "model": "large-4", "snapshot_pin": None},
+                "description": None,
+                "canonical_uri": None,
+                "prompt_template_id": str(RUN_DEBRIEF.id),
+                "capabilities": ["compare", "debrief"],
+                "occurred_at": at,
+            },
+        )
+    ]
+    assert payloads(world, "Actor", id) == [("ActorRegistered", {"actor_id": str(id), "kind": "agent", "occurred_at": at})]
+    (profile,) = world.records.values()
+    assert isinstance(profile, ActorProfile)
+    assert (profile.actor_id, profile.name, profile.email, profile.created_at) == (id, "Second debriefer", None, world.now)
+    actor = world.state(Actor, id)
+    assert (actor.kind, actor.active) == (ActorKind.AGENT, True)
+
+
+def test_an_agent_shows_all_that_is_known_of_it(world: World) -> None:
+    id = defined(world, description="Debriefs the night shift", canonical_uri="https://agents.example/debriefer")
+    started = world.now
+    world.when(VersionAgent(), on=id)
+    in_force = world.now
+    world.when(GrantToolToAgent(tool_name="get_run"), on=id)
+    world.when(UpdateAgentBudget(monthly_cost_cap=40.0, daily_token_cap=None), on=id)
+    world.when(SuspendAgent(reason="Too wordy"), on=id)
+    shown = world.ask(REGISTRY.operations["get_agent"].input(), on=id).model_dump(mode="json")
+    assert shown | {"created_at": None} == {
+        "id": str(id),
+        "created_at": None,
+        "kind": "RunDebriefer",
+        "name": "Second debriefer",
+        "version": "2.1",
+        "model_ref": {"provider": "acme", "model": "large-4", "snapshot_pin": None},
+        "description": "Debriefs the night shift",
+        "canonical_uri": "https://agents.example/debriefer",
+        "prompt_template_id": None,
+        "capabilities": [],
+        "tools": ["get_run"],
+        "budget": {"monthly_cost_cap": 40.0, "daily_token_cap": None},
+        "status": "Suspended",
+        "suspension_reason": "Too wordy",
+        "suspended_at": instant(world.now),
+        "suspended_by": str(OPERATOR),
+        "resumed_at": None,
+        "resumed_by": None,
+        "deprecation_reason": None,
+        "defined_at": instant(started),
+        "versioned_at": instant(in_force),
+        "deprecated_at": None,
+    }
+
+
+def test_what_is_written_over_an_agents_life(world: World) -> None:
+    id = in_service(world)
+    for verb in (
+        SuspendAgent(reason=" Too wordy "),
+        ResumeAgent(),
+        GrantToolToAgent(tool_name="get_run"),
+        RevokeToolFromAgent(tool_name="get_run"),
+        UpdateAgentBudget(monthly_cost_cap=None, daily_token_cap=0),
+        DeprecateAgent(),
+    ):
+        world.when(verb, on=id)
+    told = [
+        (name, {key: payload[key] for key in payload if key != "occurred_at"})
+        for name, payload in payloads(world, "Agent", id)
+    ]
+    own = {"agent_id": str(id)}
+    assert told[1:] == [
+        ("AgentVersioned", {**own, "version": "2.1"}),
+        ("AgentSuspended", {**own, "reason": "Too wordy", "suspended_by": str(OPERATOR)}),
+        ("AgentResumed", {**own, "resumed_by": str(OPERATOR)}),
+        ("AgentToolGranted", {**own, "tool_name": "get_run"}),
+        ("AgentToolRevoked", {**own, "tool_name": "get_run"}),
+        ("AgentBudgetUpdated", {**own, "monthly_cost_cap": None, "daily_token_cap": 0}),
+        ("AgentDeprecated", {**own, "reason": None}),
+    ]
+
+
+def test_resuming_clears_the_reason_of_the_suspension_and_nothing_else(world: World) -> None:
+    id = in_service(world)
+    world.when(SuspendAgent(reason="Too wordy"), on=id)
+    suspended_at = world.now
+    world.when(ResumeAgent(), on=id)
+    agent = agent_of(world, id)
+    assert (agent.status, agent.suspension_reason) == (AgentStatus.VERSIONED, None)
+    assert (agent.suspended_at, agent.suspended_by) == (suspended_at, OPERATOR)
+    assert (agent.resumed_at, agent.resumed_by) == (world.now, OPERATOR)
+
+
+def test_a_list_follows_every_change_of_status(world: World) -> None:
+    id = in_service(world)
+    assert AgentSummary.of(agent_of(world, id)).status == "Versioned"
+    world.when(SuspendAgent(reason="Too wordy"), on=id)
+    assert AgentSummary.of(agent_of(world, id)).status == "Suspended"
+    world.when(ResumeAgent(), on=id)
+    assert AgentSummary.of(agent_of(world, id)).status == "Versioned"
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"kind": " "}, "InvalidAgentKindError"),
+        ({"name": " "}, "InvalidAgentNameError"),
+        ({"version": " "}, "InvalidAgentVersionError"),
+        ({"description": " "}, "InvalidAgentDescriptionError"),
+        ({"canonical_uri": " "}, "InvalidAgentCanonicalUriError"),
+        ({"canonical_uri": "http://agents.example"}, "InvalidAgentCanonicalUriError"),
+        ({"canonical_uri": "HTTPS://agents.example"}, "InvalidAgentCanonicalUriError"),
+        ({"canonical_uri": "https://agents.example/#one"}, "InvalidAgentCanonicalUriError"),
+        ({"capabilities": ["debrief", " "]}, "InvalidAgentCapabilityError"),
+        ({"capabilities": [f"capability {number}" for number in range(33)]}, "InvalidAgentCapabilitiesError"),
+        ({"model_ref": {"provider": " ", "model": "large-4"}}, "InvalidModelRefError"),
+        ({"model_ref": {"provider": "acme", "model": " "}}, "InvalidModelRefError"),
+        ({"model_ref": {"provider": "acme", "model": "large-4", "snapshot_pin": " "}}, "InvalidModelRefError"),
+        ({"prompt_template_id": new_id()}, "InvalidAgentPromptTemplateError"),
+    ],
+)
+def test_values_are_refused_by_their_own_class(world: World, fields: dict[str, Any], refusal: str) -> None:
+    with refused(refusal) as caught:
+        defined(world, **fields)
+    assert caught.value.status == 400
+    assert not world.streams
+    assert not world.records
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({name: ""} for name in ("kind", "name", "version", "description", "canonical_uri")),
+        {"kind": "k" * 101},
+        {"name": "n" * 101},
+        {"version": "v" * 51},
+        {"description": "d" * 2001},
+        {"canonical_uri": "https://" + "u" * 1993},
+        {"capabilities": ["c" * 101]},
+        {"model_ref": None},
+        {"model_ref": {"provider": "p" * 101, "model": "large-4"}},
+        {"model_ref": {"provider": "acme", "model": "m" * 201}},
+        {"model_ref": {"provider": "acme", "model": "large-4", "snapshot_pin": "s" * 101}},
+    ],
+)
+def test_what_is_too_long_or_missing_is_malformed(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        DefineAgent(**definition(**fields))
+
+
+def test_an_agent_claims_up_to_32_capabilities(world: World) -> None:
+    claimed = [f"capability {number}" for number in range(32)]
+    assert agent_of(world, defined(world, capabilities=[*claimed, "capability 7 "])).capabilities == set(claimed)
+
+
+def test_prompts_are_known_by_ids_that_follow_from_name_and_version(world: World) -> None:
+    assert set(PROMPTS) == {RUN_DEBRIEF.id, CAUTION_DRAFT.id}
+    for id, prompt in PROMPTS.items():
+        assert id.version == 7
+        assert agent_of(world, defined(world, prompt_template_id=id)).prompt_template_id == prompt.id
+
+
+class TestApprovedModelsOnly:
+    """A deployment may hold its agents to the models that staff approved."""
+
+    @pytest.fixture
+    def world(self) -> World:
+        return equipped(World(), approved_models_only=True)
+
+    def entry(self, world: World, **fields: Any) -> UUID:
+        return world.create(DefineLanguageModel(**entry(**fields)))
+
+    def test_an_unknown_model_is_refused(self, world: World) -> None:
+        with refused("LanguageModelNotApprovedError", "model_not_approved") as caught:
+            defined(world)
+        assert caught.value.status == 409
+
+    def test_an_approved_one_is_taken_whatever_snapshot_is_pinned(self, world: World) -> None:
+        world.when(ApproveLanguageModel(), on=self.entry(world))
+        defined(world)
+        defined(world, model_ref={"provider": "acme", "model": "large-4", "snapshot_pin": "large-4-20260601"})
+        for other in ({"provider": "bolt", "model": "large-4"}, {"provider": "acme", "model": "large-5"}):
+            with refused("LanguageModelNotApprovedError"):
+                defined(world, model_ref=other)
+
+    def test_only_approved_counts_as_approved(self, world: World) -> None:
+        id = self.entry(world)
+        for verb in (None, AnnounceLanguageModelRetirement(reason="notice"), RetireLanguageModel()):
+            if verb is not None:
+                world.when(verb, on=id)
+            with refused("LanguageModelNotApprovedError"):
+                defined(world)
+            if verb is None:
+                world.when(ApproveLanguageModel(), on=id)
+        world.when(DeprecateLanguageModel(), on=self.entry(world, model="large-5"))
+        with refused("LanguageModelNotApprovedError"):
+            defined(world, model_ref={"provider": "acme", "model": "large-5"})
+
+    @pytest.mark.parametrize("provider", ["deterministic", "setting"])
+    def test_rules_and_settings_need_no_entry(self, world: World, provider: str) -> None:
+        defined(world, model_ref={"provider": provider, "model": "RUN_DEBRIEFER_MODEL"})
+
+    def test_values_come_before_the_catalog(self, world: World) -> None:
+        with refused("InvalidAgentCanonicalUriError"):
+            defined(world, canonical_uri="ftp://agents.example")
+
+
+def test_a_deployment_that_does_not_ask_takes_any_model(world: World) -> None:
+    defined(world, model_ref={"provider": "nobody", "model": "unheard"})
+
+
+def test_a_tool_is_granted_once_and_revoked_once(world: World) -> None:
+    id = defined(world)
+    assert world.when(GrantToolToAgent(tool_name="get_run"), on=id)
+    assert world.when(GrantToolToAgent(tool_name=" get_run "), on=id) == []
+    assert agent_of(world, id).tools == {"get_run"}
+    assert world.when(RevokeToolFromAgent(tool_name="get_run"), on=id)
+    assert world.when(RevokeToolFromAgent(tool_name="get_run"), on=id) == []
+    assert agent_of(world, id).tools == frozenset()
+
+
+def test_an_agent_has_at_most_32_tools(world: World) -> None:
+    id = defined(world)
+    for number in range(32):
+        world.when(GrantToolToAgent(tool_name=f"tool_{number}"), on=id)
+    with refused("InvalidAgentToolsError") as caught:
+        world.when(GrantToolToAgent(tool_name="one_more"), on=id)
+    assert caught.value.status == 400
+    assert world.when(GrantToolToAgent(tool_name="tool_7"), on=id) == []
+    world.when(RevokeToolFromAgent(tool_name="tool_7"), on=id)
+    world.when(GrantToolToAgent(tool_name="one_more"), on=id)
+
+
+@pytest.mark.parametrize("verb", [GrantToolToAgent, RevokeToolFromAgent])
+def test_a_tool_has_a_name(world: World, verb: Any) -> None:
+    with refused("InvalidToolNameError"):
+        world.when(verb(tool_name=" "), on=defined(world))
+    for malformed in ("", "t" * 101):
+        with pytest.raises(ValidationError):
+            verb(tool_name=malformed)
+
+
+@pytest.mark.parametrize(
+    ("verb", "refusal"),
+    [(SuspendAgent, "InvalidAgentSuspensionReasonError"), (DeprecateAgent, "InvalidAgentDeprecationReasonError")],
+)
+def test_a_reason_is_never_blank(world: World, verb: Any, refusal: str) -> None:
+    with refused(refusal):
+        world.when(verb(reason=" "), on=in_service(world))
+    with pytest.raises(ValidationError):
+        verb(reason="r" * 501)
+
+
+def test_state_comes_before_values(world: World) -> None:
+    id = defined(world)
+    with refused("AgentCannotSuspendError", "defined"):
+        world.when(SuspendAgent(reason=" "), on=id)
+    world.when(DeprecateAgent(), on=id)
+    with refused("AgentCannotUpdateBudgetError", "deprecated"):
+        world.when(UpdateAgentBudget(monthly_cost_cap=-1.0, daily_token_cap=None), on=id)
+
+
+def test_a_budget_is_replaced_whole_and_both_null_clear_it(world: World) -> None:
+    id = defined(world)
+
+    def budgeted(monthly: float | None, daily: int | None) -> Budget | None:
+        world.when(UpdateAgentBudget(monthly_cost_cap=monthly, daily_token_cap=daily), on=id)
+        return agent_of(world, id).budget
+
+    assert budgeted(40.0, 200_000) == Budget(monthly_cost_cap=40.0, daily_token_cap=200_000)
+    assert budgeted(None, 7) == Budget(monthly_cost_cap=None, daily_token_cap=7)
+    assert budgeted(0.0, None) == Budget(monthly_cost_cap=0.0, daily_token_cap=None)
+    assert budgeted(None, None) is None
+
+
+@pytest.mark.parametrize("caps", [(None, None), (40.0, 200_000), (0.0, None), (None, 0)])
+def test_the_same_budget_again_changes_nothing(world: World, caps: tuple[float | None, int | None]) -> None:
+    id, same = defined(world), UpdateAgentBudget(monthly_cost_cap=caps[0], daily_token_cap=caps[1])
+    world.when(same, on=id)
+    assert world.when(same, on=id) == []
+
+
+@pytest.mark.parametrize("caps", [(-0.01, None), (None, -1), (40.0, -1), (1e300, None), (None, 2**60)])
+def test_a_cap_is_not_negative_and_has_a_bound(world: World, caps: tuple[float | None, int | None]) -> None:
+    with refused("InvalidAgentBudgetError") as caught:
+        world.when(UpdateAgentBudget(monthly_cost_cap=caps[0], daily_token_cap=caps[1]), on=defined(world))
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize(
+    "caps",
+    [
+        {},
+        {"monthly_cost_cap": 1.0},
+        {"daily_token_cap": 1},
+        {"monthly_cost_cap": float("inf"), "daily_token_cap": None},
+        {"monthly_cost_cap": "40", "daily_token_cap": None},
+        {"monthly_cost_cap": None, "daily_token_cap": 1.5},
+        {"monthly_cost_cap": None, "daily_token_cap": True},
+    ],
+)
+def test_both_caps_are_given_as_numbers(caps: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        UpdateAgentBudget(**caps)
+
+
+def test_the_unit_of_a_cap_is_declared() -> None:
+    cap, _ = UpdateAgentBudget.model_json_schema()["properties"]["monthly_cost_cap"]["anyOf"]
+    assert cap["unit"] == {"system": "qudt", "code": "CCY_USD"}
+
+
+def test_agents_are_found_by_their_kind_whatever_their_status(world: World) -> None:
+    one, other = defined(world), in_service(world, name="Third debriefer")
+    in_service(world, kind="CautionDrafter")
+    world.when(DeprecateAgent(), on=one)
+    assert {agent.id for agent in world.fulfil(agents_of("RunDebriefer"))} == {one, other}
+    assert world.fulfil(agents_of("Unheard")) == ()

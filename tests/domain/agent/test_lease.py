@@ -1,0 +1,140 @@
+"""The lease on the end of a run: one holder of each kind, for ever, known to whoever asks."""
+
+import json
+from itertools import permutations
+from uuid import UUID, uuid5
+
+import pytest
+
+from domain.agent.lease import DecisionDebriefRequested, RequestDecisionDebrief, holder_of_lease
+from domain.kernel import Event, StoredEvent, instant
+from domain.run.ending import AbortRun, CompleteRun
+from domain.run.run import Run, RunAddedToCampaign
+from tests.domain.agent.agents import drafter, equipped, in_service
+from tests.domain.run.beamline import Beamline, beamline
+from tests.domain.world import World, new_id, refused
+
+END = new_id()
+
+
+@pytest.fixture
+def line() -> Beamline:
+    line = beamline()
+    equipped(line.world)
+    return line
+
+
+@pytest.fixture
+def run_id(line: Beamline) -> UUID:
+    run_id = line.start()
+    line.world.when(AbortRun(reason="rotary stage encoder offline"), on=run_id)
+    return run_id
+
+
+def asked(world: World, run_id: UUID, agent_id: UUID, end: UUID = END) -> tuple[list[Event], UUID]:
+    """What an agent writes when it asks for the lease, and the holder it hears of."""
+    world.principal_id = agent_id
+    events = world.when(RequestDecisionDebrief(terminal_event_id=end), on=run_id)
+    return events, UUID(world.answer["agent_id"])
+
+
+def test_the_first_who_asks_holds_the_lease(line: Beamline, run_id: UUID) -> None:
+    agent_id = in_service(line.world)
+    (marker,), holder = asked(line.world, run_id, agent_id)
+    assert holder == agent_id
+    assert json.loads(marker.payload()) == {
+        "run_id": str(run_id),
+        "debriefer_agent_id": str(agent_id),
+        "debriefer_kind": "RunDebriefer",
+        "terminal_event_id": str(END),
+        "occurred_at": instant(line.world.now),
+    }
+
+
+def test_the_marker_is_stored_under_an_id_that_follows_from_run_end_and_agent(line: Beamline, run_id: UUID) -> None:
+    agent_id = in_service(line.world)
+    (marker,), _ = asked(line.world, run_id, agent_id)
+    assert marker.known_id == uuid5(run_id, f"lease:{END}:{agent_id}")
+
+
+def test_the_holder_who_asks_again_holds_it_and_writes_nothing(line: Beamline, run_id: UUID) -> None:
+    agent_id = in_service(line.world)
+    asked(line.world, run_id, agent_id)
+    assert asked(line.world, run_id, agent_id) == ([], agent_id)
+
+
+def test_a_rival_of_the_kind_hears_who_was_first_and_writes_nothing(line: Beamline, run_id: UUID) -> None:
+    first, second = in_service(line.world), in_service(line.world, name="Third debriefer")
+    asked(line.world, run_id, first)
+    for _ in range(2):
+        assert asked(line.world, run_id, second) == ([], first)
+    assert asked(line.world, run_id, first) == ([], first)
+
+
+def test_a_lease_of_another_kind_is_invisible(line: Beamline, run_id: UUID) -> None:
+    debriefer, second = in_service(line.world), in_service(line.world, name="Third debriefer")
+    drafting = drafter(line.world)
+    asked(line.world, run_id, debriefer)
+    (marker,), holder = asked(line.world, run_id, drafting)
+    assert (holder, marker.debriefer_kind) == (drafting, "CautionDrafter")  # type: ignore[attr-defined]
+    assert asked(line.world, run_id, second) == ([], debriefer)
+
+
+def test_each_end_of_a_run_has_a_lease_of_its_own(line: Beamline, run_id: UUID) -> None:
+    first, second = in_service(line.world), in_service(line.world, name="Third debriefer")
+    asked(line.world, run_id, first)
+    (_,), holder = asked(line.world, run_id, second, new_id())
+    assert holder == second
+
+
+def test_what_else_happens_to_the_run_is_no_rival(line: Beamline, run_id: UUID) -> None:
+    agent_id = in_service(line.world)
+    line.world.given(run_id, RunAddedToCampaign(campaign_id=new_id()))
+    (_,), holder = asked(line.world, run_id, agent_id)
+    assert holder == agent_id
+
+
+def test_a_marker_changes_nothing_about_the_run(line: Beamline, run_id: UUID) -> None:
+    before = line.run(run_id)
+    asked(line.world, run_id, in_service(line.world))
+    assert line.run(run_id) == before
+
+
+def test_a_marker_read_from_the_store_is_passed_over(line: Beamline) -> None:
+    run_id = line.start()
+    asked(line.world, run_id, in_service(line.world))
+    line.world.when(CompleteRun(), on=run_id)
+    events = line.world.streams["Run", run_id]
+    rows = [
+        StoredEvent(run_id, version, version, type(event).__name__, event.payload(), event.occurred_at)
+        for version, event in enumerate(events, 1)
+    ]
+    assert DecisionDebriefRequested.__name__ in {row.event_type for row in rows}
+    assert Run.aggregate.replay(rows) == line.run(run_id)
+
+
+def test_there_is_no_lease_on_a_run_that_nobody_knows(line: Beamline) -> None:
+    line.world.principal_id = in_service(line.world)
+    with refused("RunNotFoundError"):
+        line.world.when(RequestDecisionDebrief(terminal_event_id=END), on=new_id())
+
+
+def test_only_agents_take_leases(line: Beamline, run_id: UUID) -> None:
+    with refused("AgentNotFoundError"):
+        line.world.when(RequestDecisionDebrief(terminal_event_id=END), on=run_id)
+
+
+def test_the_first_marker_in_scope_decides_whatever_else_there_is() -> None:
+    own, rival, other_end = (
+        DecisionDebriefRequested(debriefer_agent_id=new_id(), debriefer_kind=kind, terminal_event_id=end)
+        for kind, end in (("RunDebriefer", END), ("RunDebriefer", END), ("RunDebriefer", new_id()))
+    )
+    other_kind = DecisionDebriefRequested(
+        debriefer_agent_id=new_id(), debriefer_kind="CautionDrafter", terminal_event_id=END
+    )
+    for markers in permutations((own, rival, other_end, other_kind)):
+        first = own if markers.index(own) < markers.index(rival) else rival
+        assert holder_of_lease(markers, "RunDebriefer", END) == first.debriefer_agent_id
+        assert holder_of_lease(markers, "CautionDrafter", END) == other_kind.debriefer_agent_id
+    assert holder_of_lease((), "RunDebriefer", END) is None
+    assert holder_of_lease((other_end, other_kind), "RunDebriefer", END) is None

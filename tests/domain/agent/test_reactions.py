@@ -1,0 +1,187 @@
+"""Reactions seen from outside: how far each subscriber is, and which event may be dismissed."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from domain.agent.reactions import DismissEventInReaction, ListReactions, Logged, OpenItem, Reaction
+from tests.domain.agent.agents import decision_of
+from tests.domain.world import OPERATOR, START, World, new_id, refused
+
+STUCK = new_id()
+BEFORE = Reaction(
+    "run_debriefer",
+    True,
+    transaction_id=700,
+    position=41,
+    last_event_recorded_at=START,
+    consecutive_failures=3,
+    last_error_at=START,
+    last_error_message="EngineUnavailableError: no route",
+)
+
+
+def logged(**fields: Any) -> Logged:
+    """The event that the subscriber stumbles over, unless said otherwise."""
+    place = {"place": (705, 44), "recorded_at": START + timedelta(minutes=1)}
+    return Logged(**{"event_id": STUCK, "event_type": "RunAborted", **place, "matching": True, "next_id": STUCK, **fields})
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.records[Reaction, "run_debriefer"] = BEFORE
+    world.ports["logged_event"] = lambda event_id, reaction: logged() if event_id == STUCK else None
+    return world
+
+
+def dismissal(**fields: Any) -> DismissEventInReaction:
+    said = {"subscriber_name": "run_debriefer", "event_id": STUCK, "reason": "the run's plan is gone"}
+    return DismissEventInReaction(**{**said, **fields})
+
+
+def bookmark(world: World) -> Reaction:
+    row = world.records[Reaction, "run_debriefer"]
+    assert isinstance(row, Reaction)
+    return row
+
+
+def test_a_dismissal_is_a_decision_and_moves_the_bookmark_onto_the_event(world: World) -> None:
+    decision_id = world.create(dismissal())
+    decision = decision_of(world, decision_id)
+    assert (decision.decided_by, decision.context, decision.choice) == (OPERATOR, "ReactionDismissal", "EventDismissed")
+    assert decision.reasoning is not None
+    for told in ("run_debriefer", "RunAborted", str(STUCK), "the run's plan is gone"):
+        assert told in decision.reasoning
+    assert decision.inputs == {
+        "subscriber_name": "run_debriefer",
+        "event_id": str(STUCK),
+        "event_type": "RunAborted",
+        "event_cursor": [705, 44],
+        "previous_cursor": [700, 41],
+    }
+    assert bookmark(world) == Reaction(
+        "run_debriefer", True, transaction_id=705, position=44, last_event_recorded_at=START + timedelta(minutes=1)
+    )
+
+
+def test_a_second_dismissal_comes_too_late(world: World) -> None:
+    world.create(dismissal())
+    before = len(world.streams)
+    with refused("EventAlreadyDismissedError") as caught:
+        world.create(dismissal())
+    assert caught.value.status == 409
+    assert len(world.streams) == before
+
+
+@pytest.mark.parametrize("place", [(700, 41), (700, 40), (699, 999)])
+def test_what_the_subscriber_is_past_cannot_be_dismissed(world: World, place: tuple[int, int]) -> None:
+    world.ports["logged_event"] = lambda **asked: logged(place=place, next_id=new_id())
+    with refused("EventAlreadyDismissedError"):
+        world.create(dismissal())
+    assert bookmark(world) == BEFORE
+
+
+def test_what_does_not_concern_the_subscriber_cannot_be_dismissed(world: World) -> None:
+    world.ports["logged_event"] = lambda **asked: logged(event_type="RunHeld", matching=False, next_id=new_id())
+    with refused("ReactionCannotDismissEventError", "not_matching") as caught:
+        world.create(dismissal())
+    assert caught.value.status == 409
+    assert bookmark(world) == BEFORE
+
+
+def test_only_the_next_event_can_be_dismissed(world: World) -> None:
+    earlier = new_id()
+    world.ports["logged_event"] = lambda **asked: logged(next_id=earlier)
+    with refused("ReactionCannotDismissEventError", "not_next") as caught:
+        world.create(dismissal())
+    assert caught.value.facts == {"next_event_id": str(earlier)}
+    assert bookmark(world) == BEFORE
+
+
+def test_a_subscriber_that_nobody_knows_is_named_first(world: World) -> None:
+    with refused("SubscriberBookmarkNotFoundError") as caught:
+        world.create(dismissal(subscriber_name="stranger", event_id=new_id(), reason=" "))
+    assert caught.value.status == 404
+
+
+def test_an_event_that_nobody_knows_comes_before_the_reason(world: World) -> None:
+    with refused("DismissalEventNotFoundError") as caught:
+        world.create(dismissal(event_id=new_id(), reason=" "))
+    assert caught.value.status == 404
+
+
+def test_a_dismissal_has_a_reason(world: World) -> None:
+    with refused("InvalidDismissalReasonError"):
+        world.create(dismissal(reason="  "))
+    for malformed in ("", "r" * 501):
+        with pytest.raises(ValidationError):
+            dismissal(reason=malformed)
+    assert bookmark(world) == BEFORE
+
+
+def test_whoever_dismisses_keeps_the_bookmark_from_moving_meanwhile() -> None:
+    assert DismissEventInReaction.operation.lock == "reactions"
+
+
+class TestTheList:
+    ITEM = OpenItem(event_id=STUCK, workflow_id=f"debrief:{new_id()}", started_at=START, attempt=4, last_error="no model")
+
+    @pytest.fixture
+    def world(self, world: World) -> World:
+        world.records[Reaction, "caution_promoter"] = Reaction("caution_promoter", False, transaction_id=1, position=1)
+        world.records[Reaction, "long_gone"] = Reaction("long_gone", False, transaction_id=1, position=1)
+        world.ports["subscribers"] = ("run_debriefer", "caution_promoter")
+        world.ports["unprocessed"] = lambda rows: {row.subscriber_name: row.position for row in rows}
+        world.ports["open_reactions"] = lambda names: {
+            name: [self.ITEM] if name == "run_debriefer" else [] for name in names
+        }
+        return world
+
+    def shown(self, world: World, **fields: Any) -> dict[str, dict[str, Any]]:
+        found = world.ask(ListReactions(**fields))
+        assert found.next_cursor is None
+        return {item.subscriber_name: item.model_dump(mode="json") for item in found.items}
+
+    def test_every_subscriber_with_its_place_and_its_work(self, world: World) -> None:
+        assert self.shown(world) == {
+            "run_debriefer": {
+                "subscriber_name": "run_debriefer",
+                "enabled": True,
+                "bookmark": {"transaction_id": 700, "position": 41},
+                "unprocessed": 41,
+                "last_event_recorded_at": "2026-10-06T08:00:00Z",
+                "consecutive_failures": 3,
+                "last_error_at": "2026-10-06T08:00:00Z",
+                "last_error_message": "EngineUnavailableError: no route",
+                "open_items": [self.ITEM.model_dump(mode="json")],
+            },
+            "caution_promoter": {
+                "subscriber_name": "caution_promoter",
+                "enabled": False,
+                "bookmark": {"transaction_id": 1, "position": 1},
+                "unprocessed": 1,
+                "last_event_recorded_at": None,
+                "consecutive_failures": 0,
+                "last_error_at": None,
+                "last_error_message": None,
+                "open_items": [],
+            },
+        }
+
+    def test_one_of_them_by_name(self, world: World) -> None:
+        assert self.shown(world, subscriber_name="caution_promoter").keys() == {"caution_promoter"}
+        for unknown in ("stranger", "long_gone"):
+            assert self.shown(world, subscriber_name=unknown) == {}
+
+    def test_that_the_engine_cannot_be_asked(self, world: World) -> None:
+        world.ports["open_reactions"] = None
+        assert {item["open_items"] for item in self.shown(world).values()} == {None}
+
+    def test_a_dismissed_event_no_longer_shows(self, world: World) -> None:
+        world.create(dismissal())
+        item = self.shown(world)["run_debriefer"]
+        assert item["bookmark"] == {"transaction_id": 705, "position": 44}
+        assert (item["consecutive_failures"], item["last_error_at"], item["last_error_message"]) == (0, None, None)

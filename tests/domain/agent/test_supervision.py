@@ -1,0 +1,270 @@
+"""The supervisor's rule, cell by cell: what it does about a run in an outage, and what it leaves alone."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import product
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.agent.recording import RecordAgentDecision, decision_id_of
+from domain.agent.supervision import (
+    RUN_SUPERVISOR,
+    Verb,
+    Watched,
+    decision_of,
+    needs_beam,
+    reason_of,
+    supervised,
+    verb_for,
+    watched,
+)
+from domain.equipment.scope import AssetScope
+from domain.kernel import instant
+from domain.recipe.plan import DefinePlan
+from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
+from domain.run.run import HoldRun, Run, RunHeld, RunResumed, RunStatus
+from domain.supply.beam import Outage, outage_in
+from tests.domain.agent.agents import decision_of as decision
+from tests.domain.agent.agents import seeded
+from tests.domain.equipment.assets import LUMEN
+from tests.domain.recipe.ladder import method, practice
+from tests.domain.run.beamline import Beamline, beamline
+from tests.domain.world import START, new_id
+
+HOUR = timedelta(hours=1)
+OUTAGE = Outage(new_id(), START + timedelta(minutes=5), "Beam is Unavailable")
+
+
+@dataclass
+class Supervised:
+    """A run that needs beam, and the supervisor that watches it."""
+
+    line: Beamline
+    agent_id: UUID
+    run_id: UUID
+
+    def id_of(self, verb: Verb, outage: Outage = OUTAGE) -> UUID:
+        return decision_of(verb, self.run_id, outage, self.agent_id)
+
+    def decide(self, verb: Verb, outage: Outage = OUTAGE) -> None:
+        caller, self.line.world.principal_id = self.line.world.principal_id, self.agent_id
+        choice = supervised(verb, self.run_id, outage, self.agent_id)
+        self.line.world.when(RecordAgentDecision(choice=choice), opening=self.id_of(verb, outage))
+        self.line.world.principal_id = caller
+
+    def hold(self, outage: Outage = OUTAGE) -> None:
+        hold = HoldRun(reason=reason_of(Verb.HOLD, outage), decided_by_decision_id=self.id_of(Verb.HOLD, outage))
+        self.line.world.when(hold, on=self.run_id)
+
+    def held_by_somebody(self) -> None:
+        self.line.world.when(HoldRun(reason="sample change"), on=self.run_id)
+
+    def resumed(self) -> None:
+        """Somebody resumed it, which takes a beam seam that knows more than the supplies do."""
+        self.line.world.given(self.run_id, RunResumed(decided_by_decision_id=None))
+
+    def verb(self, outage: Outage = OUTAGE, elapsed: timedelta = HOUR, stop_after: timedelta | None = None) -> Verb | None:
+        seen = self.line.world.fulfil(watched(self.line.run(self.run_id), outage, self.agent_id))
+        return verb_for(seen, self.agent_id, outage.since + elapsed, stop_after)
+
+
+@pytest.fixture
+def scene() -> Supervised:
+    line = beamline()
+    return Supervised(line, seeded(line.world, RUN_SUPERVISOR), line.start())
+
+
+class TestARunThatIsOn:
+    def test_is_held_when_the_beam_is_lost(self, scene: Supervised) -> None:
+        assert scene.verb() is Verb.HOLD
+
+    def test_is_held_again_where_the_decision_was_not_carried_out(self, scene: Supervised) -> None:
+        scene.decide(Verb.HOLD)
+        assert scene.verb() is Verb.HOLD
+
+    def test_is_left_alone_once_somebody_resumed_it_and_that_is_noted_once(self, scene: Supervised) -> None:
+        scene.decide(Verb.HOLD)
+        scene.hold()
+        scene.resumed()
+        assert scene.verb() is Verb.DEFER
+        scene.decide(Verb.DEFER)
+        assert scene.verb() is None
+        assert scene.verb(elapsed=100 * HOUR, stop_after=HOUR) is None
+
+    def test_is_held_where_only_somebody_else_held_and_resumed_it(self, scene: Supervised) -> None:
+        scene.held_by_somebody()
+        scene.resumed()
+        assert scene.verb() is Verb.HOLD
+
+    def test_is_held_in_the_next_outage_whoever_resumed_it_in_the_last(self, scene: Supervised) -> None:
+        scene.decide(Verb.HOLD)
+        scene.hold()
+        scene.resumed()
+        scene.decide(Verb.DEFER)
+        assert scene.verb(Outage(new_id(), OUTAGE.since + HOUR, "again")) is Verb.HOLD
+
+    def test_is_never_stopped_at_once(self, scene: Supervised) -> None:
+        assert scene.verb(elapsed=100 * HOUR, stop_after=HOUR) is Verb.HOLD
+
+
+class TestARunThatIsHeld:
+    @pytest.mark.parametrize(
+        ("elapsed", "stop_after", "expected"),
+        [
+            (100 * HOUR, None, None),
+            (HOUR - timedelta(microseconds=1), HOUR, None),
+            (HOUR, HOUR, Verb.STOP),
+            (2 * HOUR, HOUR, Verb.STOP),
+            (timedelta(0), timedelta(0), Verb.STOP),
+        ],
+    )
+    def test_is_stopped_when_the_outage_took_as_long_as_was_set(
+        self, scene: Supervised, elapsed: timedelta, stop_after: timedelta | None, expected: Verb | None
+    ) -> None:
+        scene.decide(Verb.HOLD)
+        scene.hold()
+        assert scene.verb(elapsed=elapsed, stop_after=stop_after) is expected
+
+    def test_is_stopped_again_where_the_decision_was_not_carried_out(self, scene: Supervised) -> None:
+        scene.decide(Verb.HOLD)
+        scene.hold()
+        scene.decide(Verb.STOP)
+        assert scene.verb(stop_after=HOUR) is Verb.STOP
+
+    def test_is_left_alone_where_somebody_else_held_it(self, scene: Supervised) -> None:
+        scene.held_by_somebody()
+        assert scene.verb(stop_after=HOUR) is None
+
+    def test_is_left_alone_where_somebody_held_it_after_resuming_it(self, scene: Supervised) -> None:
+        scene.decide(Verb.HOLD)
+        scene.hold()
+        scene.resumed()
+        scene.held_by_somebody()
+        assert scene.verb(stop_after=HOUR) is None
+
+    def test_is_left_alone_where_it_was_held_in_an_earlier_outage(self, scene: Supervised) -> None:
+        earlier = Outage(new_id(), OUTAGE.since - HOUR, "before")
+        scene.decide(Verb.HOLD, earlier)
+        scene.hold(earlier)
+        assert scene.verb(stop_after=timedelta(0)) is None
+
+    def test_is_left_alone_where_another_supervisor_held_it(self, scene: Supervised) -> None:
+        other = Supervised(scene.line, new_id(), scene.run_id)
+        other.hold()
+        assert scene.verb(stop_after=HOUR) is None
+
+
+ENDINGS: dict[RunStatus, Any] = {
+    RunStatus.COMPLETED: CompleteRun(),
+    RunStatus.STOPPED: StopRun(reason="sample broke"),
+    RunStatus.ABORTED: AbortRun(reason="smoke"),
+    RunStatus.TRUNCATED: TruncateRun(reason="power cut"),
+}
+
+
+@pytest.mark.parametrize("status", ENDINGS)
+@pytest.mark.parametrize("held", [False, True])
+def test_nothing_is_done_about_a_run_that_has_ended(scene: Supervised, status: RunStatus, held: bool) -> None:
+    if held:
+        scene.decide(Verb.HOLD)
+        scene.hold()
+        scene.resumed()
+    scene.line.world.when(ENDINGS[status], on=scene.run_id)
+    assert scene.line.run(scene.run_id).status is status
+    assert scene.verb(stop_after=timedelta(0)) is None
+
+
+def test_the_whole_table(scene: Supervised) -> None:
+    """Every combination of what the rule looks at, against the rule as a sentence says it."""
+    for status, decided, carried, elapsed, stop_after in product(
+        RunStatus, [frozenset(), frozenset({Verb.HOLD}), frozenset({Verb.HOLD, Verb.DEFER})], *[[False, True]] * 3
+    ):
+        if carried and Verb.HOLD not in decided:
+            continue
+        run = scene.line.run(scene.run_id)
+        seen = watched_as(run, status, frozenset(map(scene.id_of, decided)), scene.id_of(Verb.HOLD) if carried else None)
+        now = OUTAGE.since + (HOUR if elapsed else timedelta(0))
+        expected = None
+        if status is RunStatus.RUNNING and not carried:
+            expected = Verb.HOLD
+        elif status is RunStatus.RUNNING and Verb.DEFER not in decided:
+            expected = Verb.DEFER
+        elif status is RunStatus.HELD and carried and elapsed and stop_after:
+            expected = Verb.STOP
+        assert verb_for(seen, scene.agent_id, now, HOUR if stop_after else None) is expected, (status, decided, carried)
+
+
+def watched_as(run: Run, status: RunStatus, decided: frozenset[UUID], held_by: UUID | None) -> Watched:
+    """A run as it would be seen."""
+    holds = [RunHeld(reason=None, decided_by_decision_id=held_by)] if held_by else []
+    return Watched(replace(run, status=status), OUTAGE, holds, decided)
+
+
+def test_the_id_of_a_decision_follows_from_run_outage_and_verb(scene: Supervised) -> None:
+    for verb, name in ((Verb.HOLD, "hold"), (Verb.STOP, "stop"), (Verb.DEFER, "defer")):
+        cause = f"{name}:{scene.run_id}:{OUTAGE.event_id}"
+        assert scene.id_of(verb) == decision_id_of(OUTAGE.since, scene.agent_id, cause)
+
+
+@pytest.mark.parametrize(("verb", "choice"), [(Verb.HOLD, "Hold"), (Verb.STOP, "Stop"), (Verb.DEFER, "SupervisionDeferred")])
+def test_what_is_put_on_record(scene: Supervised, verb: Verb, choice: str) -> None:
+    scene.decide(verb)
+    written = decision(scene.line.world, scene.id_of(verb))
+    assert (written.context, written.choice, written.rule) == ("RunSupervision", choice, "agent:RunSupervisor:v1")
+    assert (written.decided_by, written.confidence, written.parent_id) == (scene.agent_id, None, None)
+    assert written.inputs == {
+        "run_id": str(scene.run_id),
+        "outage_event_id": str(OUTAGE.event_id),
+        "outage_since": instant(OUTAGE.since),
+        "beam": "Beam is Unavailable",
+    }
+
+
+def test_the_sentence_that_a_hold_carries_fits_a_reason() -> None:
+    long = Outage(new_id(), START, ", ".join(f"Beam {number} is Unavailable" for number in range(100)))
+    assert all(1 <= len(reason_of(verb, long)) <= 500 for verb in Verb)
+    assert "Beam is Unavailable" in reason_of(Verb.HOLD, OUTAGE)
+
+
+def scope_of(line: Beamline, run_id: UUID) -> AssetScope | None:
+    scope: AssetScope | None = line.world.fulfil(needs_beam(line.run(run_id)))
+    return scope
+
+
+def test_a_run_whose_method_needs_beam_is_watched_in_its_own_scope(scene: Supervised) -> None:
+    scope = scope_of(scene.line, scene.run_id)
+    assert scope is not None
+    assert scene.line.hutch.camera in scope.assets
+    assert scene.line.hutch.beamline in scope.assets
+
+
+@pytest.mark.parametrize("needed", [[], ["cryogen"], ["photon_beam_2"]])
+def test_a_run_that_needs_no_beam_is_not_watched(scene: Supervised, needed: list[str]) -> None:
+    world, hutch = scene.line.world, scene.line.hutch
+    by_eye = method(world, hutch.capability_id, name="by_eye", needed_supplies=needed)
+    dark = world.create(DefinePlan(**hutch.plan_fields(practice_id=practice(world, by_eye, site_id=hutch.site_id))))
+    assert world.fulfil(needs_beam(replace(scene.line.run(scene.run_id), plan_id=dark))) is None
+
+
+def test_a_lost_beam_holds_the_run_from_beginning_to_end(scene: Supervised) -> None:
+    """By the supplies alone: available, lost, back, and lost anew."""
+    scope = scope_of(scene.line, scene.run_id)
+    assert scope is not None
+    world = scene.line.world
+
+    def outage() -> Outage | None:
+        found: Outage | None = world.fulfil(outage_in(scope, LUMEN))
+        return found
+
+    assert outage() is None
+    scene.line.lose_beam()
+    lost = outage()
+    assert lost is not None
+    assert (lost.since, lost.detail) == (world.now, "Beam is Unavailable")
+    assert scene.verb(lost) is Verb.HOLD
+    scene.decide(Verb.HOLD, lost)
+    scene.hold(lost)
+    assert scene.verb(lost, HOUR, None) is None
+    assert scene.verb(lost, HOUR, HOUR) is Verb.STOP
