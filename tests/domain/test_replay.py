@@ -215,6 +215,9 @@ SCHEDULE_LIFE = st.lists(
         st.builds(ScheduleHeld, reason=TEXTS),
         st.builds(ScheduleResumed),
         st.builds(ScheduleTriggered),
+    ),
+    max_size=20,
+)
 AGENT_LIFE = st.lists(
     st.one_of(
         st.builds(AgentSuspended, reason=TEXTS, suspended_by=st.uuids()),
@@ -235,6 +238,8 @@ def test_a_schedule_replays_to_what_it_folds_to(life: list[Event]) -> None:
     world = World()
     (born,) = world.streams[Schedule.__name__, defined(world)]
     assert_replays("Schedule", [born, *life])
+
+
 @given(AGENT_LIFE)
 def test_an_agent_replays_to_what_it_folds_to(life: list[Event]) -> None:
     model = {"provider": "acme", "model": "large-4"}
