@@ -1,0 +1,34 @@
+"""What an agent that was switched off may still do: nothing, except to complete what it holds a lease for."""
+
+from itertools import product
+
+import pytest
+
+from domain.access.actor import Actor, ActorKind
+from domain.agent.seeded import SEEDED
+from domain.trust.authorization import Standing
+from tests.domain.world import START, new_id
+
+COMPLETING = ("RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries")
+COMMANDS = sorted({command for seeded in SEEDED.values() for command in seeded.commands})
+STATUSES = ("Defined", "Versioned", "Suspended", "Deprecated")
+
+
+def standing(status: str, *, active: bool = True) -> Standing:
+    actor = Actor(id=new_id(), created_at=START, kind=ActorKind.AGENT, active=active)
+    return Standing(actor, agent_versioned=status == "Versioned", agent_suspended=status == "Suspended")
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("completing", [False, True])
+def test_only_an_agent_in_service_acts_and_a_suspended_one_completes(status: str, completing: bool) -> None:
+    for command in COMMANDS:
+        lenient = completing and status == "Suspended" and command in COMPLETING
+        expected = None if status == "Versioned" or lenient else "agent_not_versioned"
+        assert standing(status).objects_to(command, completing) == expected, command
+
+
+def test_an_agent_whose_actor_is_deactivated_completes_nothing() -> None:
+    for status, command, completing in product(STATUSES, COMMANDS, (False, True)):
+        objection = standing(status, active=False).objects_to(command, completing)
+        assert objection == "principal_deactivated", (status, command)
