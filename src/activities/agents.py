@@ -55,7 +55,7 @@ class AgentActivities:
     @activity.defn(name="promote_caution")
     async def promote(self, order: ProposalOrder) -> None:
         async with going_on():
-            await self._promoter.promote(order.proposal_decision_id, order.correlation_id)
+            await self._promoter.promote(order)
 
     @activity.defn(name="supervise_runs")
     async def supervise(self) -> None:

@@ -15,7 +15,7 @@ from application.agents import Hands
 from application.language_models import OFFLINE, ChatRequest, LanguageModelError, ModelProvider, Usage, asked
 from application.ports import Caller, Clock
 from application.spending import Spending
-from domain.access.actor import ActorProfile
+from domain.access.actor import Actor, ActorKind, ActorProfile
 from domain.agent.agent import Agent
 from domain.agent.budget import BUDGET_EXHAUSTED, PRICE_UNKNOWN, exhausted
 from domain.agent.concluding import Conclusion, Material, Task, Terminal, UnusableAnswerError
@@ -25,7 +25,7 @@ from domain.agent.model_ref import ModelRef
 from domain.agent.prompts import PROMPTS, Prompt
 from domain.decision.inferences import Span
 from domain.run.run import Run
-from domain.shared.reads import records_of
+from domain.shared.reads import Reads, every, records_of
 
 log = structlog.get_logger()
 
@@ -128,8 +128,16 @@ class Consulting:
     async def _material(self, task: Task, occasion: Occasion, caller: Caller) -> Material:
         """What the model is shown, with everybody in it blanked."""
         material = await self._hands.read(task.material(occasion.run, occasion.terminal), caller)
-        people = people_in(await self._hands.read(records_of(ActorProfile), caller))
+        people = people_in(await self._hands.read(profiles_of_people(), caller))
         return replace(material, facts=discreet(material.facts, people))
+
+
+def profiles_of_people() -> Reads[list[ActorProfile]]:
+    """What is known of people; what agents and machine accounts are called is no secret."""
+    profiles = yield from records_of(ActorProfile)
+    actors = yield from every(Actor, (profile.actor_id for profile in profiles))
+    machines = {id for id, actor in actors.items() if actor.kind is not ActorKind.HUMAN}
+    return [profile for profile in profiles if profile.actor_id not in machines]
 
 
 def request_of(prompt: Prompt, ref: ModelRef, material: Material) -> ChatRequest:

@@ -1,11 +1,9 @@
 """The promoter at work: one proposal judged, and its caution registered where the rule says so."""
 
-from uuid import UUID
-
 import structlog
 
 from application.agents import Hands, in_process
-from domain.agent.promotion import CAUTION_PROMOTER, PromoteByRule, promotion_cause
+from domain.agent.promotion import CAUTION_PROMOTER, PromoteByRule, ProposalOrder, promotion_cause
 from domain.agent.recording import decision_id_of
 from domain.agent.seeded import SEEDED
 from domain.decision.decision import Decision
@@ -23,9 +21,10 @@ class Promoter:
         self._least_confidence = least_confidence
         self._agent_id = SEEDED[CAUTION_PROMOTER].id
 
-    async def promote(self, proposal_id: UUID, correlation_id: UUID) -> None:
+    async def promote(self, order: ProposalOrder) -> None:
         """Judge a proposal, once; where somebody else promotes it meanwhile it is judged again."""
-        caller = in_process(self._agent_id, correlation_id, proposal_id)
+        proposal_id = order.proposal_decision_id
+        caller = in_process(self._agent_id, order.correlation_id, order.event_id)
         proposal = await self._hands.read(required(Decision, proposal_id), caller)
         decision_id = decision_id_of(proposal.decided_at, self._agent_id, promotion_cause(proposal_id))
         command = PromoteByRule(proposal_decision_id=proposal_id, least_confidence=self._least_confidence)

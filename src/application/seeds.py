@@ -83,9 +83,10 @@ class Seeds:
             await self._actor(monitor_id(name), ActorKind.SERVICE_ACCOUNT, name)
         if bootstrap_principal_id is not None:
             await self._actor(bootstrap_principal_id, ActorKind.HUMAN, "Bootstrap administrator")
-            await self._policy("Bootstrap administration", bootstrap_principal_id, SYSTEM_HTTP, BOOTSTRAP_COMMANDS)
         for seeded in agents:
             await self._begin(Agent, seeded.id, seeded.begun(self._call(seeded.id)))
+        if bootstrap_principal_id is not None:
+            await self._policy("Bootstrap administration", bootstrap_principal_id, SYSTEM_HTTP, BOOTSTRAP_COMMANDS)
         for name, commands in MONITORS.items():
             await self._policy(f"{name}, in process", monitor_id(name), NIL, commands)
         for seeded in agents:

@@ -87,7 +87,12 @@ class Proposals:
         if registered.context != DRAFT.context:
             return ()
         agent_id = SEEDED[CAUTION_PROMOTER].id
-        order = ProposalOrder(proposal_decision_id=event.stream_id, agent_id=agent_id, correlation_id=event.correlation_id)
+        order = ProposalOrder(
+            proposal_decision_id=event.stream_id,
+            event_id=event.event_id,
+            agent_id=agent_id,
+            correlation_id=event.correlation_id,
+        )
         attributes = {"BatonFacility": self._facility_code, "BatonPrincipal": str(agent_id)}
         summary = f"{CAUTION_PROMOTER} on proposal {event.stream_id}"
         id = f"promote-caution:{event.stream_id}"

@@ -7,14 +7,14 @@ import pytest
 
 from application.promoter import Promoter
 from domain.agent.drafting import DRAFT
-from domain.agent.promotion import PromoteCautionProposal, caution_id_of
+from domain.agent.promotion import PromoteCautionProposal, ProposalOrder, caution_id_of
 from domain.agent.seeded import SEEDED
 from domain.caution.caution import Caution, RegisterCaution, RetireCaution
 from domain.decision.decision import Decision
 from domain.shared.refusals import Refusal
-from tests.application.agencies import Agency, agency, order
+from tests.application.agencies import Agency, agency
+from tests.application.agencies import order as told
 from tests.application.test_model_agents import concluded
-from tests.domain.world import new_id
 
 PROMOTER = SEEDED["CautionPromoter"].id
 REASONING = "The stage made a noise before it stopped, and will again."
@@ -44,7 +44,7 @@ async def proposed(choice: str = "ProposeNotice", confidence: float = 0.9, **fie
 async def propose(facility: Agency, choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any) -> Decision:
     facility.models.model._answers.append(proposal(facility, choice, confidence, **fields))
     event = await facility.ended()
-    await concluded(facility, order(event, task=DRAFT))
+    await concluded(facility, told(event, task=DRAFT))
     decision = facility.decisions()[-1]
     assert decision.choice == choice
     return decision
@@ -52,7 +52,11 @@ async def propose(facility: Agency, choice: str = "ProposeNotice", confidence: f
 
 async def promote(facility: Agency, decision: Decision, least: float = 0.7) -> tuple[str, Caution | None]:
     """What the promoter made of a proposal."""
-    await Promoter(facility.hands, least).promote(decision.id, new_id())
+    (row, *_) = facility.store.streams[Decision.__name__, decision.id]
+    order = ProposalOrder(
+        proposal_decision_id=decision.id, event_id=row.event_id, agent_id=PROMOTER, correlation_id=row.correlation_id
+    )
+    await Promoter(facility.hands, least).promote(order)
     found = [one for one in facility.decisions() if one.context == "CautionPromotion" and one.parent_id == decision.id]
     caution: Any = facility.store.state((Caution.__name__, caution_id_of(decision)))
     assert len(found) <= 1
@@ -123,7 +127,7 @@ async def test_a_promoter_that_is_off_says_nothing() -> None:
 
 async def test_what_is_no_proposal_is_passed_over() -> None:
     facility = await agency({"choice": "NoAction", "confidence": 0.9, "reasoning": REASONING, "proposed_caution": None})
-    await concluded(facility, order(await facility.ended(), task=DRAFT))
+    await concluded(facility, told(await facility.ended(), task=DRAFT))
     assert await promote(facility, facility.decisions()[-1]) == ("", None)
 
 

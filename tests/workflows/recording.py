@@ -389,7 +389,7 @@ async def agent_workflows(client: Client, keep: Callable[[str, WorkflowHandle[An
 
     others = ("write_up_debrief", "regenerate_debrief", "promote_caution", "supervise_runs", "expire_clearance")
     ids = {"run_id": second, "terminal_event_id": second, "correlation_id": second}
-    proposal = ProposalOrder(proposal_decision_id=first, agent_id=first, correlation_id=second)
+    proposal = ProposalOrder(proposal_decision_id=first, event_id=second, agent_id=first, correlation_id=second)
     forms: dict[str, tuple[str, list[Any]]] = {
         "debrief": ("debrief", [Order(kind="RunDebriefer", agent_id=first, **ids)]),
         "debrief-lost": ("debrief", [Order(kind="RunDebriefer", agent_id=second, **ids)]),

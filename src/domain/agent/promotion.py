@@ -347,5 +347,7 @@ class ProposalOrder(Value):
     """What the promoter is to judge."""
 
     proposal_decision_id: UUID
+    event_id: UUID
+    """With which it was registered."""
     agent_id: UUID
     correlation_id: UUID

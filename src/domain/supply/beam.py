@@ -7,13 +7,14 @@ from uuid import UUID
 
 from domain.equipment.scope import AssetScope
 from domain.shared.reads import Reads, happened
-from domain.supply.coverage import supplies_in_scope
+from domain.supply.coverage import former_supplies, supplies_in_scope
 from domain.supply.supply import (
     AVAILABLE,
     DEGRADED,
     RECOVERING,
     UNAVAILABLE,
     Supply,
+    SupplyDeregistered,
     SupplyMarkedRecovering,
     SupplyMarkedUnavailable,
     SupplyTransition,
@@ -22,7 +23,7 @@ from domain.supply.supply import (
 
 PHOTON_BEAM = "photon_beam"
 PROVIDING = (AVAILABLE, DEGRADED)
-LEAVING = (SupplyMarkedUnavailable, SupplyMarkedRecovering)
+LEAVING = (SupplyMarkedUnavailable, SupplyMarkedRecovering, SupplyDeregistered)
 """The events with which a supply stops to provide; Degraded, it still does."""
 
 
@@ -46,11 +47,13 @@ def beam_lost(candidates: Iterable[Supply]) -> bool:
 
 def outage_in(scope: AssetScope, own_facility_code: str) -> Reads[Outage | None]:
     """The outage that work in this scope is under, if the beam is lost to it."""
-    candidates = yield from supplies_in_scope(frozenset({PHOTON_BEAM}), scope, own_facility_code)
+    kinds = frozenset({PHOTON_BEAM})
+    candidates = yield from supplies_in_scope(kinds, scope, own_facility_code)
     if not beam_lost(candidates):
         return None
+    former = yield from former_supplies(kinds, scope, own_facility_code)
     left: list[SupplyTransition] = []
-    for one in candidates:
+    for one in (*candidates, *former):
         left += yield from happened(one.id, *LEAVING)
     event = last_to_leave(left)
     said = ", ".join(f"{one.name} is {one.status.value}" for one in sorted(candidates, key=lambda one: one.id))

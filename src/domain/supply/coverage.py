@@ -9,7 +9,7 @@ from domain.federation.facility import Facility
 from domain.shared.gates import Finding
 from domain.shared.identifiers import FACILITY_CODE
 from domain.shared.reads import Holders, Reads, every, members_of
-from domain.supply.supply import AVAILABLE, DECOMMISSIONED, DEGRADED, KINDS, RECOVERING, UNAVAILABLE, UNKNOWN, Supply
+from domain.supply.supply import AVAILABLE, DECOMMISSIONED, DEGRADED, FORMER, KINDS, RECOVERING, UNAVAILABLE, UNKNOWN, Supply
 
 ADVICE = {
     DEGRADED: "restore it first",
@@ -24,9 +24,18 @@ def supplies_in_scope(kinds: AbstractSet[str], scope: AssetScope, own_facility_c
     """The live supplies of these kinds that belong to the scope: of its facilities as a whole, or of an asset in it."""
     if not kinds:
         return ()
+    found = yield from _placed(KINDS, kinds, scope, own_facility_code)
+    return tuple(one for one in found if one.status is not DECOMMISSIONED)
+
+
+def former_supplies(kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:
+    """The supplies of these kinds that belonged to the scope before they were retired."""
+    return (yield from _placed(FORMER, kinds, scope, own_facility_code))
+
+
+def _placed(among: str, kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:
     codes = yield from _facilities(scope.facility_codes if scope.assets else frozenset({own_facility_code}))
-    ids = yield from members_of(KINDS, *sorted(kinds))
-    supplies = yield from every(Supply, ids)
+    supplies = yield from every(Supply, (yield from members_of(among, *sorted(kinds))))
     return tuple(one for one in supplies.values() if _in_scope(one, scope, codes))
 
 
@@ -40,7 +49,7 @@ def _facilities(codes: frozenset[str]) -> Reads[frozenset[str]]:
 
 def _in_scope(supply: Supply, scope: AssetScope, codes: frozenset[str]) -> bool:
     placed = supply.containing_asset_id is None or supply.containing_asset_id in scope.assets
-    return supply.status is not DECOMMISSIONED and supply.facility_code in codes and placed
+    return supply.facility_code in codes and placed
 
 
 def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming: bool = False) -> Finding | None:

@@ -32,6 +32,8 @@ ADDRESSES = "supply-address"
 """Claim kind: the addresses of supplies that are not Decommissioned."""
 KINDS = "supply-kind"
 """Look-up kind: the supplies of one kind that are not Decommissioned."""
+FORMER = "supply-former-kind"
+"""Look-up kind: the supplies of one kind that are Decommissioned."""
 
 
 class SupplyStatus(StrEnum):
@@ -293,6 +295,7 @@ class DeregisterSupply(SupplyVerb):
             self.transition(supply, call),
             Release(ADDRESSES, address_key(supply)),
             Delist(KINDS, supply.kind),
+            Enlist(FORMER, supply.kind),
         ]
 
 

@@ -216,3 +216,12 @@ def test_an_outage_is_the_one_that_whoever_watched_all_along_saw_begin(life: lis
             lost_with = (event.known_id, event.occurred_at)
         outage = ring.outage()
         assert (None if outage is None else (outage.event_id, outage.since)) == lost_with
+
+
+def test_a_beam_that_is_retired_while_it_provides_is_taken_away_too(ring: Ring) -> None:
+    one, other = ring.beam(MarkSupplyAvailable), ring.beam(MarkSupplyAvailable)
+    ring.mark(one, MarkSupplyUnavailable)
+    last = ring.mark(other, DeregisterSupply)
+    assert ring.began_with() == last.known_id
+    ring.beam(MarkSupplyUnavailable)
+    assert ring.began_with() == last.known_id
