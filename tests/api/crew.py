@@ -8,6 +8,8 @@ from uuid import UUID, uuid4
 
 from application.ports import Batch, StreamAppend
 from domain.access.actor import ActorKind, ActorRegistered
+from domain.agent.agent import AgentVersioned, DefineAgent, defined
+from domain.agent.model_ref import ModelRef
 from domain.kernel import NIL, Call
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore
@@ -73,8 +75,13 @@ async def crewed(database_url: str, issuer: Issuer, **settings: Any) -> AsyncIte
 
 
 async def register_agent(database_url: str, id: UUID) -> None:
-    """An actor of kind agent, as its definition would leave it in the log."""
-    call = Call(NIL, NIL, START, new_id(), new_id())
-    registered = ActorRegistered(kind=ActorKind.AGENT).stamped(id, START)
+    """An agent in service under an id that tokens are bound to beforehand, as its definition would leave it in the log."""
+    call = Call(NIL, NIL, START, id, new_id())
+    rules = ModelRef(provider="deterministic", model="agent:Alignment:v1")
+    definition = DefineAgent(kind="Alignment", name="Alignment", version="1", model_ref=rules)
+    agent, *_ = defined(definition, call)
+    born = [(new_id(), event.stamped(id, START)) for event in (agent, AgentVersioned(version="1"))]
+    actor = [(new_id(), ActorRegistered(kind=ActorKind.AGENT).stamped(id, START))]
     async with runtime_pool(database_url, 1) as pool, PostgresStore(pool).session() as session:
-        await session.append(Batch(call, "DefineAgent", [StreamAppend("Actor", id, 0, [(new_id(), registered)])]))
+        begun = [StreamAppend("Agent", id, 0, born), StreamAppend("Actor", id, 0, actor)]
+        await session.append(Batch(call, "DefineAgent", begun))

@@ -16,6 +16,7 @@ from temporalio.worker import Worker
 from application.ports import Engine, EngineUnavailableError, EngineView, Job
 from application.settings import Settings
 from cli.embedded.temporal import EmbeddedTemporal
+from domain.agent.reactions import OpenItem
 from infrastructure.memory.engine import MemoryEngine
 from infrastructure.temporal.engine import MANY_ATTEMPTS, TASK_QUEUE, TemporalEngine, connect
 from tests.domain.world import new_id
@@ -161,6 +162,21 @@ class TestStarting:
         assert await machine.engine.look(f"{job.id}:other") is EngineView.ABSENT
 
 
+class TestWhatIsOpen:
+    async def test_it_is_listed_with_the_event_it_was_started_for_until_its_end(self, machine: Machine, job: Job) -> None:
+        event_id = new_id()
+        await machine.engine.start(replace(job, memo={"event_id": str(event_id)}))
+
+        async def listed() -> list[OpenItem]:
+            return [item for item in await machine.engine.open_items(["contract"]) if item.workflow_id == job.id]
+
+        (item,) = await until(listed)
+        assert (item.event_id, item.attempt, item.last_error) == (event_id, 1, None)
+        assert await machine.engine.open_items(["another"]) == []
+        await machine.end(job.id)
+        assert await listed() == []
+
+
 class TestStalling:
     async def test_what_fails_again_and_again_is_stalled_until_it_is_terminated(self, machine: Machine, job: Job) -> None:
         await machine.engine.start(job)
@@ -198,6 +214,7 @@ class TestTerminating:
 async def test_an_engine_that_cannot_be_reached_says_so(machine: Machine, asking: str) -> None:
     engine = machine.unreachable
     calls: dict[str, Callable[[], Awaitable[Any]]] = {
+        "open_items": lambda: engine.open_items(["contract"]),
         "start": lambda: engine.start(Job("contract", "contract:none", {"of": "a test"})),
         "look": lambda: engine.look("contract:none"),
         "terminate": lambda: engine.terminate("contract:none", "given up"),

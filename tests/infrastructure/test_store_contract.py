@@ -683,6 +683,32 @@ class TestFollowing:
             await interrupted()
         assert [row.stream_id for row in await kept.store.follow(BEGINNING, 10)] == [free]
 
+    async def test_only_what_concerns_the_reader_comes_and_where_it_ends(self, kept: Kept) -> None:
+        ids = [new_id() for _ in range(4)]
+        async with kept.store.session() as session:
+            for id in ids:
+                await session.append(batch(to(id, 0, registered())))
+            await session.append(batch(to(ids[1], 1, ActorDeactivated())))
+            await session.append(batch(to(ids[2], 1, ActorDeactivated())))
+            await session.append(batch(to(ids[2], 2, ActorReactivated())))
+        everything = await kept.store.follow(BEGINNING, 100)
+        some = await kept.store.follow(BEGINNING, 100, ["ActorDeactivated"])
+        assert [(row.event_type, row.stream_id) for row in some] == [
+            ("ActorDeactivated", ids[1]),
+            ("ActorDeactivated", ids[2]),
+            ("ActorReactivated", ids[2]),
+        ]
+        assert some[-1] == everything[-1], "whoever goes on from there passes over nothing and reads nothing twice"
+        assert await kept.store.follow(BEGINNING, 3, ["ActorDeactivated"]) == [everything[2]]
+        assert not await kept.store.follow(Bookmark(some[-1].transaction_id, some[-1].position), 100, ["ActorDeactivated"])
+
+    async def test_an_event_is_found_by_its_id(self, kept: Kept) -> None:
+        async with kept.store.session() as session:
+            await session.append(batch(to(new_id(), 0, registered())))
+        (row,) = await kept.store.follow(BEGINNING, 10)
+        assert await kept.store.event(row.event_id) == row
+        assert await kept.store.event(new_id()) is None
+
 
 class TestNamedLocks:
     async def test_a_session_that_fails_after_its_append_wrote_nothing(self, kept: Kept) -> None:

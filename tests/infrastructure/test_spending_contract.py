@@ -1,0 +1,59 @@
+"""What agents have spent, asked of every store: their own rows, in the month and on the day they are accounted to."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from application.ports import Batch, Store
+from application.spending import Spending
+from domain.agent.budget import Spent
+from domain.decision.inferences import Inference
+from domain.kernel import NIL, Call
+from infrastructure.memory.spending import MemorySpending
+from infrastructure.memory.store import MemoryStore
+from infrastructure.postgres.pool import runtime_pool
+from infrastructure.postgres.spending import PostgresSpending
+from infrastructure.postgres.store import PostgresStore
+from tests.domain.world import START, new_id
+
+AGENT, OTHER = new_id(), new_id()
+NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def books(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Store, Spending]]:
+    if request.param == "memory":
+        memory = MemoryStore()
+        yield memory, MemorySpending(memory)
+        return
+    async with runtime_pool(request.getfixturevalue("database_url"), 2) as pool:
+        store = PostgresStore(pool)
+        yield store, PostgresSpending(store)
+
+
+def call(at: datetime, cost: float | None, tokens: tuple[int | None, int | None], actor_id: UUID = AGENT) -> Inference:
+    empty: dict[str, Any] = dict.fromkeys(Inference.model_fields)
+    known = {"event_id": new_id(), "logbook_id": new_id(), "decision_id": new_id(), "correlation_id": new_id()}
+    said = {"command_name": "RecordAgentDecision", "operation_name": "chat", "provider_name": "acme", "request_model": "m"}
+    spent = {"cost": cost, "input_tokens": tokens[0], "output_tokens": tokens[1], "agent_id": str(AGENT)}
+    return Inference(**{**empty, **known, **said, **spent, "finish_reasons": (), "actor_id": actor_id, "occurred_at": at})
+
+
+async def test_windows_are_half_open_and_rows_are_the_agents_own(books: tuple[Store, Spending]) -> None:
+    store, spending = books
+    entries = [
+        call(datetime(2026, 2, 28, 23, 59, 59, 999999, tzinfo=UTC), 100.0, (1000, 1000)),
+        call(datetime(2026, 3, 1, tzinfo=UTC), 1.0, (10, 1)),
+        call(datetime(2026, 3, 30, 23, 59, 59, tzinfo=UTC), 2.0, (20, 2)),
+        call(datetime(2026, 3, 31, tzinfo=UTC), 4.0, (40, None)),
+        call(datetime(2026, 3, 31, 23, 59, 59, 999999, tzinfo=UTC), None, (None, 8)),
+        call(datetime(2026, 4, 1, tzinfo=UTC), 100.0, (1000, 1000)),
+        call(NOON, 100.0, (1000, 1000), OTHER),
+    ]
+    async with store.session() as session:
+        await session.append(Batch(Call(NIL, NIL, START, new_id(), new_id()), "AppendInferences", entries=[entries]))
+    assert await spending.of(AGENT, NOON) == Spent(7.0, 48)
+    assert await spending.of(new_id(), NOON) == Spent(0.0, 0)
