@@ -1,10 +1,15 @@
 """The effects of agents: each acts through the command path as its own actor, and may be repeated."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from uuid import UUID
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from activities.attempts import going_on
+from application.consulting import BusyError
 from application.expirer import Expirer
 from application.model_agents import Leased, ModelAgents
 from application.promoter import Promoter
@@ -13,6 +18,18 @@ from application.supervisor import Supervisor
 from domain.agent.concluding import Order
 from domain.agent.expiry import DuePage
 from domain.agent.promotion import ProposalOrder
+
+AGAIN = timedelta(seconds=3)
+"""After this long somebody whose turn it was not comes again."""
+
+
+@asynccontextmanager
+async def coming_again() -> AsyncIterator[None]:
+    """Have the engine try again where it was not somebody's turn; meanwhile nobody is kept waiting for it."""
+    try:
+        yield
+    except BusyError as busy:
+        raise ApplicationError(str(busy), type="Busy", next_retry_delay=AGAIN) from None
 
 
 class AgentActivities:
@@ -39,7 +56,7 @@ class AgentActivities:
 
     @activity.defn(name="conclude")
     async def conclude(self, order: Order) -> bool:
-        async with going_on():
+        async with going_on(), coming_again():
             return await self._models.conclude(order)
 
     @activity.defn(name="write_up_debrief")
@@ -49,7 +66,7 @@ class AgentActivities:
 
     @activity.defn(name="regenerate_debrief")
     async def regenerate(self, decision_id: str) -> None:
-        async with going_on():
+        async with going_on(), coming_again():
             await self._regenerations.write(UUID(decision_id))
 
     @activity.defn(name="promote_caution")

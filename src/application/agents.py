@@ -19,6 +19,8 @@ from domain.shared.refusals import ConcurrencyError, UnauthorizedError
 
 log = structlog.get_logger()
 
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0
+"""Seconds before a command that lost a race is given again, if it lost more than one."""
 T = TypeVar("T")
 
 
@@ -44,11 +46,13 @@ class Hands:
         self, command: Command, caller: Caller, *, target_id: UUID | None = None, new_id: UUID | None = None
     ) -> Executed:
         """Give a command; whoever is faster only makes it be decided again."""
+        pause = 0.0
         while True:
             try:
                 return await self._commands.execute(command, caller, target_id=target_id, new_id=new_id)
             except ConcurrencyError:
-                await asyncio.sleep(0)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
 
     async def record(
         self, choice: RegisterDecision, decision_id: UUID, caller: Caller, calls: tuple[Span, ...] = ()

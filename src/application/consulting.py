@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from application.agents import Hands
 from application.language_models import OFFLINE, ChatRequest, LanguageModelError, ModelProvider, Usage, asked
 from application.ports import Caller, Clock
 from application.spending import Spending
+from application.turns import Turns
 from domain.access.actor import Actor, ActorKind, ActorProfile
 from domain.agent.agent import Agent
 from domain.agent.budget import BUDGET_EXHAUSTED, PRICE_UNKNOWN, exhausted
@@ -33,7 +35,13 @@ PROMPT_NOT_FOUND = "PromptTemplateNotFound"
 NOT_CONFIGURED = "LanguageModelUnavailableError"
 BROKEN_SCHEMA = "SchemaViolation"
 MILLION = 1_000_000
+MOST_CALLS = 32
+"""Models that one process asks at once: what is conducted must not wait for them."""
 FREE = Pricing(input=0, output=0, cache_write=0, cache_read=0)
+
+
+class BusyError(Exception):
+    """Somebody has to come again later."""
 
 
 class Models(Protocol):
@@ -75,13 +83,39 @@ class Consulted:
 class Consulting:
     """Asks the models of agents."""
 
-    def __init__(self, hands: Hands, clock: Clock, models: Models, spending: Spending) -> None:
+    def __init__(self, hands: Hands, clock: Clock, models: Models, spending: Spending, turns: Turns) -> None:
         self._hands = hands
+        self._turns = turns
+        self._calling = 0
         self._clock = clock
         self._models = models
         self._spending = spending
         self._unpriced: set[ModelRef] = set()
         """The models whose price was missed, which is said once of each."""
+
+    @asynccontextmanager
+    async def turn(self, agent: Agent, occasion: Occasion) -> AsyncIterator[None]:
+        """Have a place among the calls of this process and, for an agent that minds its budget, all calls to itself.
+
+        Whoever finds none comes again: raises BusyError.
+        """
+        if self._calling >= MOST_CALLS:
+            raise BusyError("So many models are being asked that another has to wait.")
+        self._calling += 1
+        try:
+            if agent.budget is None or not occasion.automatic:
+                yield
+                return
+            if not await self._turns.take(agent.id, occasion.decision_id):
+                raise BusyError("The agent minds its budget and asks one model at a time.")
+            yield
+            await self._turns.give_back(agent.id, occasion.decision_id)
+        finally:
+            self._calling -= 1
+
+    async def done(self, agent_id: UUID, decision_id: UUID) -> None:
+        """Give back a turn that whoever had it could not give back any more."""
+        await self._turns.give_back(agent_id, decision_id)
 
     def configured(self, ref: ModelRef) -> bool:
         """Whether a model can be asked here."""
@@ -190,9 +224,9 @@ class Asking:
             operation_name="chat",
             provider_name=ref.provider,
             request_model=ref.model,
-            response_model=None if model_id is None else model_id[:200],
+            response_model=None if model_id is None else model_id.strip()[:200] or None,
             duration=max(0.0, (self.clock() - began).total_seconds() * 1000),
-            finish_reasons=() if stop_reason is None else (stop_reason[:100],),
+            finish_reasons=() if stop_reason is None or not stop_reason.strip() else (stop_reason.strip()[:100],),
             request_max_tokens=self.request.max_output_tokens,
             input_tokens=usage.input_tokens + cached,
             output_tokens=usage.output_tokens,

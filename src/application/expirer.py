@@ -34,12 +34,10 @@ class Expirer:
     async def due(self, after: str | None) -> DuePage:
         """A page of the clearances that have run out by now, and where the next one begins."""
         caller = in_process(self._agent_id, self._new_id())
-        query = ListClearances(status=ACTIVE, due_by=self._clock(), limit=PAGE, cursor=after)
-        try:
-            page = await self._queries.ask(query, caller)
-        except UnauthorizedError as refusal:
-            log.warning("expirer_stands_down", reason=refusal.reason)
+        if denied := await self._hands.denied(caller, SEEDED[CLEARANCE_EXPIRER].commands):
+            log.warning("expirer_stands_down", denied=denied)
             return DuePage()
+        page = await self._queries.ask(ListClearances(status=ACTIVE, due_by=self._clock(), limit=PAGE, cursor=after), caller)
         return DuePage(clearance_ids=tuple(row.clearance_id for row in page.items), next_cursor=page.next_cursor)
 
     async def expire(self, clearance_id: UUID) -> None:

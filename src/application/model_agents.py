@@ -4,6 +4,7 @@ Each step may be repeated: the run's stream says who has the lease, and the deci
 model answers goes straight onto the record and nowhere else.
 """
 
+import asyncio
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -12,9 +13,9 @@ from uuid import UUID, uuid5
 import structlog
 
 from application.agents import Hands, in_process
-from application.consulting import Consulting, Occasion
+from application.consulting import Consulted, Consulting, Occasion
 from application.logbook_mirror import LogbookMirror
-from application.ports import Caller, EventRow, Store
+from application.ports import Caller, EventRow, Store, StoreUnavailableError
 from application.unit import decoded
 from domain.agent.agent import Agent
 from domain.agent.concluding import Order, Task, Terminal, cause_of
@@ -22,18 +23,22 @@ from domain.agent.debriefing import DEBRIEF, narrative_of
 from domain.agent.drafting import DRAFT
 from domain.agent.lease import DecisionDebriefRequested, RequestDecisionDebrief, holder_of_lease
 from domain.agent.recording import decision_id_of
-from domain.decision.decision import Decision
+from domain.decision.decision import Decision, RegisterDecision
+from domain.decision.inferences import Span
 from domain.equipment.scope import asset_scope
 from domain.recipe.plan import Plan
 from domain.run.narrative import AppendRunLogbookEntries, RunLogbookEntryKind, Writing
 from domain.run.run import Run
 from domain.shared.reads import Reads, existing, happened, required
 from domain.shared.refusals import UnauthorizedError
+from domain.trust.authorization import COMPLETING
 
 log = structlog.get_logger()
 
 TASKS: Mapping[str, Task] = {task.kind: task for task in (DEBRIEF, DRAFT)}
 """What agents of each kind do."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a conclusion is put on record again, where the store was away."""
 
 
 class Leased(StrEnum):
@@ -71,10 +76,10 @@ class ModelAgents:
         caller = in_process(order.agent_id, row.correlation_id, row.event_id)
         markers = await self._hands.read(happened(order.run_id, DecisionDebriefRequested), caller)
         holder = holder_of_lease(markers, task.kind, order.terminal_event_id)
+        if holder != order.agent_id and (denied := await self._hands.denied(caller, task.commands)):
+            log.warning("agent_stands_down", agent_id=str(order.agent_id), kind=task.kind, denied=denied)
+            return Leased.ENDED
         if holder is None:
-            if denied := await self._hands.denied(caller, task.commands):
-                log.warning("agent_stands_down", agent_id=str(order.agent_id), kind=task.kind, denied=denied)
-                return Leased.ENDED
             try:
                 executed = await self._hands.execute(
                     RequestDecisionDebrief(terminal_event_id=order.terminal_event_id), caller, target_id=order.run_id
@@ -103,7 +108,11 @@ class ModelAgents:
         caller = in_process(order.agent_id, row.correlation_id, row.event_id, completing=True)
         decision_id = decision_of(order, row)
         if await self._hands.read(existing(Decision, decision_id), caller) is not None:
+            await self._consulting.done(order.agent_id, decision_id)
             return True
+        if denied := await self._hands.denied(caller, task.commands & COMPLETING):
+            log.error("agent_denied", agent_id=str(order.agent_id), kind=task.kind, denied=denied)
+            return False
         agent = await self._hands.read(required(Agent, order.agent_id), caller)
         run = await self._hands.read(required(Run, order.run_id), caller)
         terminal = ended(row)
@@ -112,14 +121,22 @@ class ModelAgents:
 
     async def decide(self, task: Task, agent: Agent, caller: Caller, occasion: Occasion) -> bool:
         """Ask the agent's model, and put on record what it concludes or what kept it from concluding."""
-        consulted = await self._consulting.consult(task, agent, caller, occasion)
-        if consulted.concluded is not None:
-            choice = task.choice(agent.id, occasion.inputs, consulted.concluded, parent_id=occasion.parent_id)
-        else:
-            inputs = {**occasion.inputs, "failure_error_class": consulted.failure, **consulted.facts}
-            reasoning = f"No conclusion was reached: {consulted.failure}."
-            choice = task.choice(agent.id, inputs, instead=task.deferred, reasoning=reasoning, parent_id=occasion.parent_id)
-        return await self._hands.record(choice, occasion.decision_id, caller, consulted.calls)
+        async with self._consulting.turn(agent, occasion):
+            consulted = await self._consulting.consult(task, agent, caller, occasion)
+            return await self._put_on_record(chosen(task, agent, occasion, consulted), consulted.calls, occasion, caller)
+
+    async def _put_on_record(
+        self, choice: RegisterDecision, calls: tuple[Span, ...], occasion: Occasion, caller: Caller
+    ) -> bool:
+        """Register a decision, however long the store is away: what a model answered was paid for, and is only here."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await self._hands.record(choice, occasion.decision_id, caller, calls)
+            except StoreUnavailableError:
+                log.warning("conclusion_waits_for_the_store", decision_id=str(occasion.decision_id))
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
 
     async def write_up(self, order: Order) -> None:
         """Put the narrative of a debrief where people read it."""
@@ -162,6 +179,15 @@ def ended(row: EventRow) -> Terminal:
 def decision_of(order: Order, row: EventRow) -> UUID:
     """The id of what the agent decides about this end of a run, whatever it is."""
     return decision_id_of(row.occurred_at, order.agent_id, cause_of(order.terminal_event_id))
+
+
+def chosen(task: Task, agent: Agent, occasion: Occasion, consulted: Consulted) -> RegisterDecision:
+    """What was concluded, or what was in the way, as a decision."""
+    if consulted.concluded is not None:
+        return task.choice(agent.id, occasion.inputs, consulted.concluded, parent_id=occasion.parent_id)
+    inputs = {**occasion.inputs, "failure_error_class": consulted.failure, **consulted.facts}
+    reasoning = f"No conclusion was reached: {consulted.failure}."
+    return task.choice(agent.id, inputs, instead=task.deferred, reasoning=reasoning, parent_id=occasion.parent_id)
 
 
 def inputs_of(agent: Agent, run_id: UUID, terminal: Terminal | None) -> dict[str, Any]:

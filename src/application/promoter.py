@@ -12,6 +12,9 @@ from domain.shared.refusals import UnauthorizedError
 
 log = structlog.get_logger()
 
+ACTING = frozenset({"PromoteCautionProposal"})
+"""What it is refused, if it is, when it comes to that."""
+
 
 class Promoter:
     """Promotes harmless proposals as the seeded agent; decision and caution are one append."""
@@ -25,6 +28,9 @@ class Promoter:
         """Judge a proposal, once; where somebody else promotes it meanwhile it is judged again."""
         proposal_id = order.proposal_decision_id
         caller = in_process(self._agent_id, order.correlation_id, order.event_id)
+        if denied := await self._hands.denied(caller, SEEDED[CAUTION_PROMOTER].commands - ACTING):
+            log.warning("promoter_stands_down", denied=denied)
+            return
         proposal = await self._hands.read(required(Decision, proposal_id), caller)
         decision_id = decision_id_of(proposal.decided_at, self._agent_id, promotion_cause(proposal_id))
         command = PromoteByRule(proposal_decision_id=proposal_id, least_confidence=self._least_confidence)

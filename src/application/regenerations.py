@@ -82,6 +82,9 @@ class Regenerations:
         await self._end(replace(request, status=DebriefRequestStatus.DONE))
 
     async def _decided(self, request: DebriefRequest, caller: Caller) -> bool:
+        """Whether the agent has said what it concludes; one that may not do all it takes is not even asked."""
+        if await self._hands.denied(caller, DEBRIEF.commands - {"RequestDecisionDebrief"}):
+            return False
         agent = await self._hands.read(required(Agent, request.agent_id), caller)
         run = await self._hands.read(required(Run, request.run_id), caller)
         terminal = await self._ending(run)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -12,6 +13,8 @@ from application.queries import Queries
 from domain.agent.seeded import SEEDED
 from domain.agent.supervision import (
     RUN_SUPERVISOR,
+    HoldForBeam,
+    StopForBeam,
     Verb,
     decision_of,
     needs_beam,
@@ -21,8 +24,7 @@ from domain.agent.supervision import (
     watched,
 )
 from domain.equipment.scope import AssetScope
-from domain.run.ending import StopRun
-from domain.run.run import LIVE, HoldRun, ListRuns, Run
+from domain.run.run import LIVE, ListRuns, Run
 from domain.shared.reads import Reads, existing
 from domain.shared.refusals import Conflict, NotFound, Refusal, UnauthorizedError, Unavailable
 from domain.supply.beam import Outage, outage_in
@@ -31,6 +33,10 @@ log = structlog.get_logger()
 
 Beam = Callable[[AssetScope, str], Reads[Outage | None]]
 """Where it is read whether the beam is lost to some equipment: by default from its supplies."""
+Outages = dict[frozenset[UUID], Outage | None]
+"""What was seen at one look, by the assets it was looked at for."""
+ACTING = frozenset({"HoldRun", "StopRun"})
+"""What it is refused, if it is, when it comes to that."""
 PAGE = 100
 
 
@@ -60,17 +66,16 @@ class Supervisor:
     async def look(self) -> None:
         """Look at every run once, and do what the rule says."""
         caller = in_process(self._agent_id, self._new_id())
-        try:
-            runs = [id async for id in self._runs(caller)]
-        except UnauthorizedError as refusal:
+        if denied := await self._hands.denied(caller, SEEDED[RUN_SUPERVISOR].commands - ACTING):
             if not self._stood_down:
-                log.warning("supervisor_stands_down", reason=refusal.reason)
+                log.warning("supervisor_stands_down", denied=denied)
             self._stood_down = True
             return
         self._stood_down = False
-        for run_id in runs:
+        outages: Outages = {}
+        for run_id in [id async for id in self._runs(caller)]:
             try:
-                await self._supervise(run_id, caller)
+                await self._supervise(run_id, caller, outages)
             except Unavailable:
                 raise
             except Refusal as refusal:
@@ -86,12 +91,16 @@ class Supervisor:
                 if (cursor := page.next_cursor) is None:
                     break
 
-    async def _supervise(self, run_id: UUID, caller: Caller) -> None:
+    async def _supervise(self, run_id: UUID, caller: Caller, outages: Outages) -> None:
         run = await self._hands.read(existing(Run, run_id), caller)
         if run is None or run.status not in LIVE:
             return
         scope = await self._hands.read(needs_beam(run), caller)
-        outage = None if scope is None else await self._hands.read(self._beam(scope, self._facility_code), caller)
+        if scope is None:
+            return
+        if scope.bound_ids not in outages:
+            outages[scope.bound_ids] = await self._hands.read(self._beam(scope, self._facility_code), caller)
+        outage = outages[scope.bound_ids]
         if outage is None:
             return
         seen = await self._hands.read(watched(run, outage, self._agent_id), caller)
@@ -104,14 +113,15 @@ class Supervisor:
         decision_id = decision_of(verb, run_id, outage, self._agent_id)
         if not await self._hands.record(supervised(verb, run_id, outage, self._agent_id), decision_id, caller):
             return
-        reason = reason_of(verb, outage)
+        told: dict[str, Any] = {"decision_id": decision_id, "outage_event_id": outage.event_id}
+        told |= {"reason": reason_of(verb, outage), "beam": self._beam}
         try:
             match verb:
                 case Verb.HOLD:
-                    hold = HoldRun(reason=reason, decided_by_decision_id=decision_id)
-                    await self._hands.execute(hold, caller, target_id=run_id)
+                    await self._hands.execute(HoldForBeam(**told), caller, target_id=run_id)
                 case Verb.STOP:
-                    stop = StopRun(reason=reason, decided_by_decision_id=decision_id)
+                    hold_id = decision_of(Verb.HOLD, run_id, outage, self._agent_id)
+                    stop = StopForBeam(**told, hold_id=hold_id)
                     await self._hands.execute(stop, caller, target_id=run_id)
                 case Verb.DEFER:
                     return

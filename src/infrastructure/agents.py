@@ -20,6 +20,7 @@ from application.settings import Settings
 from application.spending import Spending
 from application.subscribers import BeamLosses, Proposals, RunEndings
 from application.supervisor import Supervisor
+from application.turns import Turns
 from domain.agent.debriefing import DEBRIEF
 from domain.agent.drafting import DRAFT
 from infrastructure.postgres.store import PostgresStore
@@ -53,7 +54,7 @@ def agents_of(
 ) -> Agents:
     """Wire the agents of one process."""
     hands = Hands(store, commands, authorizer, ports)
-    consulting = Consulting(hands, clock, models, spending)
+    consulting = Consulting(hands, clock, models, spending, Turns(store, clock, new_id))
     code = settings.self_facility_code
     concluding = ModelAgents(hands, store, consulting, mirror, settings.logbook_mirror_target, code)
     stop_after = settings.run_supervisor_stop_after_seconds

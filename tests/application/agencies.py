@@ -10,6 +10,7 @@ from application.consulting import Consulting
 from application.model_agents import ModelAgents
 from application.ports import Caller, EventRow, Executed
 from application.seeds import Seeds
+from application.turns import Turns
 from application.unit import decoded
 from domain.access.actor import DeactivateActor
 from domain.agent.agent import DefineAgent, SuspendAgent, UpdateAgentBudget, VersionAgent
@@ -85,7 +86,9 @@ class Agency:
         ports = {name: port_of(self.line.world, name) for name in self.line.world.ports}
         self.people = Calling(self.store, authorizer, Caller.system(new_id()), ports, self.clock)
         self.hands = Hands(self.store, self.people.commands, authorizer, ports)
-        consulting = Consulting(self.hands, self.clock, self.models, MemorySpending(self.store))
+        consulting = Consulting(
+            self.hands, self.clock, self.models, MemorySpending(self.store), Turns(self.store, self.clock, new_id)
+        )
         self.agents = ModelAgents(self.hands, self.store, consulting, self.mirror, None, "own-site")
 
     async def do(self, command: Command, on: UUID | None = None) -> Executed:

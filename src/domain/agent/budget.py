@@ -3,13 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
+from uuid import UUID
 
 from domain.agent.agent import Budget
 from domain.kernel import instant
+from domain.shared.writes import Record
 
 BUDGET_EXHAUSTED = "BudgetExhausted"
 PRICE_UNKNOWN = "PriceUnknown"
+
+
+@dataclass(frozen=True)
+class SpendingTurn(Record):
+    """Which decision an agent is spending on now; while it does, it spends on no other."""
+
+    relation: ClassVar[str] = "spending_turns"
+    key: ClassVar[tuple[str, ...]] = ("agent_id",)
+    agent_id: UUID
+    decision_id: UUID
+    taken_at: datetime
 
 
 @dataclass(frozen=True)

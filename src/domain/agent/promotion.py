@@ -37,6 +37,8 @@ from domain.shared.text import Blank
 from domain.shared.writes import Also, Answer
 
 CAUTION_PROMOTER = "CautionPromoter"
+LOCK = "caution-promotion"
+"""What the promoter holds while it judges, so that two proposals about one target are judged one after the other."""
 PROMOTION = "CautionPromotion"
 PROMOTE = "Promote"
 DEFERRED = "PromotionDeferred"
@@ -231,7 +233,7 @@ class Circumstances:
     permitted: bool
 
 
-@decision.inner(creates=True, command_name="RecordAgentDecision")
+@decision.inner(creates=True, command_name="RecordAgentDecision", lock=LOCK)
 class PromoteByRule(Command):
     """Judge a proposal as the promoter, and register the caution in the same append where the rule says so."""
 

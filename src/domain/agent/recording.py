@@ -47,7 +47,7 @@ class RecordAgentDecision(Command):
     def decide(self, call: Call, facts: tuple[bool, bool]) -> Outcome:
         known, keeps_calls = facts
         assert self.choice.decided_by == call.principal_id, "an agent registers its own decisions"
-        answer = Answer({"decision_id": str(call.new_id), "calls_kept": keeps_calls or not self.calls})
+        answer = Answer({"decision_id": str(call.new_id), "calls_kept": (keeps_calls and not known) or not self.calls})
         if known:
             return [answer]
         return [decided(self.choice, call.new_id), *(self._kept(call) if keeps_calls else ()), answer]

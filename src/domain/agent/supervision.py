@@ -4,19 +4,21 @@ It winds down and nothing else: it starts and resumes no run, and whoever resume
 it goes by is on the record, so it remembers nothing from one look to the next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from domain.agent.recording import decision_id_of
 from domain.decision.decision import Decision, RegisterDecision
 from domain.equipment.scope import AssetScope, asset_scope
-from domain.kernel import instant
+from domain.kernel import Call, Command, Outcome, instant
+from domain.run.ending import Phases, kind_of, phases_of
 from domain.run.gates import execution_of
-from domain.run.run import HELD, RUNNING, Run, RunHeld
-from domain.shared.reads import Reads, every, happened
+from domain.run.run import HELD, RUNNING, Run, RunHeld, RunStopped, run
+from domain.shared.reads import Reads, answered, every, happened
 from domain.supply.beam import PHOTON_BEAM, Outage
 
 RUN_SUPERVISOR = "RunSupervisor"
@@ -105,3 +107,53 @@ def supervised(verb: Verb, run_id: UUID, outage: Outage, agent_id: UUID) -> Regi
             "beam": outage.detail,
         },
     )
+
+
+class WindingDown(Command):
+    """Something the supervisor has decided about a run, judged once more where it is done: it may have come late."""
+
+    decision_id: UUID
+    outage_event_id: UUID
+    reason: str
+    beam: Callable[..., Any]
+    """Where it is read whether the beam is lost."""
+
+    def still_called_for(self, run: Run, own_facility_code: str) -> Reads[Sequence[RunHeld]]:
+        """The holds of the run; refused where the beam is back, or is lost by another event."""
+        scope = yield from needs_beam(run)
+        outage = None if scope is None else (yield from self.beam(scope, own_facility_code))
+        if outage is None or outage.event_id != self.outage_event_id:
+            raise self.cannot("outage_over", "The outage that this was decided for is over.")
+        return (yield from happened(run.id, RunHeld))
+
+
+@run.inner(allowed=[RUNNING], command_name="HoldRun", attempts=3)
+class HoldForBeam(WindingDown):
+    """Hold a run as the supervisor, once in an outage: whoever resumes it is not overruled."""
+
+    def gather(self, run: Run, call: Call) -> Reads[Sequence[RunHeld]]:
+        deployment = yield from answered("deployment")
+        return (yield from self.still_called_for(run, deployment.self_facility_code))
+
+    def decide(self, run: Run, call: Call, holds: Sequence[RunHeld]) -> Outcome:
+        if any(hold.decided_by_decision_id == self.decision_id for hold in holds):
+            raise self.cannot("held_before", "The run was held for this outage before, and somebody resumed it.")
+        return [RunHeld(reason=self.reason, decided_by_decision_id=self.decision_id)]
+
+
+@run.inner(allowed=[HELD], command_name="StopRun", attempts=3)
+class StopForBeam(WindingDown):
+    """Stop a run that the supervisor itself has held."""
+
+    hold_id: UUID
+
+    def gather(self, run: Run, call: Call) -> Reads[tuple[Sequence[RunHeld], Phases]]:
+        deployment = yield from answered("deployment")
+        holds = yield from self.still_called_for(run, deployment.self_facility_code)
+        return holds, (yield from phases_of(run))
+
+    def decide(self, run: Run, call: Call, facts: tuple[Sequence[RunHeld], Phases]) -> Outcome:
+        holds, phases = facts
+        if not holds or holds[-1].decided_by_decision_id != self.hold_id:
+            raise self.cannot("held_by_another", "Somebody else holds the run now.")
+        return [RunStopped(reason=self.reason, decided_by_decision_id=self.decision_id, actuation_kind=kind_of(run, phases))]

@@ -1,12 +1,12 @@
 """The photon beam: whether it is known to be gone for some work, and by which event."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from domain.equipment.scope import AssetScope
-from domain.shared.reads import Reads, happened
+from domain.shared.reads import Reads, happened, latest
 from domain.supply.coverage import former_supplies, supplies_in_scope
 from domain.supply.supply import (
     AVAILABLE,
@@ -23,6 +23,8 @@ from domain.supply.supply import (
 
 PHOTON_BEAM = "photon_beam"
 PROVIDING = (AVAILABLE, DEGRADED)
+RECENT = 20
+"""Events of a supply among which its last departure is looked for first."""
 LEAVING = (SupplyMarkedUnavailable, SupplyMarkedRecovering, SupplyDeregistered)
 """The events with which a supply stops to provide; Degraded, it still does."""
 
@@ -54,11 +56,19 @@ def outage_in(scope: AssetScope, own_facility_code: str) -> Reads[Outage | None]
     former = yield from former_supplies(kinds, scope, own_facility_code)
     left: list[SupplyTransition] = []
     for one in (*candidates, *former):
-        left += yield from happened(one.id, *LEAVING)
+        left += yield from departures(one.id)
     event = last_to_leave(left)
     said = ", ".join(f"{one.name} is {one.status.value}" for one in sorted(candidates, key=lambda one: one.id))
     assert event.known_id is not None, "what is stored has an id"
     return Outage(event.known_id, event.occurred_at, said)
+
+
+def departures(supply_id: UUID) -> Reads[Sequence[SupplyTransition]]:
+    """With what a supply stopped to provide; its last departure is among the latest, or else all of them are looked at."""
+    recent: tuple[SupplyTransition, ...] = yield from latest(supply_id, *LEAVING, count=RECENT)
+    if len(recent) < RECENT or any(event.from_status in PROVIDING for event in recent):
+        return recent
+    return (yield from happened(supply_id, *LEAVING))
 
 
 def last_to_leave(transitions: Iterable[SupplyTransition]) -> SupplyTransition:

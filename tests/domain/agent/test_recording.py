@@ -77,11 +77,12 @@ def test_a_decision_is_registered_under_an_event_id_of_its_own(world: World) -> 
     assert world.answer == {"decision_id": str(own_id(world)), "calls_kept": True}
 
 
-def test_whoever_repeats_it_writes_nothing_and_hears_the_same(world: World) -> None:
+def test_whoever_repeats_it_writes_nothing_and_hears_that_its_calls_were_not_kept_again(world: World) -> None:
     recorded(world, call_of(own_id(world)))
     before, answer = dict(world.entries), world.answer
+    assert answer["calls_kept"]
     assert recorded(world, call_of(own_id(world)), choice="DataSuspect") == []
-    assert world.answer == answer
+    assert world.answer == {**answer, "calls_kept": False}
     assert world.entries == before
     assert decision_of(world, own_id(world)).choice == "NominalCompletion"
 

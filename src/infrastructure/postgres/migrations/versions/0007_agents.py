@@ -56,6 +56,11 @@ CREATE TABLE debrief_requests (
     status text NOT NULL,
     refusal jsonb
 );
+CREATE TABLE spending_turns (
+    agent_id uuid PRIMARY KEY,
+    decision_id uuid NOT NULL,
+    taken_at timestamptz NOT NULL
+);
 CREATE INDEX debrief_requests_running ON debrief_requests (accepted_at) WHERE status = 'Running';
 CREATE INDEX entries_decision_inferences_spent ON entries_decision_inferences (actor_id, occurred_at);
 """
@@ -66,6 +71,7 @@ def upgrade() -> None:
     op.execute(TABLES)
     op.execute(f"GRANT SELECT ON model_calls TO {RUNTIME_ROLE}")
     op.execute(f"GRANT SELECT, INSERT, UPDATE ON reactions, debrief_requests TO {RUNTIME_ROLE}")
+    op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON spending_turns TO {RUNTIME_ROLE}")
 
 
 def downgrade() -> None:
