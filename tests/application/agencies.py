@@ -1,5 +1,8 @@
 """Agents at work in memory: seeded as in every deployment, under policies, on runs that have ended, with scripted models."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -8,8 +11,10 @@ from application.agents import Hands
 from application.authorization import PolicyAuthorizer
 from application.consulting import Consulting
 from application.model_agents import ModelAgents
-from application.ports import Caller, EventRow, Executed
+from application.ports import Batch, Caller, EventRow, Executed, StoreUnavailableError
+from application.regenerations import Regenerations
 from application.seeds import Seeds
+from application.spending import Spending
 from application.turns import Turns
 from application.unit import decoded
 from domain.access.actor import DeactivateActor
@@ -28,6 +33,7 @@ from domain.recipe.practice import DefinePractice
 from domain.run.ending import AbortRun
 from domain.run.run import Run
 from domain.run.starting import StartRun
+from domain.shared.refusals import ConcurrencyError
 from domain.supply.supply import MarkSupplyAvailable, RegisterSupply
 from domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
 from infrastructure.llm.scripted import ScriptedModel
@@ -71,25 +77,66 @@ class OneModel:
         return self.model if self.on else None
 
 
+class BusyStore(MemoryStore):
+    """A store in which others come between reading and writing, as on a real one; `conflicts` counts who came too late."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conflicts = 0
+        self.away = 0
+        """So many appends to come find the store away."""
+
+    @asynccontextmanager
+    async def session(self, lock: str | None = None) -> AsyncIterator[Any]:
+        async with super().session(lock) as session:
+            yield HesitantSession(session, self)
+
+
+class HesitantSession:
+    """A session that lets others go first before it appends."""
+
+    def __init__(self, session: Any, store: BusyStore) -> None:
+        self._session = session
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def append(self, batch: Batch) -> int | None:
+        await asyncio.sleep(0)
+        if self._store.away:
+            self._store.away -= 1
+            raise StoreUnavailableError("The database cannot be reached.")
+        try:
+            position: int | None = await self._session.append(batch)
+            return position
+        except ConcurrencyError:
+            self._store.conflicts += 1
+            raise
+
+
 @dataclass
 class Agency:
     """Everything that agents act with, and what came of it."""
 
     line: Beamline
-    store: MemoryStore
+    store: BusyStore
     clock: HandSetClock
     models: OneModel
     mirror: MemoryMirror = field(default_factory=MemoryMirror)
+
+    spending: Spending | None = None
 
     def __post_init__(self) -> None:
         authorizer = PolicyAuthorizer(self.store, MemoryVerdictLog(self.store))
         ports = {name: port_of(self.line.world, name) for name in self.line.world.ports}
         self.people = Calling(self.store, authorizer, Caller.system(new_id()), ports, self.clock)
         self.hands = Hands(self.store, self.people.commands, authorizer, ports)
-        consulting = Consulting(
-            self.hands, self.clock, self.models, MemorySpending(self.store), Turns(self.store, self.clock, new_id)
-        )
-        self.agents = ModelAgents(self.hands, self.store, consulting, self.mirror, None, "own-site")
+        spending = self.spending or MemorySpending(self.store)
+        turns = Turns(self.store, self.clock, new_id)
+        self.consulting = Consulting(self.hands, self.clock, self.models, spending, turns)
+        self.agents = ModelAgents(self.hands, self.store, self.consulting, self.mirror, None, "own-site")
+        self.regenerations = Regenerations(self.store, self.hands, self.agents, self.clock, new_id)
 
     async def do(self, command: Command, on: UUID | None = None) -> Executed:
         return await self.people.do(command, on)
@@ -190,7 +237,7 @@ async def agency(*answers: Any, line: Beamline | None = None) -> Agency:
     line = line or beamline()
     line.world.ports["deployment"].approved_models_only = False
     clock = HandSetClock(line.world.now)
-    made = Agency(line, stored(line.world), clock, OneModel(ScriptedModel(*answers)))
+    made = Agency(line, stored(line.world, BusyStore), clock, OneModel(ScriptedModel(*answers)))
     await Seeds(made.store, clock, new_id).plant(facility_code="own-site", bootstrap_principal_id=None)
     return made
 

@@ -8,12 +8,12 @@ from application.expirer import Expirer
 from application.queries import Queries
 from domain.agent.expiry import REASON
 from domain.agent.seeded import SEEDED
-from domain.safety.clearance import Clearance, ClearanceStatus, ExpireClearance
+from domain.safety.clearance import AmendClearance, Clearance, ClearanceStatus, ExpireClearance
 from domain.shared.canonical import derived_uuid7
 from tests.application.agencies import Agency, agency
 from tests.domain.equipment.assets import LUMEN
 from tests.domain.run.beamline import beamline
-from tests.domain.safety.forms import bound, brought_to, template
+from tests.domain.safety.forms import bound, brought_to, form, template
 from tests.domain.world import new_id
 
 EXPIRER = SEEDED["ClearanceExpirer"].id
@@ -26,12 +26,12 @@ def expirer(facility: Agency) -> Expirer:
     return Expirer(facility.hands, queries, facility.store, facility.clock, new_id)
 
 
-async def cleared(*ends: datetime | None, status: str = "Active") -> tuple[Agency, list[UUID]]:
+async def cleared(*ends: datetime | None) -> tuple[Agency, list[UUID]]:
     """A facility with a clearance until each of these times."""
     line = beamline()
-    form = {"template_id": template(line.world, code="EXP", facility_code=LUMEN), "facility_code": LUMEN}
+    sheet = {"template_id": template(line.world, code="EXP", facility_code=LUMEN), "facility_code": LUMEN}
     bindings = [bound("Asset", line.hutch.beamline)]
-    ids = [brought_to(line.world, status, bindings=bindings, valid_until=end, **form) for end in ends]
+    ids = [brought_to(line.world, "Active", bindings=bindings, valid_until=end, **sheet) for end in ends]
     facility = await agency(line=line)
     return facility, ids
 
@@ -104,7 +104,18 @@ async def test_what_somebody_else_expired_is_no_decision_of_the_agent() -> None:
     assert facility.decisions() == []
 
 
-async def test_what_was_prolonged_meanwhile_is_left_alone() -> None:
+async def test_what_was_amended_meanwhile_is_left_alone() -> None:
+    end = beamline().world.now + DAY
+    facility, (id,) = await cleared(end)
+    amended = form(clearance(facility, id).template_id, facility_code=LUMEN, valid_until=end + 10 * DAY)
+    await facility.do(AmendClearance(**amended), id)
+    facility.clock.now = end + DAY
+    await expirer(facility).expire(id)
+    assert clearance(facility, id).status is ClearanceStatus.SUPERSEDED
+    assert facility.decisions() == []
+
+
+async def test_what_is_not_due_yet_is_left_alone() -> None:
     end = beamline().world.now + DAY
     facility, (id,) = await cleared(end)
     await expirer(facility).expire(id)

@@ -1,20 +1,25 @@
 """Language-model agents, step by step: permitted, leased, within budget, asked, put on record, written up."""
 
 import asyncio
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 import pytest
 
+from application.consulting import BusyError
 from application.language_models import LanguageModelSchemaValidationError, LanguageModelServerError, Usage
 from application.model_agents import Leased
+from application.ports import EventRow, StoreUnavailableError
+from application.turns import FORGOTTEN, Turns
 from domain.access.actor import RegisterActor
 from domain.agent.agent import ResumeAgent
+from domain.agent.budget import Spent
 from domain.agent.debriefing import DEBRIEF
 from domain.agent.drafting import DRAFT
 from domain.agent.seeded import SEEDED
-from domain.decision.inferences import Inference
+from domain.decision.inferences import AppendInferences, Inference, Span
 from domain.run.ending import AbortRun, CompleteRun
 from domain.run.narrative import AppendRunLogbookEntries, RunLogbookEntry, Writing
 from domain.shared.canonical import derived_uuid7
@@ -112,6 +117,7 @@ class TestTheLease:
         came = await asyncio.gather(*(concluded(facility, order(event, agent)) for agent in agents))
         assert sorted(came) == [Leased.HELD, *[Leased.LOST] * 5]
         winner = agents[came.index(Leased.HELD)]
+        assert facility.store.conflicts, "they did come at once"
         lost = [one for one in facility.decisions() if one.choice == "DebriefConflicted"]
         assert {(one.inputs or {})["winning_agent_id"] for one in lost} == {str(winner)}
         assert len(facility.models.model.requests) == 1
@@ -132,7 +138,7 @@ class TestTheLease:
             await facility.do(AppendRunLogbookEntries(entries=(note,)), event.stream_id)
 
         came, _ = await asyncio.gather(facility.agents.take_lease(order(event)), write())
-        assert came is Leased.HELD
+        assert (came, bool(facility.store.conflicts)) == (Leased.HELD, True)
 
     async def test_who_holds_it_keeps_it_although_suspended(self) -> None:
         facility = await agency(VERDICT)
@@ -159,7 +165,16 @@ class TestStandingDown:
         assert await facility.agents.take_lease(order(event)) is Leased.HELD
         await facility.deactivate(DEBRIEFER)
         assert not await facility.agents.conclude(order(event))
-        assert facility.decisions() == calls(facility) == entries(facility) == []
+        assert facility.decisions() == calls(facility) == entries(facility) == facility.models.model.requests == []
+
+    async def test_a_late_one_without_its_permissions_says_nothing_either(self) -> None:
+        facility = await agency(VERDICT)
+        rival, event = await facility.rival(), await facility.ended()
+        await facility.revoke_all(rival)
+        await facility.permit(rival, DEBRIEF.commands - {"GetRun"})
+        assert await concluded(facility, order(event)) is Leased.HELD
+        assert await concluded(facility, order(event, rival)) is Leased.ENDED
+        assert {one.decided_by for one in facility.decisions()} == {DEBRIEFER}
 
     @pytest.mark.parametrize("command", sorted(DEBRIEF.commands))
     async def test_without_any_one_of_its_permissions_it_does_not_begin(self, command: str) -> None:
@@ -221,17 +236,84 @@ class TestBudgets:
         assert len(facility.models.model.requests) == 2
 
     async def test_what_others_append_in_its_name_does_not_count(self) -> None:
-        facility = await agency(VERDICT)
-        rival = await facility.rival()
-        await facility.cap(DEBRIEFER, tokens=120)
+        facility = await agency(VERDICT, VERDICT)
+        await facility.cap(DEBRIEFER, tokens=240)
         first, second = await facility.ended(), await facility.ended()
-        await concluded(facility, order(first, rival))
-        facility.models.model._answers.append(VERDICT)
+        await concluded(facility, order(first))
+        (decision,) = facility.decisions()
+        named = {"operation_name": "chat", "provider_name": "acme", "request_model": "large-4", "agent_id": str(DEBRIEFER)}
+        spent = Span(event_id=new_id(), occurred_at=first.occurred_at, input_tokens=5000, output_tokens=0, **named)
+        await facility.do(AppendInferences(entries=(spent,)), decision.id)
         await concluded(facility, order(second))
-        assert len(facility.models.model.requests) == 2
+        assert [one.choice for one in facility.decisions()] == ["EquipmentAbort"] * 2
+
+    async def test_where_spending_cannot_be_read_nothing_is_called(self) -> None:
+        facility = await agency(VERDICT)
+        await facility.cap(DEBRIEFER, tokens=10_000)
+        facility.consulting._spending = Unreadable()
+        event = await facility.ended()
+        with pytest.raises(StoreUnavailableError):
+            await concluded(facility, order(event))
+        assert facility.models.model.requests == facility.decisions() == []
+
+    async def test_runs_that_end_at_once_overspend_by_one_call_at_most(self) -> None:
+        facility = await agency(*[VERDICT] * 5)
+        await facility.cap(DEBRIEFER, tokens=120)
+        events = [await facility.ended() for _ in range(5)]
+
+        async def until_its_turn(event: EventRow) -> None:
+            while True:
+                try:
+                    await concluded(facility, order(event))
+                    return
+                except BusyError:
+                    await asyncio.sleep(0)
+
+        await asyncio.gather(*map(until_its_turn, events))
+        assert len(facility.models.model.requests) == 1
+        assert Counter(one.choice for one in facility.decisions()) == {"EquipmentAbort": 1, "DebriefDeferred": 4}
+
+    async def test_a_turn_is_given_back_by_whoever_finds_the_work_done(self) -> None:
+        facility = await agency(VERDICT)
+        await facility.cap(DEBRIEFER, tokens=1000)
+        first, second = await facility.ended(), await facility.ended()
+        await concluded(facility, order(first))
+        (decision,) = facility.decisions()
+        turns = Turns(facility.store, facility.clock, new_id)
+        assert await turns.take(DEBRIEFER, decision.id), "as if it had died before it could give it back"
+        facility.models.model._answers.append(VERDICT)
+        with pytest.raises(BusyError):
+            await concluded(facility, order(second))
+        await facility.agents.conclude(order(first))
+        assert await concluded(facility, order(second)) is Leased.HELD
+
+    async def test_a_turn_that_nobody_comes_back_for_is_given_on(self) -> None:
+        facility = await agency()
+        turns = Turns(facility.store, facility.clock, new_id)
+        first, second = new_id(), new_id()
+        assert await turns.take(DEBRIEFER, first)
+        assert await turns.take(DEBRIEFER, first)
+        assert not await turns.take(DEBRIEFER, second)
+        facility.clock.now += FORGOTTEN
+        assert await turns.take(DEBRIEFER, second)
+
+
+class Unreadable:
+    """Books that cannot be read."""
+
+    async def of(self, agent_id: UUID, at: datetime) -> Spent:
+        raise StoreUnavailableError("The database cannot be reached.")
 
 
 class TestTrouble:
+    async def test_an_answer_waits_for_a_store_that_is_away_and_is_not_asked_for_again(self) -> None:
+        facility = await agency(VERDICT)
+        event = await facility.ended()
+        assert await facility.agents.take_lease(order(event)) is Leased.HELD
+        facility.store.away = 4
+        assert await facility.agents.conclude(order(event))
+        assert (len(facility.models.model.requests), len(calls(facility)), facility.store.away) == (1, 1, 0)
+
     async def test_a_model_that_fails_is_asked_thrice_and_then_deferred(self) -> None:
         facility = await agency(*[LanguageModelServerError("down")] * 3)
         await concluded(facility, order(await facility.ended()))

@@ -131,6 +131,13 @@ async def test_what_is_no_proposal_is_passed_over() -> None:
     assert await promote(facility, facility.decisions()[-1]) == ("", None)
 
 
+async def test_two_proposals_about_one_target_at_once_make_one_caution() -> None:
+    facility, first = await proposed()
+    second = await propose(facility)
+    said = await asyncio.gather(promote(facility, first), promote(facility, second))
+    assert sorted(choice for choice, _ in said) == ["Promote", "PromotionConflicted"]
+
+
 class TestTheOperator:
     async def test_promotes_once(self) -> None:
         facility, decision = await proposed("ProposeWarning")

@@ -4,24 +4,29 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
+
+from application.agents import in_process
 from application.queries import Queries
 from application.supervisor import Beam, Supervisor
 from domain.agent.seeded import SEEDED
+from domain.agent.supervision import HoldForBeam, Verb, decision_of, needs_beam
 from domain.equipment.scope import AssetScope
 from domain.run.ending import AbortRun
 from domain.run.run import HoldRun, Run, RunHeld, RunStatus
 from domain.run.starting import ResumeRun, StartRun
-from domain.shared.reads import Reads
+from domain.shared.reads import Reads, happened, required
+from domain.shared.refusals import Conflict
 from domain.supply.beam import Outage, outage_in
 from domain.supply.supply import (
     DegradeSupply,
-    MarkSupplyAvailable,
+    DeregisterSupply,
     MarkSupplyRecovering,
     MarkSupplyUnavailable,
     RestoreSupply,
 )
 from tests.application.agencies import Agency, agency
-from tests.domain.world import new_id
+from tests.domain.world import START, new_id
 
 SUPERVISOR = SEEDED["RunSupervisor"].id
 HOUR = timedelta(hours=1)
@@ -94,7 +99,7 @@ async def test_every_run_that_needs_beam_is_held_and_no_other() -> None:
     assert len(facility.decisions()) == 3
 
 
-async def test_a_degraded_or_unknown_beam_holds_nothing() -> None:
+async def test_a_degraded_beam_holds_nothing() -> None:
     facility = await agency()
     run_id = await on(facility)
     assert facility.line.supply_id is not None
@@ -218,13 +223,64 @@ class TestStopping:
         assert run(facility, run_id).status is RunStatus.HELD
 
 
-async def test_an_outage_that_is_only_known_from_hearsay_is_none() -> None:
+async def test_a_beam_of_which_nothing_is_known_is_not_lost() -> None:
     facility = await agency()
     run_id = await on(facility)
-    other = await facility.another_beam(known=False)
-    assert facility.line.supply_id is not None
+    await facility.another_beam(known=False)
+    await facility.do(DeregisterSupply(reason="replaced"), facility.line.supply_id)
     await look(facility)
-    assert run(facility, run_id).status is RunStatus.RUNNING
-    await facility.do(MarkSupplyAvailable(reason="looked"), other)
-    await look(facility)
-    assert choices(facility) == []
+    assert (choices(facility), run(facility, run_id).status) == ([], RunStatus.RUNNING)
+
+
+class TestComingLate:
+    """A look that was held up, and acts on what was true when it looked."""
+
+    async def held_up(self, facility: Agency, run_id: UUID) -> HoldForBeam:
+        """What the supervisor would do now, kept for later."""
+        caller = in_process(SUPERVISOR, new_id())
+        found = await facility.hands.read(required(Run, run_id), caller)
+        scope = await facility.hands.read(needs_beam(found), caller)
+        assert scope is not None
+        outage = await facility.hands.read(outage_in(scope, "own-site"), caller)
+        assert outage is not None
+        decision_id = decision_of(Verb.HOLD, run_id, outage, SUPERVISOR)
+        return HoldForBeam(decision_id=decision_id, outage_event_id=outage.event_id, reason="lost", beam=outage_in)
+
+    async def is_refused(self, facility: Agency, late: HoldForBeam, run_id: UUID, reason: str) -> None:
+        with pytest.raises(Conflict) as caught:
+            await facility.hands.execute(late, in_process(SUPERVISOR, new_id()), target_id=run_id)
+        assert caught.value.reason == reason
+        assert run(facility, run_id).status is RunStatus.RUNNING
+
+    async def test_it_does_not_hold_again_what_a_person_resumed(self) -> None:
+        facility = await agency()
+        run_id = await on(facility)
+        await beam(facility, goes=True)
+        late = await self.held_up(facility, run_id)
+        await look(facility)
+        lost = await facility.hands.read(happened(run_id, RunHeld), in_process(SUPERVISOR, new_id()))
+        assert [hold.decided_by_decision_id for hold in lost] == [late.decision_id]
+        still_out = replace_beam(late)
+        await beam(facility, goes=False)
+        await facility.line_kept_permitted()
+        await facility.do(ResumeRun(), run_id)
+        await self.is_refused(facility, late, run_id, "outage_over")
+        await self.is_refused(facility, still_out, run_id, "held_before")
+
+    async def test_it_does_not_hold_when_the_beam_is_back(self) -> None:
+        facility = await agency()
+        run_id = await on(facility)
+        await beam(facility, goes=True)
+        late = await self.held_up(facility, run_id)
+        await beam(facility, goes=False)
+        await self.is_refused(facility, late, run_id, "outage_over")
+
+
+def replace_beam(late: HoldForBeam) -> HoldForBeam:
+    """The same, by a seam that still says lost."""
+
+    def lost(scope: AssetScope, own: str) -> Reads[Outage | None]:
+        return Outage(late.outage_event_id, START, "the orbit interlock is open")
+        yield
+
+    return late.model_copy(update={"beam": lost})

@@ -5,7 +5,7 @@ Both must decide the same; then the stored streams, claims, look-ups and rows mu
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import pytest
@@ -18,6 +18,8 @@ from domain.shared.refusals import Conflict, Refusal
 from domain.shared.writes import Claim, Enlist, Put
 from infrastructure.memory.store import MemoryStore
 from tests.domain.world import World, new_id
+
+M = TypeVar("M", bound=MemoryStore)
 
 
 @dataclass
@@ -88,9 +90,9 @@ class Twins:
         assert {id: entry.model_copy(update={"recorded_at": None}) for id, entry in entered.items()} == self.world.entries
 
 
-def stored(world: World) -> MemoryStore:
+def stored(world: World, kind: type[M] = MemoryStore) -> M:  # type: ignore[assignment]
     """A store with everything a world holds."""
-    store = MemoryStore()
+    store = kind()
     for (name, id), events in world.streams.items():
         for version, event in enumerate(events):
             happened = Batch(Call(world.principal_id, world.surface_id, event.occurred_at, id, new_id()), "Given")

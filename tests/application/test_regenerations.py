@@ -1,0 +1,119 @@
+"""Debriefs on demand: made by the agent, paid for by whoever asked, and done once however often they are begun."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.access.actor import DeactivateActor
+from domain.agent.debriefing import DEBRIEF
+from domain.agent.regenerating import RegenerateRunDebrief
+from domain.agent.seeded import SEEDED
+from domain.run.narrative import RunLogbookEntry
+from domain.run.starting import StartRun
+from domain.shared.refusals import UnauthorizedError
+from tests.application.agencies import VERDICT, Agency, agency
+
+DEBRIEFER = SEEDED[DEBRIEF.kind].id
+
+
+async def asked_for(facility: Agency, run_id: UUID, **fields: Any) -> UUID:
+    """The id of a debrief that somebody asked for."""
+    facility.people.ports = {**facility.people.ports, "model_configured": configured}
+    executed = await facility.do(RegenerateRunDebrief(**fields), run_id)
+    assert executed.body is not None
+    assert await facility.regenerations.unfinished() == [UUID(executed.body["work_id"])]
+    return UUID(executed.body["decision_id"])
+
+
+async def configured(caller: Any, model_ref: Any) -> bool:
+    return True
+
+
+def entered(facility: Agency) -> list[Any]:
+    return list(facility.store.listed(RunLogbookEntry))
+
+
+async def test_it_is_written_entered_and_answered_once() -> None:
+    facility = await agency(VERDICT)
+    event = await facility.ended()
+    decision_id = await asked_for(facility, event.stream_id)
+    assert await facility.regenerations.answer(decision_id) is None
+    for _ in range(2):
+        await facility.regenerations.write(decision_id)
+    assert await facility.regenerations.answer(decision_id) == {"decision_id": str(decision_id)}
+    decision = facility.decision(decision_id)
+    assert decision is not None
+    inputs = decision.inputs or {}
+    assert (decision.decided_by, inputs["trigger"], inputs["requested_by"]) == (DEBRIEFER, "on-demand", str(UUID(int=0)))
+    assert inputs["terminal_event_id"] == str(event.event_id)
+    assert (len(facility.models.model.requests), len(entered(facility))) == (1, 1)
+    assert await facility.regenerations.unfinished() == []
+
+
+async def test_a_run_that_has_not_ended_can_be_debriefed_too() -> None:
+    facility = await agency({**VERDICT, "choice": "DataSuspect"})
+    run_id = await facility.people.create(StartRun(**facility.line.request))
+    decision_id = await asked_for(facility, run_id)
+    await facility.regenerations.write(decision_id)
+    decision = facility.decision(decision_id)
+    assert decision is not None
+    assert (decision.inputs or {})["terminal_event_type"] is None
+
+
+async def test_a_spent_budget_refuses_nobody_and_the_spend_is_recorded() -> None:
+    facility = await agency(VERDICT)
+    await facility.cap(DEBRIEFER, tokens=0)
+    event = await facility.ended()
+    decision_id = await asked_for(facility, event.stream_id)
+    await facility.regenerations.write(decision_id)
+    decision = facility.decision(decision_id)
+    assert decision is not None
+    assert decision.choice == "EquipmentAbort"
+    assert len(facility.store.entries["entries_decision_inferences"]) == 1
+
+
+async def test_an_unknown_price_under_a_monthly_cap_defers_here_too() -> None:
+    facility = await agency()
+    await facility.cap(DEBRIEFER, cost=40.0)
+    event = await facility.ended()
+    decision_id = await asked_for(facility, event.stream_id)
+    await facility.regenerations.write(decision_id)
+    decision = facility.decision(decision_id)
+    assert decision is not None
+    assert (decision.choice, (decision.inputs or {})["failure_error_class"]) == ("DebriefDeferred", "PriceUnknown")
+    assert (await facility.regenerations.answer(decision_id), entered(facility)) == ({"decision_id": str(decision_id)}, [])
+
+
+async def test_a_crash_between_decision_and_entry_asks_no_model_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    facility = await agency(VERDICT)
+    event = await facility.ended()
+    decision_id = await asked_for(facility, event.stream_id)
+
+    async def died(*given: Any) -> None:
+        raise InterruptedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(facility.agents, "enter", died)
+        with pytest.raises(InterruptedError):
+            await facility.regenerations.write(decision_id)
+    await facility.regenerations.write(decision_id)
+    assert (len(facility.models.model.requests), len(entered(facility))) == (1, 1)
+
+
+@pytest.mark.parametrize("how", ["suspended", "deactivated", "without a policy"])
+async def test_an_agent_that_may_not_act_is_not_asked_and_the_work_is_refused(how: str) -> None:
+    facility = await agency()
+    event = await facility.ended()
+    decision_id = await asked_for(facility, event.stream_id)
+    if how == "suspended":
+        await facility.suspend(DEBRIEFER)
+    elif how == "deactivated":
+        await facility.do(DeactivateActor(), DEBRIEFER)
+    else:
+        await facility.revoke_all(DEBRIEFER)
+    await facility.regenerations.write(decision_id)
+    assert facility.models.model.requests == []
+    assert facility.decision(decision_id) is None
+    with pytest.raises(UnauthorizedError):
+        await facility.regenerations.answer(decision_id)
