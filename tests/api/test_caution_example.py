@@ -90,7 +90,7 @@ async def test_a_caution_from_its_registration_to_its_retirement(api: Api) -> No
     ]
     assert await anonymous(api, f"/cautions/{second}") == [
         ("CautionRegistered", {**said, "severity": "Warning", "parent_id": first}),
-        ("CautionRetired", {"reason": "Resolved"}),
+        ("CautionRetired", {"reason": "Resolved", "retired_by": str(NIL)}),
     ]
 
 

@@ -290,13 +290,18 @@ async def test_a_history_tells_a_stream_from_its_first_version(
     assert (missing.status_code, missing.json()["code"]) == (404, f"{aggregate.name}NotFoundError")
 
 
+COUNTED = ("missed_count", "skipped_count")
+"""What the engine counts of a schedule; it is no part of the stream, so the past has none of it."""
+
+
 @pytest.mark.parametrize("aggregate", AGGREGATES, ids=named)
 async def test_every_aggregate_can_be_seen_as_it_was(past: tuple[Api, dict[str, str]], aggregate: Aggregate[Any]) -> None:
     api, ids = past
     path = f"{aggregate.path}/{ids[aggregate.id_name]}"
     events = await whole(api, f"{path}/history")
     now = (await api.get(path)).json()
-    assert now | (await api.get(path, as_of_version=len(events))).json() == now
+    then = (await api.get(path, as_of_version=len(events))).json()
+    assert now | {name: value for name, value in then.items() if name not in COUNTED} == now
     assert (await api.get(path, as_of_version=2**31 - 1)).json() == (await api.get(path, as_of_version=len(events))).json()
     for event in events:
         last = max(other["version"] for other in events if other["occurred_at"] == event["occurred_at"])

@@ -81,18 +81,18 @@ def at_work(log: Path, **environment: str) -> Iterator[Workers]:
         workers.close()
 
 
-async def rivals(api: Api) -> dict[str, list[str]]:
-    """So many agents of each kind, in service; the seeded ones keep out of it."""
+async def rivals(api: Api) -> dict[str, dict[str, str]]:
+    """So many agents of each kind, in service, each with a model of its own; the seeded ones keep out of it."""
     for seeded in (DEBRIEFER, DRAFTER):
         await api.done(f"/agents/{seeded}/suspend", {"reason": "others are tried"})
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for task in TASKS:
         for number in range(RIVALS):
-            model = {"provider": "openai", "model": "rival-1"}
+            model = {"provider": "openai", "model": f"{task.kind}-{number}"}
             named = {"kind": task.kind, "name": f"Rival {number}", "version": "1", "model_ref": model}
             agent_id = await api.create("/agents", {**named, "prompt_template_id": str(task.prompt.id)})
             await api.done(f"/agents/{agent_id}/version")
-            found.setdefault(task.context, []).append(agent_id)
+            found.setdefault(task.context, {})[agent_id] = model["model"]
     return found
 
 
@@ -156,7 +156,10 @@ async def test_each_run_is_concluded_about_once_by_one_agent_of_each_kind(
         assert sorted(rows(database_url, entered)) == sorted((run_id, winners[run_id, "RunDebrief"]) for run_id in runs)
         asked = Counter((run_of(one), kind_of(one)) for one in server.asked)
         assert set(asked) == set(winners)
-        assert max(asked.values()) <= 1 + KILLS, "nobody but the winner asks, and again only where it was cut off"
+        for one in server.asked:
+            context = kind_of(one)
+            assert one.body["model"] == agents[context][winners[run_of(one), context]], "nobody but the winner asks"
+        assert max(asked.values()) <= 1 + KILLS, "and again only where it was cut off"
         again = sum(asked.values()) - len(asked)
         print(f"{len(told)} decisions, {len(server.asked)} model calls for {len(asked)} conclusions, {again} after a kill")
 
