@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from application.consulting import BusyError
+from application.consulting import MOST_CALLS, BusyError
 from application.language_models import LanguageModelSchemaValidationError, LanguageModelServerError, Usage
 from application.model_agents import Leased
 from application.ports import EventRow, StoreUnavailableError
@@ -286,6 +286,16 @@ class TestBudgets:
             await concluded(facility, order(second))
         await facility.agents.conclude(order(first))
         assert await concluded(facility, order(second)) is Leased.HELD
+
+    async def test_where_so_many_models_are_asked_another_has_to_wait(self) -> None:
+        facility = await agency(VERDICT)
+        event = await facility.ended()
+        facility.consulting._calling = MOST_CALLS
+        with pytest.raises(BusyError):
+            await concluded(facility, order(event))
+        facility.consulting._calling = MOST_CALLS - 1
+        assert await concluded(facility, order(event)) is Leased.HELD
+        assert facility.consulting._calling == MOST_CALLS - 1
 
     async def test_a_turn_that_nobody_comes_back_for_is_given_on(self) -> None:
         facility = await agency()

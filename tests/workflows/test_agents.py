@@ -2,11 +2,15 @@
 
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from application.language_models import ChatRequest
 from application.settings import Settings
+from application.turns import Turns
 from cli.embedded.temporal import EmbeddedTemporal
+from domain.agent.budget import SpendingTurn
 from infrastructure.llm.scripted import ScriptedModel
+from infrastructure.runtime import clock, new_id
 from infrastructure.temporal.engine import connect
 from tests.api.beamline import beamline
 from tests.waiting import until
@@ -118,6 +122,28 @@ async def test_what_people_see_of_a_subscriber_that_cannot_go_on(database_url: s
         (decision,) = await facility.decisions(context="ReactionDismissal")
         assert decision["inputs"]["event_id"] == ended["event_id"]
         assert await facility.decisions(0, context="RunDebrief") == []
+
+
+async def test_whose_turn_it_is_not_comes_again(database_url: str, temporal: EmbeddedTemporal) -> None:
+    async with agency(database_url, temporal.address, caution_drafter_enabled=False, working=False) as facility:
+        line = await beamline(facility.api)
+        await facility.api.done(f"/agents/{DEBRIEFER}/update-budget", {"monthly_cost_cap": None, "daily_token_cap": 1000})
+        runtime = await facility.start_worker()
+        turns = Turns(runtime.store, clock, new_id)
+        assert await turns.take(UUID(DEBRIEFER), new_id())
+        run_id = await line.started()
+        await facility.api.done(f"/runs/{run_id}/abort", FAULT)
+
+        async def told_to_wait() -> bool:
+            (row,) = (await facility.read("/reactions", subscriber_name="run_debriefer"))["items"]
+            return any(item["attempt"] > 1 for item in row["open_items"])
+
+        await until(told_to_wait, within=30)
+        async with runtime.store.session() as session:
+            (turn,) = await session.records(SpendingTurn, {"agent_id": UUID(DEBRIEFER)})
+        await turns.give_back(UUID(DEBRIEFER), turn.decision_id)
+        (debrief,) = await facility.decisions(context="RunDebrief")
+        assert debrief["choice"] == "EquipmentAbort"
 
 
 async def test_histories_hold_no_text_of_anybody(database_url: str, temporal: EmbeddedTemporal) -> None:
