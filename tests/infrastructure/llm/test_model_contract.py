@@ -113,7 +113,7 @@ async def test_an_answer_that_does_not_fit_is_an_error_that_tells_what_it_took(b
 ANYTHING = {"type": "object"}
 
 
-@pytest.mark.parametrize("character", ["\x00", "\x1b", "\r", "\x7f", "\x85", "\ud800", "\udfff"], ids=ascii)
+@pytest.mark.parametrize("character", ["\x00", "\x1b", "\r", "\x7f", "\x85", "\ud800"], ids=ascii)
 @pytest.mark.parametrize("place", ["text", "listed", "key"])
 async def test_an_answer_that_cannot_be_kept_is_an_error_like_any_other(bench: Bench, character: str, place: str) -> None:
     broken = f"the stage{character} slips"
