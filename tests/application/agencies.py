@@ -31,6 +31,7 @@ from domain.supply.supply import MarkSupplyAvailable, RegisterSupply
 from domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
 from infrastructure.llm.scripted import ScriptedModel
 from infrastructure.logbook.mirrors import MemoryMirror
+from infrastructure.memory.people import MemoryPeople
 from infrastructure.memory.spending import MemorySpending
 from infrastructure.memory.store import MemoryStore, MemoryVerdictLog
 from tests.application.calling import Calling, HandSetClock
@@ -85,7 +86,8 @@ class Agency:
         ports = {name: port_of(self.line.world, name) for name in self.line.world.ports}
         self.people = Calling(self.store, authorizer, Caller.system(new_id()), ports, self.clock)
         self.hands = Hands(self.store, self.people.commands, authorizer, ports)
-        consulting = Consulting(self.hands, self.clock, self.models, MemorySpending(self.store))
+        spending, people = MemorySpending(self.store), MemoryPeople(self.store)
+        consulting = Consulting(self.hands, self.clock, self.models, spending, people)
         self.agents = ModelAgents(self.hands, self.store, consulting, self.mirror, None, "own-site")
 
     async def do(self, command: Command, on: UUID | None = None) -> Executed:
