@@ -78,9 +78,9 @@ class NameBook:
 
     def _blanked(self, text: str) -> str:
         read = unicodedata.normalize("NFC", text)
-        found = sorted({*_addresses(read), *self._identified(read), *self._named(read), *self._run_together(read)})
         inside = {place for match in UNTOUCHED.finditer(read) for place in range(match.start() + 1, match.end())}
-        hits = [place for place in found if inside.isdisjoint(place)]
+        known = {*self._identified(read), *self._named(read), *self._run_together(read)}
+        hits = sorted({*_addresses(read), *filter(inside.isdisjoint, known)})
         return _without(read, hits) if hits else text
 
     def _named(self, text: str) -> Iterator[Place]:

@@ -96,6 +96,10 @@ def test_ids_stay_whatever_letters_and_digits_they_have() -> None:
         assert said(f"run_{id}_{id.upper()} of {id}") == f"run_{id}_{id.upper()} of {id}"
 
 
+def test_a_time_after_a_number_does_not_save_it() -> None:
+    assert "8998" not in said("call +49 431 8998-0 2026-10-06T08:00:00Z")
+
+
 def test_somebody_whose_identifier_is_an_id_is_blanked_all_the_same() -> None:
     id = str(new_id())
     assert book_of([Person("Mira", external_id=id)]).discreet(f"asked by {id}") == f"asked by {BLANKED}"
