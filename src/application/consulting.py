@@ -14,20 +14,18 @@ from pydantic import ValidationError
 
 from application.agents import Hands
 from application.language_models import OFFLINE, ChatRequest, LanguageModelError, ModelProvider, Usage, asked
+from application.people import People
 from application.ports import Caller, Clock
 from application.spending import Spending
 from application.turns import Turns
-from domain.access.actor import Actor, ActorKind, ActorProfile
 from domain.agent.agent import Agent
 from domain.agent.budget import BUDGET_EXHAUSTED, PRICE_UNKNOWN, exhausted
 from domain.agent.concluding import Conclusion, Material, Task, Terminal, UnusableAnswerError
-from domain.agent.discretion import discreet, people_in
 from domain.agent.language_model import Pricing, price_of
 from domain.agent.model_ref import ModelRef
 from domain.agent.prompts import PROMPTS, Prompt
 from domain.decision.inferences import Span
 from domain.run.run import Run
-from domain.shared.reads import Reads, every, records_of
 
 log = structlog.get_logger()
 
@@ -83,13 +81,14 @@ class Consulted:
 class Consulting:
     """Asks the models of agents."""
 
-    def __init__(self, hands: Hands, clock: Clock, models: Models, spending: Spending, turns: Turns) -> None:
+    def __init__(self, hands: Hands, clock: Clock, models: Models, spending: Spending, people: People, turns: Turns) -> None:
         self._hands = hands
         self._turns = turns
         self._calling = 0
         self._clock = clock
         self._models = models
         self._spending = spending
+        self._people = people
         self._unpriced: set[ModelRef] = set()
         """The models whose price was missed, which is said once of each."""
 
@@ -162,16 +161,7 @@ class Consulting:
     async def _material(self, task: Task, occasion: Occasion, caller: Caller) -> Material:
         """What the model is shown, with everybody in it blanked."""
         material = await self._hands.read(task.material(occasion.run, occasion.terminal), caller)
-        people = people_in(await self._hands.read(profiles_of_people(), caller))
-        return replace(material, facts=discreet(material.facts, people))
-
-
-def profiles_of_people() -> Reads[list[ActorProfile]]:
-    """What is known of people; what agents and machine accounts are called is no secret."""
-    profiles = yield from records_of(ActorProfile)
-    actors = yield from every(Actor, (profile.actor_id for profile in profiles))
-    machines = {id for id, actor in actors.items() if actor.kind is not ActorKind.HUMAN}
-    return [profile for profile in profiles if profile.actor_id not in machines]
+        return replace(material, facts=(await self._people.book()).discreet(material.facts))
 
 
 def request_of(prompt: Prompt, ref: ModelRef, material: Material) -> ChatRequest:

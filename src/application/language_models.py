@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from domain.agent.model_ref import ModelRef
+from domain.shared.text import UNWRITABLE, writable
 
 ATTEMPTS = 3
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
@@ -145,9 +146,12 @@ def pause(attempt: int, error: LanguageModelError) -> float:
 def fitting(
     answer: Any, request: ChatRequest, *, usage: Usage | None = None, model_id: str | None = None
 ) -> Mapping[str, Any]:
-    """The answer, if it fits the schema of the request; what is wrong with it is told without quoting it."""
+    """The answer, if it can be kept and fits the schema; what is wrong with it is told without quoting it."""
     if not isinstance(answer, Mapping):
         raise LanguageModelSchemaValidationError("The answer is no JSON object.", usage=usage, model_id=model_id)
+    if not writable(answer):
+        said = "The answer holds control characters or broken surrogates."
+        raise LanguageModelSchemaValidationError(said, usage=usage, model_id=model_id)
     fault = next(validator(json.dumps(request.structured_output_schema, sort_keys=True)).iter_errors(answer), None)
     if fault is not None:
         place = ".".join(map(str, fault.absolute_path)) or "the answer"
@@ -163,8 +167,8 @@ def validator(schema: str) -> Draft202012Validator:
 
 
 def harmless(text: str) -> str:
-    """An error's text without whatever looks like a key, cut to what a log line needs."""
-    return KEY_LIKE.sub(HIDDEN, text)[:LONGEST_ERROR]
+    """An error's text without whatever looks like a key or cannot be written, cut to what a log line needs."""
+    return KEY_LIKE.sub(HIDDEN, UNWRITABLE.sub(" ", text))[:LONGEST_ERROR]
 
 
 def named_model(text: str) -> ModelRef:

@@ -10,6 +10,7 @@ from application.consulting import Consulting, Models
 from application.expirer import Expirer
 from application.logbook_mirror import LogbookMirror
 from application.model_agents import ModelAgents
+from application.people import People
 from application.ports import Authorizer, Clock, IdGenerator, Port
 from application.promoter import Promoter
 from application.queries import Queries
@@ -50,11 +51,12 @@ def agents_of(
     new_id: IdGenerator,
     models: Models,
     spending: Spending,
+    people: People,
     mirror: LogbookMirror | None,
 ) -> Agents:
     """Wire the agents of one process."""
     hands = Hands(store, commands, authorizer, ports)
-    consulting = Consulting(hands, clock, models, spending, Turns(store, clock, new_id))
+    consulting = Consulting(hands, clock, models, spending, people, Turns(store, clock, new_id))
     code = settings.self_facility_code
     concluding = ModelAgents(hands, store, consulting, mirror, settings.logbook_mirror_target, code)
     stop_after = settings.run_supervisor_stop_after_seconds

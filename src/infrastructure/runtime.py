@@ -46,6 +46,7 @@ from infrastructure.postgres.conduct_sights import PostgresConductSights
 from infrastructure.postgres.idempotency import Pruner
 from infrastructure.postgres.leadership import unsettled
 from infrastructure.postgres.ledger import PostgresLedger
+from infrastructure.postgres.people import PostgresPeople
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.spending import PostgresSpending
 from infrastructure.postgres.store import PostgresStore
@@ -166,6 +167,7 @@ class Runtime:
             new_id,
             self.models,
             PostgresSpending(self.store),
+            PostgresPeople(self.store),
             self.logbook_mirror,
         )
         self._reactions = ReactionSights(self.store, self.engine, self.agents.subscribers)

@@ -38,6 +38,7 @@ from domain.supply.supply import MarkSupplyAvailable, RegisterSupply
 from domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
 from infrastructure.llm.scripted import ScriptedModel
 from infrastructure.logbook.mirrors import MemoryMirror
+from infrastructure.memory.people import MemoryPeople
 from infrastructure.memory.spending import MemorySpending
 from infrastructure.memory.store import MemoryStore, MemoryVerdictLog
 from tests.application.calling import Calling, HandSetClock
@@ -132,9 +133,9 @@ class Agency:
         ports = {name: port_of(self.line.world, name) for name in self.line.world.ports}
         self.people = Calling(self.store, authorizer, Caller.system(new_id()), ports, self.clock)
         self.hands = Hands(self.store, self.people.commands, authorizer, ports)
-        spending = self.spending or MemorySpending(self.store)
+        spending, people = self.spending or MemorySpending(self.store), MemoryPeople(self.store)
         turns = Turns(self.store, self.clock, new_id)
-        self.consulting = Consulting(self.hands, self.clock, self.models, spending, turns)
+        self.consulting = Consulting(self.hands, self.clock, self.models, spending, people, turns)
         self.agents = ModelAgents(self.hands, self.store, self.consulting, self.mirror, None, "own-site")
         self.regenerations = Regenerations(self.store, self.hands, self.agents, self.clock, new_id)
 

@@ -33,7 +33,7 @@ from domain.kernel import Call, Command, Outcome, Value
 from domain.shared.canonical import derived_uuid7
 from domain.shared.reads import Reads, every, existing, members_of, permitted, required
 from domain.shared.refusals import Conflict
-from domain.shared.text import Blank
+from domain.shared.text import Blank, writable
 from domain.shared.writes import Also, Answer
 
 CAUTION_PROMOTER = "CautionPromoter"
@@ -110,8 +110,8 @@ def written_out(proposed: Mapping[str, Any]) -> RegisterCaution:
         places = [fault["loc"][1] if fault["loc"][0] == "target" else fault["loc"][0] for fault in error.errors()]
         raise malformed(WRITTEN_AS.get(str(place), str(place)) for place in places) from None
     texts = [("title", note.text), ("body", note.workaround), *(("tags", tag) for tag in note.tags)]
-    if blank := [key for key, text in texts if isinstance(text, Blank)]:
-        raise malformed(blank)
+    if unfit := [key for key, text in texts if isinstance(text, Blank) or not writable(text)]:
+        raise malformed(unfit)
     return note
 
 

@@ -5,8 +5,9 @@ leaves text that was blank marked as such, so that the decision path can refuse 
 state) by the class named here.
 """
 
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -19,6 +20,8 @@ from pydantic_core import CoreSchema, core_schema
 from domain.shared.refusals import Refusal
 
 PERSONAL_MARK = "x-may-contain-personal-data"
+UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters except tab and line feed, and halves of surrogate pairs: the database does not take all of them."""
 
 
 class Blank(str):
@@ -130,3 +133,17 @@ def refuse_blank_text(value: Any) -> None:
 def name_key(name: str) -> str:
     """The form under which two names count as the same: normalised, trimmed, lower case."""
     return unicodedata.normalize("NFC", name).strip().lower()
+
+
+def writable(value: Any) -> bool:
+    """Whether no text in plain data, keys included, has a character that nobody writes."""
+    rest = [value]
+    while rest:
+        match rest.pop():
+            case str() as text if UNWRITABLE.search(text):
+                return False
+            case Mapping() as pairs:
+                rest += [*pairs.keys(), *pairs.values()]
+            case list() | tuple() as items:
+                rest += items
+    return True

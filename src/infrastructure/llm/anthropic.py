@@ -12,7 +12,7 @@ from application.language_models import (
     Usage,
     fitting,
 )
-from infrastructure.llm.wire import Wire, count, text_of
+from infrastructure.llm.wire import Wire, count, label_of
 
 API_VERSION = "2023-06-01"
 TOOL = "give_answer"
@@ -33,8 +33,8 @@ class AnthropicModels:
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
         answer = await self._wire.post(body_of(request))
-        usage, model_id = usage_of(answer), text_of(answer, "model", request.model_ref.asked)
-        stop_reason = text_of(answer, "stop_reason", "unknown")
+        usage, model_id = usage_of(answer), label_of(answer, "model", request.model_ref.asked)
+        stop_reason = label_of(answer, "stop_reason", "unknown")
         if stop_reason in UNFINISHED:
             raise LanguageModelSchemaValidationError(UNFINISHED[stop_reason], usage=usage, model_id=model_id)
         given = tool_input(answer)

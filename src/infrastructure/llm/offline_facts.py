@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from domain.shared.text import UNWRITABLE
+
 Facts = Mapping[str, Any]
 LONGEST_WORD = 40
 
@@ -77,15 +79,15 @@ def objects(facts: Facts, name: str) -> list[dict[str, Any]]:
 
 
 def texts(facts: Facts, name: str) -> list[str]:
-    """A list of texts among the facts."""
+    """A list of texts among the facts that can be repeated."""
     found = facts.get(name)
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    return [UNWRITABLE.sub(" ", one) for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
 def said(facts: Facts, name: str) -> str:
-    """A text among the facts, or nothing."""
+    """A text among the facts that can be repeated, or nothing."""
     found = facts.get(name)
-    return found if isinstance(found, str) else ""
+    return UNWRITABLE.sub(" ", found) if isinstance(found, str) else ""
 
 
 def word(facts: Facts, name: str) -> str:

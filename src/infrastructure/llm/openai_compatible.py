@@ -13,7 +13,7 @@ from application.language_models import (
     fitting,
 )
 from infrastructure.llm.strict_schemas import can_be_strict, strict_form
-from infrastructure.llm.wire import Wire, count, parsed_object, text_of
+from infrastructure.llm.wire import Wire, count, label_of, parsed_object, text_of
 
 FORMAT = "answer"
 
@@ -30,9 +30,9 @@ class OpenAiCompatibleModels:
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
         answer = await self._wire.post(body_of(request, self._limit_name))
-        usage, model_id = usage_of(answer), text_of(answer, "model", request.model_ref.asked)
+        usage, model_id = usage_of(answer), label_of(answer, "model", request.model_ref.asked)
         choice = first_choice(answer)
-        stop_reason = text_of(choice, "finish_reason", "unknown")
+        stop_reason = label_of(choice, "finish_reason", "unknown")
 
         def unfit(said: str) -> LanguageModelSchemaValidationError:
             return LanguageModelSchemaValidationError(said, usage=usage, model_id=model_id)

@@ -28,8 +28,9 @@ def strict_form(schema: Mapping[str, Any]) -> dict[str, Any]:
     if values and "type" not in schema:
         types = list(dict.fromkeys(JSON_TYPES.get(type(value), "object") for value in values))
         form["type"] = types[0] if len(types) == 1 else types
-    if "properties" in schema:
-        form["properties"] = {name: strict_form(inner) for name, inner in schema["properties"].items()}
+    for named in ("properties", "$defs"):
+        if named in schema:
+            form[named] = {name: strict_form(inner) for name, inner in schema[named].items()}
     if "items" in schema:
         form["items"] = strict_form(schema["items"])
     if "anyOf" in schema:

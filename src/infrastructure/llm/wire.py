@@ -16,6 +16,7 @@ from application.language_models import (
     LanguageModelServerError,
     LanguageModelTimeoutError,
 )
+from domain.shared.text import UNWRITABLE
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 PATIENCE = httpx.Timeout(None, connect=10)
@@ -117,3 +118,8 @@ def text_of(answer: Mapping[str, Any], name: str, otherwise: str) -> str:
     """A text in an answer, or what stands for it where the provider gives none."""
     found = answer.get(name)
     return found if isinstance(found, str) and found else otherwise
+
+
+def label_of(answer: Mapping[str, Any], name: str, otherwise: str) -> str:
+    """A name that a provider gives something, without what cannot be written; it is kept, so it is never empty."""
+    return UNWRITABLE.sub("", text_of(answer, name, otherwise)).strip() or otherwise

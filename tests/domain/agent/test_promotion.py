@@ -143,6 +143,8 @@ class TestAnOperatorIsRefused:
             ({"tags": "rotary"}, ["tags"]),
             ({"tags": [" "]}, ["tags"]),
             ({"tags": None}, ["tags"]),
+            ({"title": "The stage\x00 slips", "body": BODY + "\x1b"}, ["body", "title"]),
+            ({"tags": ["rotary", "stage\x00"]}, ["tags"]),
             ({"supersedes_caution_id": "the old one"}, ["supersedes_caution_id"]),
             ({"supersedes_caution_id": str(new_id())}, ["supersedes_caution_id"]),
             ({"severity": "Warning"}, ["severity"]),

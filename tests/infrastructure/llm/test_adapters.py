@@ -20,12 +20,13 @@ from application.language_models import (
     asked,
 )
 from domain.agent.model_ref import ModelRef
+from domain.agent.prompts import PROMPTS, Prompt
 from infrastructure.llm.anthropic import AnthropicModels
 from infrastructure.llm.openai_compatible import OpenAiCompatibleModels
-from infrastructure.llm.strict_schemas import can_be_strict, strict_form
+from infrastructure.llm.strict_schemas import BOUNDS, can_be_strict, strict_form
 from tests.infrastructure.identity.issuer import dripping
 from tests.infrastructure.llm.asking import SCHEMA, SOUND, Sleeper, chat_request
-from tests.infrastructure.llm.model_server import Anthropic, Dialect, ModelServer, OpenAi
+from tests.infrastructure.llm.model_server import Anthropic, Dialect, ModelServer, OpenAi, in_ascii
 
 KEY = "my-own-passphrase"
 DIALECTS: list[Dialect] = [Anthropic(), OpenAi()]
@@ -66,6 +67,25 @@ async def test_a_server_that_counts_nothing_is_taken_too(dialect: Dialect, made:
     response = await made(dialect).chat(chat_request())
     assert (response.parsed, response.usage) == (SOUND, Usage(input_tokens=0, output_tokens=0))
     assert response.model_id == "m-1"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("m\x00-\ud8001", "m-1"), ("\x00", None), (" \x1b ", None)], ids=["some", "nothing", "blank"]
+)
+@each_dialect
+async def test_labels_are_kept_without_what_cannot_be(
+    dialect: Dialect, given: str, kept: str | None, made: Made, server: ModelServer
+) -> None:
+    server.says({**dialect.answer(SOUND, given), "model": given})
+    response = await made(dialect).chat(chat_request())
+    assert (response.model_id, response.stop_reason) == (kept or "m-1", kept or "unknown")
+
+
+@each_dialect
+async def test_what_a_provider_says_of_its_failure_can_be_kept(dialect: Dialect, made: Made, server: ModelServer) -> None:
+    server.says(in_ascii({"error": {"message": "broken\x00 and\ud800 lost"}}, 400))
+    with pytest.raises(LanguageModelInvalidRequestError, match="broken  and  lost"):
+        await made(dialect).chat(chat_request())
 
 
 @pytest.mark.parametrize(
@@ -267,3 +287,23 @@ def test_a_strict_schema_says_its_bounds_in_words() -> None:
         "choice": {"anyOf": [{"type": ["integer", "string"], "enum": [1, "x"]}, {"type": "null"}]},
     }
     Draft202012Validator.check_schema(strict_form(schema))
+
+
+def keys_in(schema: Any) -> set[str]:
+    """Every key of a schema, however deep."""
+    match schema:
+        case dict():
+            return set(schema).union(*map(keys_in, schema.values()))
+        case list():
+            return set().union(*map(keys_in, schema))
+    return set()
+
+
+@pytest.mark.parametrize("prompt", PROMPTS.values(), ids=lambda prompt: prompt.name)
+def test_the_strict_form_of_every_prompt_has_no_bounds_at_any_depth(prompt: Prompt) -> None:
+    assert can_be_strict(prompt.schema)
+    assert keys_in(prompt.schema) & set(BOUNDS)
+    form = strict_form(prompt.schema)
+    assert keys_in(form).isdisjoint(BOUNDS)
+    assert keys_in(form).isdisjoint({"default", "$schema"})
+    Draft202012Validator.check_schema(form)

@@ -110,6 +110,27 @@ async def test_an_answer_that_does_not_fit_is_an_error_that_tells_what_it_took(b
     assert "perhaps" not in str(refused.value)
 
 
+ANYTHING = {"type": "object"}
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x1b", "\r", "\x7f", "\x85", "\ud800"], ids=ascii)
+@pytest.mark.parametrize("place", ["text", "listed", "key"])
+async def test_an_answer_that_cannot_be_kept_is_an_error_like_any_other(bench: Bench, character: str, place: str) -> None:
+    broken = f"the stage{character} slips"
+    answer = {"text": {"why": broken}, "listed": {"tags": [["sound"], ["a", broken]]}, "key": {"at": {broken: 1}}}[place]
+    with pytest.raises(LanguageModelSchemaValidationError) as refused:
+        await bench.model(answer).chat(chat_request(structured_output_schema=ANYTHING))
+    assert refused.value.usage is not None
+    assert refused.value.usage.input_tokens > 0
+    assert refused.value.model_id
+    assert "slips" not in str(refused.value)
+
+
+async def test_lines_tabs_and_every_script_can_be_kept(bench: Bench) -> None:
+    answer = {"why": "one\n\ttwo", "tags": ["山田", "Ökostrom", "📷", "נ"]}
+    assert (await bench.model(answer).chat(chat_request(structured_output_schema=ANYTHING))).parsed == answer
+
+
 @pytest.mark.parametrize("error", STATUSES, ids=lambda error: error.__name__)
 async def test_every_failure_has_its_class(bench: Bench, error: type[LanguageModelError]) -> None:
     with pytest.raises(error, match="as arranged") as refused:

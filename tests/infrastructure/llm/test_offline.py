@@ -122,6 +122,13 @@ async def test_a_run_has_its_verdict(facts: dict[str, Any], choice: str) -> None
     assert (await told(facts))["choice"] == choice
 
 
+async def test_what_a_terminal_left_in_a_reason_is_not_repeated() -> None:
+    reason = "encoder\x1b offline\r\nsays\x00 the PLC"
+    facts = run("RunAborted", reason, phase("Aborted", {**FAULT, "message": reason}))
+    assert 'The reason given was "encoder offline says the PLC".' in (await told(facts))["reasoning"]
+    assert (await drafted(facts))["choice"] == "ProposeCaution"
+
+
 async def test_an_account_tells_what_the_record_holds() -> None:
     channel = {"channel_name": "T_sample", "count": 361, "latest_value": 293.150, "units": "K", "simulated": False}
     adjusted = {"adjustment_count": 2, "last_adjusted_at": "2026-10-06T09:10:00Z", "channels": [channel]}

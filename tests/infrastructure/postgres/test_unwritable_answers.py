@@ -1,0 +1,51 @@
+"""What cannot be written never reaches the log: a model that says it has given no answer."""
+
+from typing import Any
+
+import pytest
+
+from application.settings import Settings
+from domain.agent.concluding import Order, Task
+from domain.agent.debriefing import DEBRIEF
+from domain.agent.drafting import DRAFT
+from domain.agent.seeded import SEEDED
+from infrastructure.llm.scripted import ScriptedModel
+from infrastructure.runtime import Runtime
+from tests.api.beamline import beamline
+from tests.application.agencies import NO_ACTION, VERDICT
+from tests.infrastructure.postgres.observing import Connection, rows
+from tests.running import Api
+from tests.workflows.agency import always
+
+KEPT = """
+SELECT payload::text FROM events UNION ALL SELECT to_jsonb(spent)::text FROM entries_decision_inferences AS spent
+"""
+
+
+def spoilt(answer: dict[str, Any]) -> dict[str, Any]:
+    return {**answer, "reasoning": f"{answer['reasoning']} Unheard-of\x00 words follow."}
+
+
+@pytest.mark.parametrize(("task", "answer"), [(DEBRIEF, VERDICT), (DRAFT, NO_ACTION)], ids=["debrief", "draft"])
+async def test_an_answer_with_a_nul_is_put_on_record_as_none(
+    api: Api, owner: Connection, task: Task, answer: dict[str, Any]
+) -> None:
+    line = await beamline(api)
+    run_id = await line.started()
+    await api.done(f"/runs/{run_id}/abort", {"reason": "rotary stage encoder offline"})
+    ended = (await api.get(f"/runs/{run_id}/history")).json()["items"][-1]
+    told = Order(
+        kind=task.kind,
+        agent_id=SEEDED[task.kind].id,
+        run_id=run_id,
+        terminal_event_id=ended["event_id"],
+        correlation_id=ended["correlation_id"],
+    )
+    async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
+        runtime.agents.consulting._models = always(ScriptedModel(spoilt(answer)))
+        await runtime.agents.models.take_lease(told)
+        await runtime.agents.models.conclude(told)
+    kept = [text for (text,) in await rows(owner, KEPT)]
+    assert any("LanguageModelSchemaValidationError" in text for text in kept)
+    assert any('"scripted-1"' in text for text in kept)
+    assert not any("Unheard-of" in text or r"\u0000" in text for text in kept)
