@@ -220,6 +220,14 @@ class Store(Protocol):
         """The bookmark of a position, or of the newest visible one before it; None before the first."""
         ...
 
+    async def end(self) -> Bookmark:
+        """The bookmark of the last event that a follower would be given now; what is still in flight comes behind it."""
+        ...
+
+    async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
+        """The ids of the next committed events of these types behind a bookmark, in commit-safe order."""
+        ...
+
     async def passed(self, follower: str, position: int) -> bool:
         """Whether a follower's bookmark has passed a position."""
         ...
