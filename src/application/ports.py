@@ -303,7 +303,7 @@ class Engine(Protocol):
         ...
 
     async def open_items(self, workflows: Sequence[str]) -> Sequence[OpenItem]:
-        """What is open of these kinds of workflow, the oldest first, as far as a page of it goes."""
+        """What is open of these kinds of workflow and was started for an event, the oldest first, as far as a page goes."""
         ...
 
 
