@@ -46,7 +46,7 @@ class Standings:
 class PermissiveAuthorizer:
     """Allows everything and records nothing; for development and tests.
 
-    An agent of the service itself that was switched off stays off here too.
+    Who acts in process, agents and monitors, is looked at nevertheless: whoever was switched off stays off.
     """
 
     def __init__(self, standings: Standings | None = None) -> None:
@@ -67,8 +67,8 @@ class PermissiveAuthorizer:
 class PolicyAuthorizer:
     """Judges by the policies of the caller's conduit and surface, folded up to the very latest event.
 
-    Folds are kept between calls and only newer events are read, so a revocation counts at once and a call costs one
-    small query however many policies there are.
+    Folds are kept between calls and only newer events are read, so a revocation counts at once and a call costs two
+    small queries, of an agent three, however many policies there are.
     """
 
     def __init__(self, store: Store, verdicts: VerdictLog) -> None:

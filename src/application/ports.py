@@ -220,6 +220,14 @@ class Store(Protocol):
         """The bookmark of a position, or of the newest visible one before it; None before the first."""
         ...
 
+    async def end(self) -> Bookmark:
+        """The bookmark of the last event that a follower would be given now; what is still in flight comes behind it."""
+        ...
+
+    async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
+        """The ids of the next committed events of these types behind a bookmark, in commit-safe order."""
+        ...
+
     async def passed(self, follower: str, position: int) -> bool:
         """Whether a follower's bookmark has passed a position."""
         ...
@@ -295,7 +303,7 @@ class Engine(Protocol):
         ...
 
     async def open_items(self, workflows: Sequence[str]) -> Sequence[OpenItem]:
-        """What is open of these kinds of workflow, the oldest first, as far as a page of it goes."""
+        """What is open of these kinds of workflow and was started for an event, the oldest first, as far as a page goes."""
         ...
 
 

@@ -24,9 +24,8 @@ from application.ports import (
     IdGenerator,
     Job,
     Store,
-    StoreUnavailableError,
 )
-from application.telemetry import traced
+from application.telemetry import told, traced
 from domain.agent.reactions import LOCK, LONGEST_ERROR, Logged, OpenItem, Reaction
 from domain.kernel import Event
 from domain.shared.writes import Put
@@ -36,14 +35,14 @@ log = structlog.get_logger()
 COMMAND_NAME = "FollowLog"
 AT_ONCE = 2000
 """Events of the log that are looked through at a time."""
-COUNTED = 5000
-"""Events of the log among which the unprocessed ones are counted."""
+COUNTED = 1000
+"""Unprocessed events up to which they are counted."""
 POLL = 1.0
 """Seconds after which the log is looked at even where nobody was told of news."""
 PACE = 0.1
-"""Seconds between two looks while much happens that concerns nobody."""
+"""Seconds between two looks, however much happens."""
 SAVED_EACH = 1.0
-"""Seconds after which it is written down how far a subscriber is, where nothing concerned it."""
+"""Seconds after which it is written down how far a subscriber is, where nothing was started for it."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before another try; each is twice as long as the one before."""
 
@@ -93,6 +92,8 @@ class Dispatcher:
         self._new_id = new_id
         self._subscribers = subscribers
         self._news = news
+        self._kept: dict[str, Reaction] = {}
+        """The bookmarks as they were last read or written; one that is not here is read from the record."""
         self._at: dict[str, EventRow] = {}
         """The last event that each subscriber has passed, where that is not written down yet."""
         self._saved: dict[str, float] = {}
@@ -111,95 +112,122 @@ class Dispatcher:
                 pause = 0.0
                 if not more:
                     await self._news(POLL)
-                    await asyncio.sleep(PACE)
+                await asyncio.sleep(PACE)
             except Exception as error:
-                self._at.pop(subscriber.name, None)
                 pause = min(max(pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
-                await self._stumbled(subscriber, error)
-                await asyncio.sleep(pause)
+                await self._stumbled(subscriber, error, pause)
 
     async def advance(self, subscriber: Subscriber) -> bool:
-        """Go on through the log by one batch; false where what is new has been seen."""
+        """Go on through the log by one batch; false where nothing was new."""
+        name, wanted = subscriber.name, names_of(subscriber)
         enabled = await subscriber.enabled()
-        wanted = names_of(subscriber)
-        passed = self._at.get(subscriber.name)
-        if passed is None:
-            reaction = await self._reaction(subscriber)
-            mark = Bookmark(reaction.transaction_id, reaction.position)
-        else:
-            mark = Bookmark(passed.transaction_id, passed.position)
-        rows = await self._store.follow(mark, AT_ONCE, wanted)
+        if name not in self._kept:
+            self._kept[name] = await self._taken_up(subscriber)
+        rows = await self._store.follow(place(self._at.get(name, self._kept[name])), AT_ONCE, wanted)
         for row in rows:
-            self._at[subscriber.name] = row
-            if row.event_type in wanted:
-                if enabled:
-                    for job in await subscriber.jobs(row):
-                        await self._engine.start(job)
+            started = enabled and row.event_type in wanted and await self._started(subscriber, row)
+            self._at[name] = row
+            if started:
                 await self._save(subscriber, enabled)
-        if time.monotonic() - self._saved.get(subscriber.name, 0) > SAVED_EACH:
+        if time.monotonic() - self._saved.get(name, -SAVED_EACH) >= SAVED_EACH:
             await self._save(subscriber, enabled)
-        return len(rows) > 1
+        return bool(rows)
 
-    async def _reaction(self, subscriber: Subscriber) -> Reaction:
-        async with self._store.session() as session:
-            rows: Any = await session.records(Reaction, {"subscriber_name": subscriber.name})
-        return rows[0] if rows else await self._begun(subscriber)
-
-    async def _begun(self, subscriber: Subscriber) -> Reaction:
-        """Begin behind what has happened so far: whoever subscribes does not react to the past."""
-        end = await self._store.locate(2**62) or Bookmark(0, 0)
-        first = Reaction(subscriber.name, await subscriber.enabled(), *end)
-        async with self._store.session(LOCK) as session:
-            rows: Any = await session.records(Reaction, {"subscriber_name": subscriber.name})
-            if not rows:
-                await session.append(self._put(first))
-        return rows[0] if rows else first
+    async def _started(self, subscriber: Subscriber, row: EventRow) -> bool:
+        """Have started what an event asks for, if anything, unless somebody dismissed it meanwhile."""
+        kept = await self._stored(subscriber)
+        if kept is not None and place(kept) >= place(row):
+            return False
+        jobs = await subscriber.jobs(row)
+        for job in jobs:
+            await self._engine.start(job)
+        return bool(jobs)
 
     async def begin(self) -> None:
         """Give every subscriber its place in the log, before anything happens that concerns it."""
         for subscriber in self._subscribers:
-            await self._reaction(subscriber)
+            await self._taken_up(subscriber)
+
+    async def _taken_up(self, subscriber: Subscriber) -> Reaction:
+        """A subscriber's bookmark. Whoever is new or was off begins behind what has happened: nobody reacts to the past."""
+        enabled = await subscriber.enabled()
+        kept = await self._stored(subscriber)
+        if kept is not None and (kept.enabled or not enabled):
+            return kept
+        end = await self._store.end()
+        async with self._store.session(LOCK) as session:
+            rows: Any = await session.records(Reaction, {"subscriber_name": subscriber.name})
+            if not rows:
+                begun = Reaction(subscriber.name, enabled, *end)
+            elif rows[0].enabled or not enabled:
+                return rows[0]  # type: ignore[no-any-return]
+            else:
+                transaction_id, position = max(end, place(rows[0]))
+                begun = replace(recovered(rows[0], enabled), transaction_id=transaction_id, position=position)
+            await session.append(self._put(begun))
+        return begun
 
     async def _save(self, subscriber: Subscriber, enabled: bool) -> None:
-        """Write down how far a subscriber is, unless somebody has moved it further meanwhile."""
-        row = self._at.get(subscriber.name)
+        """Write down how far a subscriber is, unless that is known or somebody has moved it further meanwhile."""
+        row, known = self._at.get(subscriber.name), self._kept[subscriber.name]
 
-        def moved(kept: Reaction) -> Reaction | None:
+        def moved(kept: Reaction) -> Reaction:
             going_on = recovered(kept, enabled)
-            if row is not None and (kept.transaction_id, kept.position) < (row.transaction_id, row.position):
-                going_on = replace(
-                    going_on,
-                    transaction_id=row.transaction_id,
-                    position=row.position,
-                    last_event_recorded_at=row.recorded_at,
-                )
-            return None if going_on == kept else going_on
+            if row is None or place(row) <= place(kept):
+                return going_on
+            transaction_id, position = place(row)
+            return replace(
+                going_on, transaction_id=transaction_id, position=position, last_event_recorded_at=row.recorded_at
+            )
 
-        await self._change(subscriber, moved)
+        if moved(known) != known:
+            self._kept[subscriber.name] = await self._change(subscriber, moved) or known
+        self._at.pop(subscriber.name, None)
         self._saved[subscriber.name] = time.monotonic()
 
-    async def _stumbled(self, subscriber: Subscriber, error: Exception) -> None:
-        """Note on the bookmark what went wrong; where even that fails, the log line has to do."""
+    async def _stumbled(self, subscriber: Subscriber, error: Exception, pause: float) -> None:
+        """Note on the bookmark what went wrong, and wait before another try; a dismissal ends the wait.
+
+        Where it cannot even be noted, the log line has to do.
+        """
         log.warning("reaction_failed", subscriber=subscriber.name, **traced(error))
+        self._at.pop(subscriber.name, None)
+        self._kept.pop(subscriber.name, None)
+        end = time.monotonic() + pause
 
         def failed(kept: Reaction) -> Reaction:
             return replace(
                 kept,
                 consecutive_failures=kept.consecutive_failures + 1,
                 last_error_at=self._clock(),
-                last_error_message=f"{type(error).__name__}: {error}"[:LONGEST_ERROR],
+                last_error_message=told(error)[:LONGEST_ERROR],
             )
 
         try:
-            await self._change(subscriber, failed)
-        except StoreUnavailableError:
-            log.warning("reaction_failure_not_noted", subscriber=subscriber.name)
+            noted = await self._change(subscriber, failed)
+            while (left := end - time.monotonic()) > 0:
+                await asyncio.sleep(min(left, POLL))
+                if await self._stored(subscriber) != noted:
+                    return
+        except Exception as another:
+            log.warning("reaction_failure_not_noted", subscriber=subscriber.name, **traced(another))
+            await asyncio.sleep(max(end - time.monotonic(), 0))
 
-    async def _change(self, subscriber: Subscriber, change: Callable[[Reaction], Reaction | None]) -> None:
+    async def _stored(self, subscriber: Subscriber) -> Reaction | None:
+        async with self._store.session() as session:
+            rows: Any = await session.records(Reaction, {"subscriber_name": subscriber.name})
+        return rows[0] if rows else None
+
+    async def _change(self, subscriber: Subscriber, change: Callable[[Reaction], Reaction]) -> Reaction | None:
+        """Change a bookmark that nobody else moves meanwhile; answers it as it is then, or None where there is none."""
         async with self._store.session(LOCK) as session:
             rows: Any = await session.records(Reaction, {"subscriber_name": subscriber.name})
-            if rows and (changed := change(rows[0])) is not None:
+            if not rows:
+                return None
+            changed = change(rows[0])
+            if changed != rows[0]:
                 await session.append(self._put(changed))
+        return changed
 
     def _put(self, reaction: Reaction) -> Batch:
         return Batch(Caller.system(self._new_id()).call(self._clock(), self._new_id()), COMMAND_NAME, puts=[Put(reaction)])
@@ -208,6 +236,11 @@ class Dispatcher:
 def recovered(reaction: Reaction, enabled: bool) -> Reaction:
     """A reaction that goes on."""
     return replace(reaction, enabled=enabled, consecutive_failures=0, last_error_at=None, last_error_message=None)
+
+
+def place(of: Reaction | EventRow) -> Bookmark:
+    """Where something stands in the log."""
+    return Bookmark(of.transaction_id, of.position)
 
 
 class ReactionSights:
@@ -222,13 +255,17 @@ class ReactionSights:
         return tuple(self._subscribers)
 
     async def unprocessed(self, caller: Caller, rows: Sequence[Reaction]) -> Mapping[str, int]:
-        """How many events each has still before it, among the next ones of the log."""
-        return {row.subscriber_name: len(await self._before(row)) for row in rows}
+        """How many events each has still before it, up to so many as are counted."""
+        return {row.subscriber_name: len(await self._ahead(row, COUNTED)) for row in rows}
 
-    async def open_items(self, caller: Caller, names: Sequence[str]) -> Mapping[str, Sequence[OpenItem]] | None:
-        """What each has under way; None while the engine cannot be asked."""
+    async def open_items(self, caller: Caller, names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
+        """What each has under way; None for one of which the engine cannot be asked."""
+        found = await asyncio.gather(*(self._open(name) for name in names))
+        return dict(zip(names, found, strict=True))
+
+    async def _open(self, name: str) -> Sequence[OpenItem] | None:
         try:
-            return {name: await self._engine.open_items(self._subscribers[name].workflows) for name in names}
+            return await self._engine.open_items(self._subscribers[name].workflows)
         except EngineUnavailableError:
             return None
 
@@ -237,18 +274,15 @@ class ReactionSights:
         row = await self._store.event(event_id)
         if row is None:
             return None
-        before = await self._before(reaction)
         return Logged(
             event_id=row.event_id,
             event_type=row.event_type,
-            place=(row.transaction_id, row.position),
+            place=place(row),
             recorded_at=row.recorded_at,
             matching=row.event_type in names_of(self._subscribers[reaction.subscriber_name]),
-            next_id=before[0].event_id if before else None,
+            next_id=next(iter(await self._ahead(reaction, 1)), None),
         )
 
-    async def _before(self, reaction: Reaction) -> list[EventRow]:
+    async def _ahead(self, reaction: Reaction, limit: int) -> Sequence[UUID]:
         wanted = names_of(self._subscribers[reaction.subscriber_name])
-        mark = Bookmark(reaction.transaction_id, reaction.position)
-        rows = await self._store.follow(mark, COUNTED, wanted)
-        return [row for row in rows if row.event_type in wanted]
+        return await self._store.ahead(place(reaction), wanted, limit)

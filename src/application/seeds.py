@@ -8,7 +8,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from application.ports import Batch, Clock, IdGenerator, Store, StreamAppend
-from domain.access.actor import ActorKind, ActorProfile, ActorRegistered
+from domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
 from domain.agent.agent import Agent
 from domain.agent.seeded import SEEDED, SeededAgent
 from domain.equipment.catalog import SEEDED_ROLES
@@ -90,7 +90,8 @@ class Seeds:
         for name, commands in MONITORS.items():
             await self._policy(f"{name}, in process", monitor_id(name), NIL, commands)
         for seeded in agents:
-            await self._agent_policy(seeded)
+            if await self._begun(Agent, seeded.id):
+                await self._agent_policy(seeded)
         await self._templates(facility_code, template_codes)
 
     async def objections(self, *, bootstrap_principal_id: UUID | None) -> list[str]:
@@ -102,17 +103,30 @@ class Seeds:
         for name in MONITORS:
             wanted["Actor", monitor_id(name)] = f"the actor {name}"
             wanted["Policy", await self._policy_id(monitor_id(name))] = f"the policy of {name}"
+        found, intruders = [], await self._intruders()
         for seeded in SEEDED.values():
+            if (kind := intruders.get(seeded.id)) is not None:
+                found.append(
+                    f"The id {seeded.id} of the agent {seeded.kind} is held by an actor of kind {kind.value}; "
+                    "begin with an empty database and another id for that actor, or restore a backup from before it."
+                )
+                continue
             wanted["Agent", seeded.id] = f"the agent {seeded.kind}"
             wanted["Policy", await self._policy_id(seeded.id, seeded.list_number)] = f"the policy of {seeded.kind}"
         if bootstrap_principal_id is not None:
             wanted["Policy", await self._policy_id(bootstrap_principal_id)] = "the policy of the bootstrap principal"
-        found = []
         async with self._store.session() as session:
             for (stream_type, id), what in wanted.items():
                 if not await session.load(stream_type, [id]):
                     found.append(f"The log lacks {what}, which policies rest on; restore the database from a backup.")
         return found
+
+    async def _intruders(self) -> dict[UUID, ActorKind]:
+        """Whoever has the id of an agent and is none."""
+        async with self._store.session() as session:
+            rows = [await session.load(Actor.__name__, [seeded.id]) for seeded in SEEDED.values()]
+        actors: list[Actor | None] = [Actor.aggregate.replay(stream) for stream in rows]
+        return {actor.id: actor.kind for actor in actors if actor is not None and actor.kind is not ActorKind.AGENT}
 
     async def _facility(self, code: str) -> None:
         async with self._store.session() as session:
@@ -203,6 +217,10 @@ class Seeds:
         at = registered[0].occurred_at if registered else self._clock()
         whose = str(principal_id) if number is None else f"{principal_id}:{number}"
         return derived_uuid7(int(at.timestamp() * 1000), "policy", whose)
+
+    async def _begun(self, state: type, id: UUID) -> bool:
+        async with self._store.session() as session:
+            return bool(await session.load(state.__name__, [id]))
 
     async def _begin(self, state: type, id: UUID, outcome: Outcome) -> None:
         """Begin a stream unless it exists; a rival process that is faster wins."""

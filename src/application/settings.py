@@ -36,6 +36,7 @@ from application.plant import (
     SimulatedDevice,
 )
 from domain.access.actor import ActorKind
+from domain.agent.seeded_ids import SEEDED_IDS
 from domain.kernel import NIL
 from domain.operation.deciding import DecideSubstrate
 from domain.safety.clearance_template import SEEDED_TITLES
@@ -49,6 +50,8 @@ SIGNATURE_ALGORITHMS = (
 HIDDEN = "***"
 MODEL_SETTINGS = ("RUN_DEBRIEFER_MODEL", "CAUTION_DRAFTER_MODEL")
 """The settings that a reference to a model may name in the model's stead."""
+LONGEST_TICK, LONGEST_OUTAGE = 86_400, 31_536_000
+"""Seconds: a day between two turns of an agent, a year without beam."""
 OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 TemplateCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
 
@@ -243,13 +246,13 @@ class Settings(BaseSettings):
     """How sure a proposal must be of itself for that."""
     run_supervisor_enabled: bool = False
     """Whether runs that need beam are held when it is lost."""
-    run_supervisor_tick_seconds: Annotated[int, Field(ge=1)] = 30
+    run_supervisor_tick_seconds: Annotated[int, Field(ge=1, le=LONGEST_TICK)] = 30
     """How often the supervisor looks; it looks at once besides when a beam supply goes."""
-    run_supervisor_stop_after_seconds: Annotated[int, Field(ge=0)] | None = None
+    run_supervisor_stop_after_seconds: Annotated[int, Field(ge=0, le=LONGEST_OUTAGE)] | None = None
     """After this long without beam a run that the supervisor holds is stopped; unset, it stays held."""
     clearance_expirer_enabled: bool = True
     """Whether clearances are taken out of force when their validity has run out."""
-    clearance_expirer_tick_seconds: Annotated[int, Field(ge=1)] = 300
+    clearance_expirer_tick_seconds: Annotated[int, Field(ge=1, le=LONGEST_TICK)] = 300
     """How often the expirer looks."""
     max_request_body_size_bytes: Annotated[int, Field(ge=1)] = 8 * 1024 * 1024
     """Larger request bodies are refused before anything else is looked at."""
@@ -380,6 +383,11 @@ def _guards(settings: Settings) -> Iterator[str]:
     for name in ("bootstrap_principal_id", "mcp_stdio_principal_id"):
         if getattr(settings, name) == NIL:
             yield f"{name.upper()} is the nil UUID, which stands for the service itself; give the id of an actor."
+    if settings.bootstrap_principal_id in SEEDED_IDS:
+        yield (
+            f"BOOTSTRAP_PRINCIPAL_ID is {settings.bootstrap_principal_id}, which is an agent of the service itself; choose "
+            "another id for the administrator."
+        )
 
 
 def _plant_guards(settings: Settings) -> Iterator[str]:
@@ -494,6 +502,8 @@ def _provider_faults(provider: IdentityProvider) -> Iterator[str]:
             yield f"has a {name} that is no https URL; use https (in development, allow_insecure_{name} admits http)."
     if any(binding.actor_id == NIL for binding in provider.subject_bindings):
         yield "binds a subject to the nil UUID, which stands for the service itself; give the id of an actor."
+    for taken in sorted({binding.actor_id for binding in provider.subject_bindings} & SEEDED_IDS):
+        yield f"binds a subject to {taken}, which is an agent of the service itself; choose another id for the actor."
 
 
 def _reaches(url: str, schemes: tuple[str, ...]) -> bool:

@@ -19,6 +19,8 @@ from domain.shared.reads import existing
 from domain.supply.beam import LEAVING, PHOTON_BEAM, takes_beam_away
 from domain.supply.supply import Supply
 
+RUN_DEBRIEFER, CAUTION_DRAFTER = "run_debriefer", "caution_drafter"
+
 
 class RunEndings:
     """Every agent of a kind that is in service concludes about every run that ends."""

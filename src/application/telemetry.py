@@ -3,9 +3,12 @@
 import logging
 import sys
 import traceback
+from pathlib import PurePath
 from typing import Any
 
 import structlog
+
+from domain.shared.refusals import Refusal
 
 
 def configure_logging(level: str) -> None:
@@ -30,3 +33,11 @@ def traced(error: BaseException) -> dict[str, Any]:
         "error": type(error).__name__,
         "raised_at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-8:]],
     }
+
+
+def told(error: BaseException) -> str:
+    """An exception for people: a refusal is made for them; of anything else its type and place are told, as in the log."""
+    if isinstance(error, Refusal):
+        return str(error)
+    places = [f"{PurePath(frame.filename).name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-1:]]
+    return " at ".join([type(error).__name__, *places])

@@ -287,7 +287,7 @@ class Doctor:
             for poller in described.pollers:
                 at = poller.last_access_time.ToDatetime(tzinfo=UTC)
                 polled[poller.identity] = max(at, polled.get(poller.identity, at))
-        start = "start `python worker.py`, or `baton up`"
+        start = "start `baton worker`, or `baton up`"
         if not polled:
             return wrong(f"No worker asks for work on the task queue {TASK_QUEUE}; {start}.")
         ages = {identity: max(0.0, (datetime.now(UTC) - at).total_seconds()) for identity, at in polled.items()}
@@ -339,8 +339,7 @@ class Doctor:
             return await examine_conducts(connection, None)
 
     async def check_schedules(self) -> Finding:
-        facility_code = self.settings.self_facility_code if self.settings else "facility"
-        return await self._of_work(partial(examine_schedules, facility_code=facility_code))
+        return await self._of_work(partial(examine_schedules, settings=self.settings))
 
     async def _of_work(self, examine: "Callable[[Connection, Client], Coroutine[Any, Any, Finding]]") -> Finding:
         return await _answered(examine(await self._database(), await self._temporal()))
@@ -362,7 +361,7 @@ class Doctor:
             return ok("No enclosure and no supply is configured to be monitored.")
         what = f"{len(enclosures)} enclosures and {len(supplies)} supplies"
         if not await is_led(connection, MONITOR_LOCK):
-            return wrong(f"Nobody monitors the {what} that are configured; start `python worker.py`, or `baton up`.")
+            return wrong(f"Nobody monitors the {what} that are configured; start `baton worker`, or `baton up`.")
         ages = await self._contact_ages(connection, self.settings)
         told = ", ".join(f"{name} {'never' if age is None else f'{age:.0f} s ago'}" for name, age in ages.items())
         limit = self.settings.enclosure_observation_ttl_seconds

@@ -2,17 +2,19 @@
 
 from cli.findings import Finding, ok, wrong
 from cli.processes import one_line
+from infrastructure.agents import SUBSCRIBERS
 from infrastructure.postgres.leadership import REACTIONS_LOCK, is_led
 from infrastructure.postgres.pool import Connection
 
 FOLLOWING = """
-SELECT subscriber_name, enabled, consecutive_failures, last_error_message FROM reactions ORDER BY subscriber_name
+SELECT subscriber_name, enabled, consecutive_failures, last_error_message FROM reactions
+WHERE subscriber_name = ANY(%s) ORDER BY subscriber_name
 """
 
 
 async def examine_reactions(connection: Connection) -> Finding:
     """Whether every subscriber goes on through the log."""
-    rows = await (await connection.execute(FOLLOWING)).fetchall()
+    rows = await (await connection.execute(FOLLOWING, (list(SUBSCRIBERS),))).fetchall()
     if not rows:
         return ok("Nobody has subscribed to the log yet; the first start of the API sees to that.")
     if not await is_led(connection, REACTIONS_LOCK):

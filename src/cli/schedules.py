@@ -1,4 +1,4 @@
-"""Whether the engine's calendars are as the schedules on record say."""
+"""Whether the engine's calendars are as the schedules on record say, and agents have their turns."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,32 +11,48 @@ from infrastructure.postgres.pool import Connection
 if TYPE_CHECKING:
     from temporalio.client import Client
 
+    from application.calendars import Calendars
+    from application.settings import Settings
+    from application.ticks import Tick
+
 KEPT = "SELECT schedule_id FROM schedule_standings WHERE NOT removed ORDER BY schedule_id"
-START = "start `python worker.py`, or `baton up`"
-READ = "look again in a moment, and if they stay so read the worker's log for `schedule_not_kept`"
+START = "start `baton worker`, or `baton up`"
+READ = "look again in a moment, and if they stay so read the worker's log for `schedule_not_kept` and `schedules_not_kept`"
+RESUME = "`temporal schedule toggle --unpause --schedule-id {}`"
 
 
-async def examine_schedules(connection: Connection, client: "Client", facility_code: str) -> Finding:
-    """Whether somebody keeps the calendars, and each is as recorded."""
+async def examine_schedules(connection: Connection, client: "Client", settings: "Settings | None") -> Finding:
+    """Whether somebody keeps the calendars, and each is as it should be."""
+    from application.ticks import ticks_of
     from infrastructure.postgres.leadership import SCHEDULES_LOCK, is_led
 
-    if not (kept := await ids(connection, KEPT)):
-        return ok("No schedule is defined.")
-    count = f"{len(kept)} schedule{'' if len(kept) == 1 else 's'}"
-    differing = await differences(connection, client, kept, facility_code)
+    kept = await ids(connection, KEPT)
+    turns = [tick for tick in ticks_of(settings) if tick.on] if settings else []
+    if not kept and not turns:
+        return ok("No schedule is defined, and no agent has turns.")
+    calendars = calendars_of(client)
+    facility_code = settings.self_facility_code if settings else "facility"
+    differing = await differences(connection, calendars, kept, facility_code)
+    paused, untold = await turns_amiss(calendars, turns)
+    differing += untold
+    what = " and ".join(counted(number, noun) for number, noun in ((len(kept), "schedule"), (len(turns), "agent")) if number)
     if not await is_led(connection, SCHEDULES_LOCK):
         told = f" (not as recorded: {listed(differing)})" if differing else ""
-        return wrong(f"Nobody keeps the engine's calendars of {count}{told}; {START}.")
+        return wrong(f"Nobody keeps the engine's calendars of {what}{told}; {START}.")
+    if paused:
+        resume = " and ".join(map(RESUME.format, paused))
+        return warning(f"Somebody paused the turns of {' and '.join(paused)} in the engine; let them go on with {resume}.")
     if differing:
         return warning(f"The engine's calendars differ from the record: {listed(differing)}; {READ}.")
-    return ok(f"{count}, the engine's calendar of each as recorded.")
+    return ok(f"{what}, the engine's calendar of each as recorded.")
 
 
-async def differences(connection: Connection, client: "Client", kept: list[Any], facility_code: str) -> list[str]:
-    """The schedules of which the engine has something else than the record, and what."""
-    from application.schedule_keeping import entry_of
-    from domain.operation.schedule import RETIRED, Schedule
-    from infrastructure.postgres.projections import folded_streams
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def calendars_of(client: "Client") -> "Calendars":
+    """The calendars behind a client that answers."""
     from infrastructure.runtime import clock
     from infrastructure.temporal.calendars import TemporalCalendars
 
@@ -44,7 +60,27 @@ async def differences(connection: Connection, client: "Client", kept: list[Any],
     async def reaching() -> "AsyncIterator[Client]":
         yield client
 
-    calendars = TemporalCalendars(reaching, clock)
+    return TemporalCalendars(reaching, clock)
+
+
+async def turns_amiss(calendars: "Calendars", turns: "list[Tick]") -> tuple[list[str], list[str]]:
+    """The agents whose turns somebody paused, and those whose turns the engine does not have as they are, with why."""
+    paused, untold = [], []
+    for tick in turns:
+        view = await calendars.look(tick.entry)
+        if view is None or not view.as_defined:
+            untold.append(f"{tick.entry.id} ({'missing' if view is None else 'edited'})")
+        elif view.paused:
+            paused.append(tick.entry.id)
+    return paused, untold
+
+
+async def differences(connection: Connection, calendars: "Calendars", kept: list[Any], facility_code: str) -> list[str]:
+    """The schedules of which the engine has something else than the record, and what."""
+    from application.schedule_keeping import entry_of
+    from domain.operation.schedule import RETIRED, Schedule
+    from infrastructure.postgres.projections import folded_streams
+
     found = []
     async for id, _, schedule in folded_streams(connection, Schedule.__name__, kept):
         assert isinstance(schedule, Schedule)

@@ -135,12 +135,23 @@ class Event(BaseModel):
 
     @property
     def known_id(self) -> UUID | None:
-        """The id it is to be stored under, where that follows from what it is about."""
+        """The id it is to be stored under, where that follows from what it is about and is not drawn by chance."""
         return self.__dict__.get("_known_id")
 
     def known_as(self, id: UUID) -> Self:
         """This event under an id that whoever repeats it would give it too, so that it is stored once."""
         self.__dict__["_known_id"] = id
+        return self
+
+    @property
+    def stored_id(self) -> UUID:
+        """The id it is stored under; only what was read with its envelope has one."""
+        id: UUID = self.__dict__["_stored_id"]
+        return id
+
+    def stored_as(self, id: UUID) -> Self:
+        """This event as it was read from where it is stored."""
+        self.__dict__["_stored_id"] = id
         return self
 
     def payload(self) -> str:

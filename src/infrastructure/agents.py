@@ -19,12 +19,15 @@ from application.regenerations import Regenerations
 from application.schedule_triggers import ScheduleTriggers
 from application.settings import Settings
 from application.spending import Spending
-from application.subscribers import BeamLosses, Proposals, RunEndings
+from application.subscribers import CAUTION_DRAFTER, RUN_DEBRIEFER, BeamLosses, Proposals, RunEndings
 from application.supervisor import Supervisor
 from application.turns import Turns
 from domain.agent.debriefing import DEBRIEF
 from domain.agent.drafting import DRAFT
 from infrastructure.postgres.store import PostgresStore
+
+SUBSCRIBERS = (RUN_DEBRIEFER, CAUTION_DRAFTER, Proposals.name, BeamLosses.name, ScheduleTriggers.name)
+"""The names of all that this build has follow the log; a bookmark under another name is an older build's."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,8 @@ def agents_of(
         ),
         expirer=Expirer(hands, queries, store, clock, new_id),
         subscribers=(
-            RunEndings("run_debriefer", DEBRIEF, settings.run_debriefer_enabled, hands, consulting.configured, code),
-            RunEndings("caution_drafter", DRAFT, settings.caution_drafter_enabled, hands, consulting.configured, code),
+            RunEndings(RUN_DEBRIEFER, DEBRIEF, settings.run_debriefer_enabled, hands, consulting.configured, code),
+            RunEndings(CAUTION_DRAFTER, DRAFT, settings.caution_drafter_enabled, hands, consulting.configured, code),
             Proposals(settings.caution_promoter_enabled, code),
             BeamLosses(settings.run_supervisor_enabled, hands),
             ScheduleTriggers(store, code),

@@ -11,6 +11,7 @@ import pytest
 
 from application.ports import Batch, Bookmark, Caller, Session, Store, StreamAppend
 from application.seeds import Seeds
+from application.unit import decoded
 from domain.access.actor import (
     ActorKind,
     ActorProfile,
@@ -37,7 +38,7 @@ from domain.trust.visit import (
     VisitCheckedIn,
     VisitHeld,
 )
-from domain.trust.zone import DefineZone
+from domain.trust.zone import DefineZone, Zone
 from infrastructure.memory.store import MemoryStore
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore
@@ -505,3 +506,11 @@ class TestNamedLocks:
         async with store.session() as session:
             rows: Any = await session.records(SurfaceControl, {"surface_id": surface})
         assert [row.visit_id for row in rows] == winners
+
+
+async def test_an_event_that_was_read_claims_its_id_for_nothing_that_is_written() -> None:
+    store = MemoryStore()
+    await Calling(store).create(DefineZone(name="Hall"))
+    (row,) = await store.follow(Bookmark(0, 0), 10)
+    event = decoded(Zone.aggregate, row)
+    assert (event.stored_id, event.known_id) == (row.event_id, None)

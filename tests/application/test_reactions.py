@@ -1,16 +1,20 @@
 """Reactions: every event that concerns somebody has its workflow started once, and trouble stays with whoever has it."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from application.ports import EventRow, Job
-from application.reactions import Dispatcher, ReactionSights
+from application.ports import Batch, Caller, Clock, EventRow, Executed, Job, StreamAppend
+from application.reactions import Dispatcher, ReactionSights, place
 from application.subscribers import BeamLosses, Proposals, RunEndings
-from domain.access.actor import RegisterActor
+from domain.access.actor import ActorKind, ActorRegistered, RegisterActor
 from domain.agent.agent import DeprecateAgent
 from domain.agent.debriefing import DEBRIEF
 from domain.agent.drafting import DRAFT
@@ -26,6 +30,7 @@ from infrastructure.memory.engine import MemoryEngine
 from tests.application.agencies import Agency, agency
 from tests.domain.equipment.assets import LUMEN
 from tests.domain.world import new_id
+from tests.waiting import until
 
 
 @dataclass
@@ -60,20 +65,42 @@ class Following:
         ports |= {"open_reactions": sights.open_items, "logged_event": sights.logged}
         facility.people.ports = {**facility.people.ports, **ports}
 
-    def another(self) -> Dispatcher:
+    def another(self, clock: Clock | None = None, news: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Dispatcher:
         """A dispatcher that knows nothing but the record."""
+        self.written = 0
+        """How often it has written a bookmark down."""
 
-        async def news(at_most: float) -> None:
-            await asyncio.sleep(0)
+        def counted() -> UUID:
+            self.written += 1
+            return new_id()
 
         facility = self.facility
-        return Dispatcher(facility.store, self.engine, facility.clock, new_id, self.subscribers, news)
+        return Dispatcher(facility.store, self.engine, clock or facility.clock, counted, self.subscribers, news)
 
     async def caught_up(self) -> None:
         for subscriber in self.subscribers:
             while await self.dispatcher.advance(subscriber):
                 pass
             await self.dispatcher.advance(subscriber)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Have the dispatcher run by itself meanwhile."""
+        running = asyncio.create_task(self.dispatcher.run())
+        try:
+            yield
+            assert not running.done()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def dismiss(self, event: EventRow, name: str = "follower") -> Executed:
+        return await self.facility.do(
+            DismissEventInReaction(subscriber_name=name, event_id=event.event_id, reason="unreadable")
+        )
+
+    async def failed(self, times: int = 1, name: str = "follower") -> bool:
+        return (await self.seen(name)).consecutive_failures >= times
 
     @property
     def started(self) -> list[str]:
@@ -125,6 +152,86 @@ async def test_whoever_is_off_passes_over_what_happens_for_good() -> None:
     assert made.started == [f"follow:{event.event_id}"]
 
 
+@pytest.mark.parametrize("first", ["worker", "api"])
+async def test_whoever_is_switched_on_after_a_standstill_does_not_react_to_what_happened_meanwhile(first: str) -> None:
+    follower = Follower(on=False)
+    made = await following(follower)
+    await made.caught_up()
+    for _ in range(2):
+        await made.facility.ended()
+    follower.on = True
+    made.dispatcher = made.another()
+    await (made.caught_up() if first == "worker" else made.dispatcher.begin())
+    view = await made.seen()
+    assert (view.enabled, view.unprocessed) == (True, 0)
+    event = await made.facility.ended()
+    await made.caught_up()
+    assert made.started == [f"follow:{event.event_id}"]
+
+
+async def test_whoever_was_on_makes_up_for_a_standstill() -> None:
+    made = await following(Follower())
+    await made.caught_up()
+    event = await made.facility.ended()
+    made.dispatcher = made.another()
+    await made.dispatcher.begin()
+    await made.caught_up()
+    assert made.started == [f"follow:{event.event_id}"]
+
+
+async def test_what_is_in_flight_when_somebody_subscribes_is_not_lost() -> None:
+    made = Following(await agency(), Follower(events=(ActorRegistered,)))
+    store = made.facility.store
+    call, id = Caller.system(new_id()).call(made.facility.clock(), new_id()), new_id()
+    event = ActorRegistered(kind=ActorKind.HUMAN).stamped(id, call.now)
+    async with store.session("gate") as session:
+        await session.append(Batch(call, "RegisterActor", [StreamAppend("Actor", id, 0, [(event_id := new_id(), event)])]))
+        await made.facility.ended()
+        await made.dispatcher.begin()
+    await made.caught_up()
+    assert made.started == [f"follow:{event_id}"]
+
+
+async def test_catching_up_waits_for_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await following(Follower(events=(RunCompleted,)))
+    for _ in range(3):
+        await made.facility.ended()
+    monkeypatch.setattr("application.reactions.AT_ONCE", 2)
+    monkeypatch.setattr("application.reactions.PACE", 0)
+    told: list[float] = []
+
+    async def none(at_most: float) -> None:
+        told.append(at_most)
+        await asyncio.Event().wait()
+
+    made.dispatcher = made.another(news=none)
+    async with made.running():
+        await until(lambda: told)
+    assert place(made.dispatcher._at["follower"]) == await made.facility.store.end()
+
+
+async def test_a_bookmark_is_written_where_something_was_started_and_else_now_and_then() -> None:
+    follower = Follower(on=False)
+    made = await following(follower)
+    made.dispatcher = made.another()
+    await made.caught_up()
+    before = made.written
+    for _ in range(3):
+        await made.facility.ended()
+        await made.caught_up()
+    assert made.written == before, "nobody waits for the bookmark of one that is off"
+    made.dispatcher._saved.clear()
+    await made.caught_up()
+    assert made.written == before + 2
+    made.dispatcher._saved.clear()
+    await made.caught_up()
+    assert made.written == before + 2, "it is where it was"
+    follower.on = True
+    await made.facility.ended()
+    await made.caught_up()
+    assert (await made.seen()).unprocessed == 0
+
+
 async def test_whoever_subscribes_later_does_not_react_to_the_past() -> None:
     made = Following(await agency(), Follower())
     await made.facility.ended()
@@ -134,7 +241,8 @@ async def test_whoever_subscribes_later_does_not_react_to_the_past() -> None:
     assert made.started == [f"follow:{event.event_id}"]
 
 
-async def test_an_engine_that_is_away_loses_nothing() -> None:
+@pytest.mark.parametrize("anew", [True, False])
+async def test_an_engine_that_is_away_loses_nothing(anew: bool) -> None:
     made = await following(Follower())
     event = await made.facility.ended()
     made.engine.reachable = False
@@ -143,7 +251,8 @@ async def test_an_engine_that_is_away_loses_nothing() -> None:
     assert (await made.seen()).open_items is None, "nobody can say what is open"
     assert (await made.seen()).unprocessed == 1
     made.engine.reachable = True
-    made.dispatcher = made.another()
+    if anew:
+        made.dispatcher = made.another()
     await made.caught_up()
     assert made.started == [f"follow:{event.event_id}"]
 
@@ -154,33 +263,72 @@ class TestStumbling:
         made = await following(first, second)
         event = await made.facility.ended()
         first.stumbles_over.add(event.event_id)
-        running = asyncio.create_task(made.dispatcher.run())
         monkeypatch.setattr("application.reactions.FIRST_PAUSE", 0.001)
         monkeypatch.setattr("application.reactions.LONGEST_PAUSE", 0.001)
-        while (await made.seen("first")).consecutive_failures < 3 or not made.started:
-            assert not running.done()
-            await asyncio.sleep(0.001)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        async with made.running():
+            await until(lambda: made.failed(3, "first"))
+            await until(lambda: made.started)
         stuck = await made.seen("first")
-        assert (stuck.unprocessed, stuck.last_error_message) == (1, "ValueError: this one cannot be read")
+        assert stuck.unprocessed == 1
+        assert re.fullmatch(r"ValueError at test_reactions.py:\d+", stuck.last_error_message or ""), "it may quote input"
         assert (await made.seen("second")).unprocessed == 0
 
-    async def test_it_is_dismissed_by_a_person_and_the_rest_goes_on(self) -> None:
+    @pytest.mark.parametrize("anew", [True, False])
+    async def test_it_is_dismissed_by_a_person_and_the_rest_goes_on(self, anew: bool) -> None:
         follower = Follower()
         made = await following(follower)
         events = [await made.facility.ended() for _ in range(2)]
         follower.stumbles_over.add(events[0].event_id)
         with pytest.raises(ValueError, match="cannot be read"):
             await made.caught_up()
-        command = DismissEventInReaction(subscriber_name="follower", event_id=events[0].event_id, reason="unreadable")
-        executed = await made.facility.do(command)
-        assert executed.status == 201
+        assert (await made.dismiss(events[0])).status == 201
         dismissal = made.facility.decisions()[-1]
         assert (dismissal.context, dismissal.choice) == ("ReactionDismissal", "EventDismissed")
-        made.dispatcher = made.another()
+        if anew:
+            made.dispatcher = made.another()
         await made.caught_up()
         assert made.started == [f"follow:{events[1].event_id}"]
+
+    async def test_a_dismissal_counts_for_a_dispatcher_that_goes_on_from_memory(self) -> None:
+        made = await following(Follower())
+        first = await made.facility.ended()
+        await made.caught_up()
+        await made.dismiss(await made.facility.ended())
+        last = await made.facility.ended()
+        await made.caught_up()
+        assert made.started == [f"follow:{event.event_id}" for event in (first, last)]
+
+    async def test_a_dismissal_ends_the_wait_for_another_try(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        follower = Follower()
+        made = await following(follower)
+        events = [await made.facility.ended() for _ in range(2)]
+        follower.stumbles_over.add(events[0].event_id)
+        monkeypatch.setattr("application.reactions.FIRST_PAUSE", 3600)
+        monkeypatch.setattr("application.reactions.LONGEST_PAUSE", 3600)
+        monkeypatch.setattr("application.reactions.POLL", 0.001)
+        async with made.running():
+            await until(made.failed)
+            await made.dismiss(events[0])
+            await until(lambda: made.engine.started)
+        assert made.started == [f"follow:{events[1].event_id}"]
+
+    async def test_what_cannot_even_be_noted_ends_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        first, second = Follower("first"), Follower("second", workflows=("other",))
+        made = await following(first, second)
+        event = await made.facility.ended()
+        first.stumbles_over.add(event.event_id)
+        asked: list[None] = []
+
+        def broken() -> datetime:
+            asked.append(None)
+            raise OverflowError
+
+        monkeypatch.setattr("application.reactions.FIRST_PAUSE", 0.001)
+        monkeypatch.setattr("application.reactions.LONGEST_PAUSE", 0.001)
+        second.on = False
+        made.dispatcher = made.another(clock=broken)
+        async with made.running():
+            await until(lambda: len(asked) > 3)
 
     @pytest.mark.parametrize(
         ("which", "code", "reason"),
@@ -219,7 +367,7 @@ async def test_where_it_stands_is_written_down_even_if_nothing_concerns_it() -> 
     await made.caught_up()
     made.dispatcher._saved.clear()
     await made.caught_up()
-    assert await made.facility.store.locate(2**62) == tuple(dict((await made.seen()).bookmark).values())
+    assert await made.facility.store.end() == tuple(dict((await made.seen()).bookmark).values())
 
 
 class TestWhoReacts:

@@ -10,6 +10,7 @@ from application.authorization import PolicyAuthorizer
 from application.ports import Bookmark, EventRow, Store
 from application.seeds import Seeds, monitor_id
 from domain.access.actor import ActorProfile, ForgetActor, RegisterActor
+from domain.agent.seeded import SEEDED
 from domain.equipment.catalog import SEEDED_ROLES
 from domain.federation.facility import RegisterFacility
 from domain.kernel import NIL, SYSTEM_CONDUIT, Command
@@ -221,6 +222,17 @@ class TestBootstrap:
         async with store.session() as session:
             (profile,) = await session.records(ActorProfile, {"actor_id": person})
         assert profile.name == "Mira"  # type: ignore[attr-defined]
+
+    async def test_whoever_has_the_id_of_an_agent_gets_nothing_of_it_and_is_named(
+        self, store: MemoryStore, clock: HandSetClock
+    ) -> None:
+        debriefer, drafter = SEEDED["RunDebriefer"], SEEDED["CautionDrafter"]
+        for _ in range(2):
+            await boot(store, clock, debriefer.id)
+        assert [policy.surface_id for policy in policies_of(store, debriefer.id)] == [SYSTEM_HTTP]
+        assert [policy.surface_id for policy in policies_of(store, drafter.id)] == [NIL]
+        (objection,) = await Seeds(store, clock, new_id).objections(bootstrap_principal_id=debriefer.id)
+        assert f"The id {debriefer.id} of the agent RunDebriefer is held by an actor of kind human;" in objection
 
 
 class TestTemplates:

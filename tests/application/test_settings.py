@@ -23,6 +23,7 @@ from application.settings import (
     shown_settings,
 )
 from domain.access.actor import ActorKind
+from domain.agent.seeded_ids import seeded_id
 from domain.kernel import NIL
 from domain.trust.surface import SYSTEM_HTTP
 
@@ -117,6 +118,9 @@ def test_a_dotenv_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("IDEMPOTENCY_TTL_HOURS", "-1"),
         ("ENCLOSURE_OBSERVATION_TTL_SECONDS", "0"),
         ("ENCLOSURE_OBSERVATION_TTL_SECONDS", "86401"),
+        ("RUN_SUPERVISOR_TICK_SECONDS", "86401"),
+        ("CLEARANCE_EXPIRER_TICK_SECONDS", "86401"),
+        ("RUN_SUPERVISOR_STOP_AFTER_SECONDS", "31536001"),
         ("DATABASE_POOL_SIZE", "0"),
         ("MAX_REQUEST_BODY_SIZE_BYTES", "0"),
         ("BOOTSTRAP_PRINCIPAL_ID", "mira"),
@@ -197,6 +201,10 @@ GUARDED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["sets allow_insecure_introspection_url"],
     ),
     "the service itself as administrator": ({"bootstrap_principal_id": NIL}, ["BOOTSTRAP_PRINCIPAL_ID is the nil UUID"]),
+    "an agent as administrator": (
+        {"bootstrap_principal_id": seeded_id(1)},
+        ["BOOTSTRAP_PRINCIPAL_ID is 019a0000-0000-7000-8000-000000000001, which is an agent of the service itself"],
+    ),
     "the service itself on stdio": ({"mcp_stdio_principal_id": NIL}, ["MCP_STDIO_PRINCIPAL_ID is the nil UUID"]),
     "a provider that cannot be used": ({"identity_providers": [{**PROVIDER, "audiences": {}}]}, ["has no audiences"]),
 }
@@ -295,6 +303,10 @@ REFUSED_PROVIDERS: dict[str, tuple[dict[str, Any], str]] = {
     "a subject bound to the service itself": (
         {"subject_bindings": [{"subject": "mira-77", "actor_id": str(NIL)}]},
         "nil UUID",
+    ),
+    "a subject bound to an agent": (
+        {"subject_bindings": [{"subject": "mira-77", "actor_id": str(seeded_id(3))}]},
+        f"binds a subject to {seeded_id(3)}, which is an agent of the service itself; choose another id",
     ),
     "a key set over http": ({"jwks_url": "http://id.example.org/keys"}, "jwks_url that is no https URL"),
     "introspection over http": (

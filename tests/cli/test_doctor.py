@@ -25,6 +25,7 @@ from domain.operation.schedule import DefineSchedule
 from domain.recipe.capability import CODE_PREFIX, DefineCapability
 from domain.recipe.recipe import DefineRecipe
 from domain.trust.surface import SYSTEM_HTTP
+from infrastructure.agents import SUBSCRIBERS
 from infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK
 from infrastructure.postgres.projections import LEADER_LOCK
 from infrastructure.runtime import Runtime, new_id
@@ -228,7 +229,7 @@ def test_a_temporal_that_nobody_prepared_lacks_attributes_and_workers(
     assert "`temporal operator search-attribute create --namespace default --name BatonFacility --type Keyword" in sentence
     assert found.lines["workers"] == (
         "wrong",
-        "No worker asks for work on the task queue baton; start `python worker.py`, or `baton up`.",
+        "No worker asks for work on the task queue baton; start `baton worker`, or `baton up`.",
     )
 
 
@@ -431,17 +432,51 @@ class TestSchedules:
 
         asyncio.run(change())
 
-    def found(self, examined: Examine, database_url: str, temporal: EmbeddedTemporal) -> tuple[str, str]:
-        return examined("schedules", DATABASE_URL=database_url, TEMPORAL_ADDRESS=temporal.address).lines["schedules"]
+    def found(self, examined: Examine, database_url: str, temporal: EmbeddedTemporal, **settings: str) -> tuple[str, str]:
+        servers = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": temporal.address}
+        agents = {"CLEARANCE_EXPIRER_ENABLED": "false"}
+        return examined("schedules", **{**servers, **agents, **settings}).lines["schedules"]
 
     def test_none_is_well(self, examined: Examine, database_url: str, temporal: EmbeddedTemporal) -> None:
-        assert self.found(examined, database_url, temporal) == ("ok", "No schedule is defined.")
+        assert self.found(examined, database_url, temporal) == ("ok", "No schedule is defined, and no agent has turns.")
+
+    def test_turns_of_agents_that_nobody_keeps_are_wrong(
+        self, examined: Examine, database_url: str, temporal: EmbeddedTemporal
+    ) -> None:
+        verdict, sentence = self.found(examined, database_url, temporal, CLEARANCE_EXPIRER_ENABLED="true")
+        assert (verdict, sentence.split(" (")[0]) == ("wrong", "Nobody keeps the engine's calendars of 1 agent")
+
+    @pytest.mark.usefixtures("keeper")
+    def test_turns_that_the_engine_lacks_or_somebody_paused_are_told_of(
+        self, examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+    ) -> None:
+        on = {"CLEARANCE_EXPIRER_ENABLED": "true"}
+        lacking = self.found(examined, database_url, bare_temporal, **on)
+        assert (lacking[0], "clearance-expirer (missing)" in lacking[1]) == ("warning", True)
+
+        async def turns(verb: str | None = None) -> None:
+            settings = Settings(database_url=database_url, temporal_address=bare_temporal.address)
+            async with Runtime(settings) as runtime:
+                await runtime.ticks.keep()
+            if verb is not None:
+                client = await Client.connect(bare_temporal.address)
+                await getattr(client.get_schedule_handle("clearance-expirer"), verb)()
+
+        asyncio.run(turns())
+        as_recorded = "1 agent, the engine's calendar of each as recorded."
+        assert self.found(examined, database_url, bare_temporal, **on) == ("ok", as_recorded)
+        asyncio.run(turns("pause"))
+        paused = self.found(examined, database_url, bare_temporal, **on)
+        resume = "`temporal schedule toggle --unpause --schedule-id clearance-expirer`"
+        told = f"Somebody paused the turns of clearance-expirer in the engine; let them go on with {resume}."
+        assert paused == ("warning", told)
+        asyncio.run(turns("delete"))
 
     def test_those_that_nobody_keeps_are_wrong(
         self, examined: Examine, database_url: str, temporal: EmbeddedTemporal
     ) -> None:
         id = self.defined(database_url, temporal.address)
-        advice = "start `python worker.py`, or `baton up`."
+        advice = "start `baton worker`, or `baton up`."
         kept = f"Nobody keeps the engine's calendars of 1 schedule; {advice}"
         assert self.found(examined, database_url, temporal) == ("wrong", kept)
         self.engine(temporal.address, id, "delete")
@@ -505,8 +540,7 @@ class TestMonitors:
             1,
             (
                 "wrong",
-                "Nobody monitors the 2 enclosures and 0 supplies that are configured; start `python worker.py`, or "
-                "`baton up`.",
+                "Nobody monitors the 2 enclosures and 0 supplies that are configured; start `baton worker`, or `baton up`.",
             ),
         )
 
@@ -539,6 +573,10 @@ class TestReactions:
             row = "INSERT INTO reactions VALUES (%s, %s, 0, 0, NULL, %s, NULL, %s)"
             connection.execute(row, (name, enabled, failures, said))
 
+    async def test_every_subscriber_of_this_build_is_looked_at(self, database_url: str) -> None:
+        async with Runtime(Settings(database_url=database_url)) as runtime:
+            assert tuple(subscriber.name for subscriber in runtime.agents.subscribers) == SUBSCRIBERS
+
     def test_where_nobody_subscribed_all_is_well(self, examined: Examine, database_url: str) -> None:
         assert examined("reactions", DATABASE_URL=database_url).lines["reactions"][0] == "ok"
 
@@ -553,6 +591,8 @@ class TestReactions:
         self.follows(database_url, "caution_promoter", enabled=False)
         well = examined("reactions", DATABASE_URL=database_url).lines["reactions"]
         assert well == ("ok", "2 subscribers follow the log; switched off: caution_promoter.")
+        self.follows(database_url, "of_an_older_build", failures=7)
+        assert examined("reactions", DATABASE_URL=database_url).lines["reactions"] == well
         self.follows(database_url, "caution_drafter", failures=3)
         verdict, sentence = examined("reactions", DATABASE_URL=database_url).lines["reactions"]
         assert verdict == "wrong"

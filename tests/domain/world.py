@@ -59,7 +59,7 @@ class World:
     def given(self, id: UUID, *events: Event) -> Self:
         for event in events:
             event.stamped(id, self.now)
-            event.known_as(event.known_id or new_id())
+            event.stored_as(event.known_id or new_id())
             self.streams[event.aggregate.name, id].append(event)
         return self
 

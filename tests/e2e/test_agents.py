@@ -36,6 +36,11 @@ async def decisions(api: Api, context: str) -> list[tuple[str, str]]:
     return [(row["decided_by"], row["choice"]) for row in (await read(api, "/decisions", context=context))["items"]]
 
 
+async def decided(api: Api, context: str, expected: list[tuple[str, str]]) -> bool:
+    """Whether a context lists exactly these decisions; lists come a moment behind the record."""
+    return await decisions(api, context) == expected
+
+
 def short_lived(line: Beamline, template_id: str) -> dict[str, Any]:
     """A clearance that runs out before anybody has looked at it twice."""
     end = (datetime.now(UTC) + timedelta(seconds=3)).isoformat()
@@ -76,8 +81,8 @@ async def test_they_go_on_through_kills_and_a_restart_of_everything(tmp_path: Pa
             await until(lambda: decisions(api, "RunDebrief"), PATIENCE)
             await api.done(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "another dump"})
             await until(lambda: stands(api, f"/runs/{second}", "Held"), PATIENCE)
-            assert await decisions(api, "RunSupervision") == [(SUPERVISOR, "Hold")] * 2
-            assert await decisions(api, "ClearanceExpiry") == [(EXPIRER, "Expire")]
+            await until(lambda: decided(api, "RunSupervision", [(SUPERVISOR, "Hold")] * 2), PATIENCE)
+            await until(lambda: decided(api, "ClearanceExpiry", [(EXPIRER, "Expire")]), PATIENCE)
             assert len(await decisions(api, "RunDebrief")) == 1
             assert await stands(api, f"/runs/{run_id}", "Aborted")
     finally:

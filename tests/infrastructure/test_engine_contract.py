@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from temporalio import activity, workflow
 from temporalio.api.enums.v1 import PendingActivityState
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecution
 from temporalio.common import RetryPolicy
 from temporalio.worker import Worker
 
@@ -164,7 +164,8 @@ class TestStarting:
 
 class TestWhatIsOpen:
     async def test_it_is_listed_with_the_event_it_was_started_for_until_its_end(self, machine: Machine, job: Job) -> None:
-        event_id = new_id()
+        event_id, other = new_id(), replace(job, id=f"{job.id}:other")
+        await machine.engine.start(other)
         await machine.engine.start(replace(job, memo={"event_id": str(event_id)}))
 
         async def listed() -> list[OpenItem]:
@@ -173,6 +174,9 @@ class TestWhatIsOpen:
         (item,) = await until(listed)
         assert (item.event_id, item.attempt, item.last_error) == (event_id, 1, None)
         assert await machine.engine.open_items(["another"]) == []
+        found = {item.workflow_id for item in await machine.engine.open_items(["contract"])}
+        assert other.id not in found, "it was started for no event"
+        await machine.engine.terminate(other.id, "the test is over")
         await machine.end(job.id)
         assert await listed() == []
 
@@ -210,7 +214,29 @@ class TestTerminating:
             await machine.engine.terminate(job.id, "given up")
 
 
-@pytest.mark.parametrize("asking", ["start", "look", "terminate"])
+async def test_what_is_gone_since_it_was_listed_is_left_out(temporal_machine: Machine, temporal: EmbeddedTemporal) -> None:
+    engine, job = temporal_machine.engine, Job("contract", f"contract:{new_id()}", {"of": "a test"})
+    assert isinstance(engine, TemporalEngine)
+    await engine.start(job)
+    client = await connect(Settings(temporal_address=temporal.address, app_env="test"))
+
+    async def listed() -> list[WorkflowExecution]:
+        return [known async for known in client.list_workflows(f"WorkflowId = '{job.id}'")]
+
+    (known,) = await until(listed)
+    assert await engine._open_item(client, replace(known, run_id=str(new_id()))) is None
+    await engine.terminate(job.id, "the test is over")
+    assert await engine._open_item(client, known) is None
+
+
+async def test_an_engine_that_answers_and_refuses_says_with_what(temporal: EmbeddedTemporal) -> None:
+    settings = Settings(temporal_address=temporal.address, temporal_namespace="nowhere", app_env="test")
+    with pytest.raises(EngineUnavailableError) as caught:
+        await TemporalEngine(settings).start(Job("contract", "contract:none", {"of": "a test"}))
+    assert "(NOT_FOUND)" in caught.value.detail
+
+
+@pytest.mark.parametrize("asking", ["open_items", "start", "look", "terminate"])
 async def test_an_engine_that_cannot_be_reached_says_so(machine: Machine, asking: str) -> None:
     engine = machine.unreachable
     calls: dict[str, Callable[[], Awaitable[Any]]] = {

@@ -709,6 +709,35 @@ class TestFollowing:
         assert await kept.store.event(row.event_id) == row
         assert await kept.store.event(new_id()) is None
 
+    async def test_the_end_is_where_followers_stop_and_what_is_in_flight_comes_behind_it(self, kept: Kept) -> None:
+        assert await kept.store.end() == BEGINNING
+        await kept.append(to(new_id(), 0, registered(), ActorDeactivated()))
+        *_, last = await kept.store.follow(BEGINNING, 10)
+        end = Bookmark(last.transaction_id, last.position)
+        assert await kept.store.end() == end
+        held, free = new_id(), new_id()
+        async with kept.store.session("gate") as session:
+            await session.append(batch(to(held, 0, registered())))
+            await kept.append(to(free, 0, registered()))
+            assert await kept.store.end() == end
+        assert [row.stream_id for row in await kept.store.follow(end, 10)] == [held, free]
+
+    async def test_what_is_ahead_is_told_by_id(self, kept: Kept) -> None:
+        ids = [new_id() for _ in range(3)]
+        for id in ids:
+            await kept.append(to(id, 0, registered(), ActorDeactivated()))
+        rows = await kept.store.follow(BEGINNING, 10)
+        wanted = [row for row in rows if row.event_type == "ActorDeactivated"]
+        assert await kept.store.ahead(BEGINNING, ["ActorDeactivated"], 10) == [row.event_id for row in wanted]
+        assert await kept.store.ahead(BEGINNING, ["ActorDeactivated"], 1) == [wanted[0].event_id]
+        assert await kept.store.ahead(BEGINNING, ["ActorReactivated"], 10) == []
+        first = Bookmark(wanted[0].transaction_id, wanted[0].position)
+        async with kept.store.session("gate") as session:
+            await session.append(batch(to(new_id(), 0, registered())))
+            await kept.append(to(ids[0], 2, ActorReactivated(), ActorDeactivated()))
+            assert await kept.store.ahead(first, ["ActorDeactivated"], 10) == [row.event_id for row in wanted[1:]]
+        assert len(await kept.store.ahead(first, ["ActorDeactivated"], 10)) == 3
+
 
 class TestNamedLocks:
     async def test_a_session_that_fails_after_its_append_wrote_nothing(self, kept: Kept) -> None:

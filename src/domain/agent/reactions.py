@@ -110,13 +110,13 @@ class ListReactions(Query):
         wanted = tuple(name for name in names if self.subscriber_name in (None, name))
         rows = yield from records_of(Reaction, subscriber_name=wanted)
         unprocessed: dict[str, int] = yield from answered("unprocessed", rows=rows)
-        open_items: dict[str, Sequence[OpenItem]] | None = yield from answered("open_reactions", names=wanted)
+        open_items: dict[str, Sequence[OpenItem] | None] = yield from answered("open_reactions", names=wanted)
         return Reactions(
             items=tuple(
                 ReactionView(
                     bookmark=Place(transaction_id=row.transaction_id, position=row.position),
                     unprocessed=unprocessed[row.subscriber_name],
-                    open_items=None if open_items is None else tuple(open_items[row.subscriber_name]),
+                    open_items=None if (items := open_items[row.subscriber_name]) is None else tuple(items),
                     **{name: value for name, value in vars(row).items() if name not in ("transaction_id", "position")},
                 )
                 for row in rows
@@ -168,8 +168,9 @@ class DismissEventInReaction(Command):
     reason: Annotated[str, Text(500, InvalidDismissalReasonError, "reason", personal=True)]
 
     def gather(self, call: Call) -> Reads[tuple[Reaction, Logged]]:
+        names = yield from answered("subscribers")
         reaction = yield from record_of(Reaction, subscriber_name=self.subscriber_name)
-        if reaction is None:
+        if reaction is None or self.subscriber_name not in names:
             raise SubscriberBookmarkNotFoundError(
                 f"There is no subscriber {self.subscriber_name}; list_reactions names them all."
             )

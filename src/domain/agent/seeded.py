@@ -11,6 +11,7 @@ from domain.agent.expiry import CLEARANCE_EXPIRER
 from domain.agent.model_ref import DETERMINISTIC, SETTING, ModelRef
 from domain.agent.promotion import CAUTION_PROMOTER
 from domain.agent.prompts import Prompt
+from domain.agent.seeded_ids import seeded_id
 from domain.agent.supervision import RUN_SUPERVISOR
 from domain.kernel import Call, Outcome
 
@@ -31,7 +32,7 @@ class SeededAgent:
 
     @property
     def id(self) -> UUID:
-        return UUID(f"019a0000-0000-7000-8000-{self.number:012}")
+        return seeded_id(self.number)
 
     def begun(self, call: Call) -> Outcome:
         """The agent, in service from the first moment."""

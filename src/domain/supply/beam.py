@@ -59,8 +59,7 @@ def outage_in(scope: AssetScope, own_facility_code: str) -> Reads[Outage | None]
         left += yield from departures(one.id)
     event = last_to_leave(left)
     said = ", ".join(f"{one.name} is {one.status.value}" for one in sorted(candidates, key=lambda one: one.id))
-    assert event.known_id is not None, "what is stored has an id"
-    return Outage(event.known_id, event.occurred_at, said)
+    return Outage(event.stored_id, event.occurred_at, said)
 
 
 def departures(supply_id: UUID) -> Reads[Sequence[SupplyTransition]]:

@@ -38,14 +38,14 @@ class MemoryEngine:
         self._reach()
         return [
             OpenItem(
-                event_id=job.memo.get("event_id"),
+                event_id=job.memo["event_id"],
                 workflow_id=job.id,
                 started_at=self._begun[job.id],
                 attempt=1,
                 last_error=None,
             )
             for job in self.started
-            if job.workflow in workflows and job.id in self._open
+            if job.workflow in workflows and job.id in self._open and "event_id" in job.memo
         ]
 
     def end(self, id: str) -> None:

@@ -219,13 +219,7 @@ class MemoryStore:
         return list(map(_stream_row, rows))
 
     async def follow(self, after: Bookmark, limit: int, only: Sequence[str] | None = None) -> Sequence[EventRow]:
-        horizon = min(self._in_flight, default=None)
-        behind = [
-            row
-            for row in self._log()
-            if (row.transaction_id, row.position) > after and (horizon is None or row.transaction_id < horizon)
-        ]
-        ordered = sorted(behind, key=lambda row: (row.transaction_id, row.position))[:limit]
+        ordered = self._behind(after)[:limit]
         return [row for row in ordered if only is None or row.event_type in only or row is ordered[-1]]
 
     async def event(self, event_id: UUID) -> EventRow | None:
@@ -236,8 +230,22 @@ class MemoryStore:
         newest = max(before, key=lambda row: row.position, default=None)
         return Bookmark(newest.transaction_id, newest.position) if newest else None
 
+    async def end(self) -> Bookmark:
+        visible = self._behind(Bookmark(0, 0))
+        return Bookmark(visible[-1].transaction_id, visible[-1].position) if visible else Bookmark(0, 0)
+
+    async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
+        return [row.event_id for row in self._behind(after) if row.event_type in only][:limit]
+
     async def passed(self, follower: str, position: int) -> bool:
         return any(row.position == position for row in self._log())
+
+    def _behind(self, after: Bookmark) -> list[EventRow]:
+        """What followers can see behind a bookmark, in the order in which they see it."""
+        horizon = min(self._in_flight, default=None)
+        visible = (row for row in self._log() if horizon is None or row.transaction_id < horizon)
+        behind = [row for row in visible if (row.transaction_id, row.position) > after]
+        return sorted(behind, key=lambda row: (row.transaction_id, row.position))
 
     def _log(self) -> Iterator[EventRow]:
         return (row for stream in self.streams.values() for row in stream)

@@ -73,6 +73,14 @@ SELECT {EVENT_COLUMNS} FROM events WHERE position IN (
     SELECT at FROM next WHERE type = ANY(%s) UNION (SELECT at FROM next ORDER BY tx DESC, at DESC LIMIT 1)
 ) ORDER BY transaction_id, position
 """
+END = (
+    "SELECT transaction_id::text::bigint, position FROM events "
+    "WHERE transaction_id < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY transaction_id DESC, position DESC LIMIT 1"
+)
+AHEAD = (
+    "SELECT event_id FROM events WHERE (transaction_id, position) > (%s::text::xid8, %s) AND event_type = ANY(%s) "
+    "AND transaction_id < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY transaction_id, position LIMIT %s"
+)
 NEWER = f"""
 WITH known AS (SELECT key::uuid AS id, value::int AS version FROM json_each_text(%s)),
 wanted AS (
@@ -312,6 +320,17 @@ class PostgresStore:
         async with self.connection() as connection:
             row = await (await connection.execute(LOCATE, (position,))).fetchone()
             return Bookmark(*row) if row else None
+
+    async def end(self) -> Bookmark:
+        async with self.connection() as connection:
+            row = await (await connection.execute(END)).fetchone()
+            return Bookmark(*row) if row else Bookmark(0, 0)
+
+    async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
+        async with self.connection() as connection:
+            place = (str(after.transaction_id), after.position)
+            cursor = await connection.execute(AHEAD, (*place, list(only), limit), binary=True)
+            return [row[0] for row in await cursor.fetchall()]
 
     async def passed(self, follower: str, position: int) -> bool:
         async with self.connection() as connection:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 from temporalio.api.enums.v1 import PendingActivityState
-from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.common import (
     SearchAttributeKey,
     SearchAttributePair,
@@ -69,6 +69,12 @@ def trouble_of(described: WorkflowExecutionDescription) -> str | None:
     return None
 
 
+async def event_of(known: WorkflowExecution) -> str | None:
+    """The id of the event that a workflow was started for, if it was for one."""
+    event_id: str | None = (await known.memo()).get("event_id")
+    return event_id
+
+
 def reuse_policy(job: Job) -> WorkflowIDReusePolicy:
     """Whether the id may be used again, once the workflow under it has come to its end."""
     return WorkflowIDReusePolicy.REJECT_DUPLICATE if job.once else WorkflowIDReusePolicy.ALLOW_DUPLICATE
@@ -80,7 +86,7 @@ async def open_item(described: WorkflowExecutionDescription) -> OpenItem:
     pending = max(raw.pending_activities, key=lambda activity: activity.attempt, default=None)
     failed = pending is not None and pending.HasField("last_failure")
     return OpenItem(
-        event_id=(await described.memo()).get("event_id"),
+        event_id=await event_of(described),
         workflow_id=described.id,
         started_at=described.start_time,
         attempt=1 if pending is None else pending.attempt,
@@ -166,10 +172,24 @@ class TemporalEngine:
         kinds = ", ".join(f"'{name}'" for name in workflows)
         open_now = f"WorkflowType IN ({kinds}) AND ExecutionStatus = 'Running'"
         async with self.reaching() as client:
-            found = [known async for known in client.list_workflows(open_now, limit=MOST_ITEMS)]
-            described = [await client.get_workflow_handle(known.id, run_id=known.run_id).describe() for known in found]
-            items = [await open_item(known) for known in described if known.status is WorkflowExecutionStatus.RUNNING]
-        return sorted(items, key=lambda item: item.started_at)
+            found: list[WorkflowExecution] = []
+            async for known in client.list_workflows(open_now):
+                if await event_of(known) is not None:
+                    found.append(known)
+                if len(found) == MOST_ITEMS:
+                    break
+            items = await asyncio.gather(*(self._open_item(client, known) for known in found))
+        return sorted((item for item in items if item is not None), key=lambda item: item.started_at)
+
+    async def _open_item(self, client: Client, known: WorkflowExecution) -> OpenItem | None:
+        """A listed workflow, unless it has ended or is gone since."""
+        try:
+            described = await client.get_workflow_handle(known.id, run_id=known.run_id).describe()
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return None
+            raise
+        return await open_item(described) if described.status is WorkflowExecutionStatus.RUNNING else None
 
     @asynccontextmanager
     async def reaching(self) -> AsyncIterator[Client]:
@@ -178,7 +198,11 @@ class TemporalEngine:
             async with asyncio.timeout(PATIENCE):
                 self._client = self._client or await connect(self._settings, self._tracing)
                 yield self._client
-        except (RPCError, RuntimeError, TimeoutError) as error:
+        except RPCError as error:
+            raise EngineUnavailableError(
+                f"The workflow engine cannot be used now ({error.status.name}); the work is recorded and will start."
+            ) from error
+        except (RuntimeError, TimeoutError) as error:
             raise EngineUnavailableError(
                 "The workflow engine cannot be reached; the work is recorded and will start."
             ) from error

@@ -54,8 +54,7 @@ def line() -> Beamline:
 
 def ended(line: Beamline, run_id: UUID, verb: Any) -> Terminal:
     (event,) = line.world.when(verb, on=run_id)
-    assert event.known_id is not None
-    return Terminal(event.known_id, event)
+    return Terminal(event.stored_id, event)
 
 
 def phase(line: Beamline, run_id: UUID, name: str = "Projections") -> UUID:

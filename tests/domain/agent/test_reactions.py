@@ -33,6 +33,7 @@ def logged(**fields: Any) -> Logged:
 def world() -> World:
     world = World()
     world.records[Reaction, "run_debriefer"] = BEFORE
+    world.ports["subscribers"] = ("run_debriefer", "caution_promoter")
     world.ports["logged_event"] = lambda event_id, reaction: logged() if event_id == STUCK else None
     return world
 
@@ -107,6 +108,12 @@ def test_a_subscriber_that_nobody_knows_is_named_first(world: World) -> None:
     assert caught.value.status == 404
 
 
+def test_a_subscriber_that_is_no_more_has_nothing_to_dismiss(world: World) -> None:
+    world.records[Reaction, "long_gone"] = Reaction("long_gone", True, transaction_id=1, position=1)
+    with refused("SubscriberBookmarkNotFoundError"):
+        world.create(dismissal(subscriber_name="long_gone"))
+
+
 def test_an_event_that_nobody_knows_comes_before_the_reason(world: World) -> None:
     with refused("DismissalEventNotFoundError") as caught:
         world.create(dismissal(event_id=new_id(), reason=" "))
@@ -133,7 +140,6 @@ class TestTheList:
     def world(self, world: World) -> World:
         world.records[Reaction, "caution_promoter"] = Reaction("caution_promoter", False, transaction_id=1, position=1)
         world.records[Reaction, "long_gone"] = Reaction("long_gone", False, transaction_id=1, position=1)
-        world.ports["subscribers"] = ("run_debriefer", "caution_promoter")
         world.ports["unprocessed"] = lambda rows: {row.subscriber_name: row.position for row in rows}
         world.ports["open_reactions"] = lambda names: {
             name: [self.ITEM] if name == "run_debriefer" else [] for name in names
@@ -177,8 +183,10 @@ class TestTheList:
             assert self.shown(world, subscriber_name=unknown) == {}
 
     def test_that_the_engine_cannot_be_asked(self, world: World) -> None:
-        world.ports["open_reactions"] = None
-        assert {item["open_items"] for item in self.shown(world).values()} == {None}
+        world.ports["open_reactions"] = lambda names: dict.fromkeys(names) | {"run_debriefer": [self.ITEM]}
+        shown = self.shown(world)
+        assert len(shown["run_debriefer"]["open_items"]) == 1
+        assert shown["caution_promoter"]["open_items"] is None
 
     def test_a_dismissed_event_no_longer_shows(self, world: World) -> None:
         world.create(dismissal())

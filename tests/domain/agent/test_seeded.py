@@ -8,6 +8,7 @@ from domain.access.actor import Actor, ActorKind
 from domain.agent.agent import AgentStatus
 from domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
 from domain.agent.seeded import SEEDED
+from domain.agent.seeded_ids import SEEDED_IDS
 from domain.contexts import REGISTRY
 from domain.trust.authorization import COMPLETING
 from tests.domain.agent.agents import agent_of, agent_world, seeded
@@ -73,3 +74,7 @@ def test_what_seeded_agents_are_permitted_can_be_permitted_by_staff_too() -> Non
     named = {command for seeded in SEEDED.values() for command in seeded.commands}
     assert named <= REGISTRY.command_names()
     assert named >= COMPLETING
+
+
+def test_nobody_else_may_have_their_ids() -> None:
+    assert {one.id for one in SEEDED.values()} == SEEDED_IDS

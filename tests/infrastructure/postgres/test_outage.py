@@ -78,6 +78,8 @@ ASKED: list[Callable[[PostgresStore], Any]] = [
     lambda store: store.newer("Zone", {}),
     lambda store: store.follow(Bookmark(0, 0), 10),
     lambda store: store.locate(1),
+    lambda store: store.end(),
+    lambda store: store.ahead(Bookmark(0, 0), ["ZoneDefined"], 10),
     lambda store: store.passed("projections", 1),
     lambda store: store.claim_key(claim("retry-1"), START),
     lambda store: store.release_key(claim("retry-1")),
