@@ -1,10 +1,10 @@
 """Operations: commands and queries as every surface sees them, and the registry in which they are all found."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from domain.shared.annotations import marks, text_refusals
 from domain.shared.reads import Reads
@@ -13,6 +13,8 @@ from domain.shared.text import refuse_blank_text
 
 if TYPE_CHECKING:
     from domain.kernel import Aggregate, Call, Command, Outcome, Query, State
+
+Q = TypeVar("Q", bound="Query")
 
 
 class Internal:
@@ -144,6 +146,26 @@ class Registry:
 
 
 REGISTRY = Registry()
+
+
+def question(path: str, **options: Any) -> "Callable[[type[Q]], type[Q]]":
+    """Declares a query that is about no aggregate."""
+
+    def declare(query: "type[Q]") -> "type[Q]":
+        query.operation = Operation(
+            name=snake_case(query.__name__),
+            command_name=query.__name__,
+            kind="query",
+            context=query.__module__.split(".")[1],
+            method="GET",
+            path=path,
+            input=query,
+            **options,
+        )
+        REGISTRY.declare(query.operation)
+        return query
+
+    return declare
 
 
 def snake_case(name: str) -> str:

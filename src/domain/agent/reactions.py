@@ -13,7 +13,7 @@ from pydantic import Field
 
 from domain.decision.decision import DecisionRegistered, decision
 from domain.kernel import Call, Command, Outcome, Query, Value
-from domain.registry import REGISTRY, Operation
+from domain.registry import question
 from domain.shared.reads import Reads, answered, record_of, records_of
 from domain.shared.refusals import Conflict, Invalid, NotFound
 from domain.shared.text import Text
@@ -100,6 +100,7 @@ class ReactionCannotDismissEventError(Conflict):
     """Only the next event that concerns a subscriber can be dismissed."""
 
 
+@question("/reactions", returns=Reactions)
 class ListReactions(Query):
     """How far every subscriber of the log has come, with what it has under way and what went wrong last."""
 
@@ -122,19 +123,6 @@ class ListReactions(Query):
                 for row in rows
             )
         )
-
-
-ListReactions.operation = Operation(
-    name="list_reactions",
-    command_name=ListReactions.__name__,
-    kind="query",
-    context="agent",
-    method="GET",
-    path="/reactions",
-    input=ListReactions,
-    returns=Reactions,
-)
-REGISTRY.declare(ListReactions.operation)
 
 
 @dataclass(frozen=True)

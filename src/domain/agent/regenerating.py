@@ -18,7 +18,7 @@ from domain.kernel import Call, Command, Outcome, Value
 from domain.operation.conducting import Wait
 from domain.run.run import Run, run
 from domain.shared.reads import Reads, answered, existing, required, required_if_given
-from domain.shared.refusals import Conflict, Refusal, UnauthorizedError, Unavailable
+from domain.shared.refusals import Conflict, Refusal, UnauthorizedError, Unavailable, kept_form, kept_refusal
 from domain.shared.writes import Answer, Put, Record
 
 
@@ -191,13 +191,10 @@ def check_parent(parent: Decision | None, run: Run) -> None:
 
 def refused(request: DebriefRequest, refusal: Refusal) -> DebriefRequest:
     """The request that came to nothing, and why."""
-    why = {"code": refusal.code, "detail": refusal.detail, "reason": refusal.reason, "facts": refusal.facts}
-    return replace(request, status=DebriefRequestStatus.REFUSED, refusal=why)
+    return replace(request, status=DebriefRequestStatus.REFUSED, refusal=kept_form(refusal))
 
 
 def refusal_of(request: DebriefRequest) -> Refusal:
     """Why a request came to nothing."""
     assert request.refusal is not None, "only a refused request says why"
-    told = dict(request.refusal)
-    kinds = {kind.__name__: kind for kind in RegenerateRunDebrief.operation.refusals}
-    return kinds[told.pop("code")](**told)
+    return kept_refusal(request.refusal, RegenerateRunDebrief.operation.refusals)

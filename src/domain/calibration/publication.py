@@ -38,7 +38,7 @@ from domain.federation.permit import (
 from domain.kernel import NIL, Call, Command, Outcome, Value, instant
 from domain.shared.canonical import canonical_json, derived_uuid7
 from domain.shared.reads import Reads, every, existing, record_of
-from domain.shared.refusals import Conflict, Refusal, UnauthorizedError
+from domain.shared.refusals import Conflict, Refusal, UnauthorizedError, kept_form, kept_refusal
 from domain.shared.writes import Answer, Put, Record
 
 ARTIFACT_KIND = "CalibrationRevision"
@@ -292,16 +292,13 @@ def signature_of(publication: CalibrationPublication) -> tuple[Signature, dateti
 
 def refused(publication: CalibrationPublication, refusal: Refusal) -> CalibrationPublication:
     """The publication that came to nothing, and why."""
-    reasons = {"code": refusal.code, "detail": refusal.detail, "reason": refusal.reason, "facts": refusal.facts}
-    return replace(publication, status=PublicationStatus.REFUSED, refusal=reasons)
+    return replace(publication, status=PublicationStatus.REFUSED, refusal=kept_form(refusal))
 
 
 def refusal_of(publication: CalibrationPublication) -> Refusal:
     """Why the publication came to nothing."""
     assert publication.refusal is not None, "only a refused publication says why"
-    told = dict(publication.refusal)
-    kinds = {kind.__name__: kind for kind in PublishCalibrationRevision.operation.refusals}
-    return kinds[told.pop("code")](**told)
+    return kept_refusal(publication.refusal, PublishCalibrationRevision.operation.refusals)
 
 
 def artifact(publication: CalibrationPublication, calibration: Calibration, permit: Permit, source: Facility) -> bytes:

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from domain.kernel import Call, Query
-from domain.registry import REGISTRY, Operation
+from domain.registry import question
 from domain.shared.reads import Reads, answered, permitted
 from domain.shared.refusals import NotFound, Refusal
 
@@ -62,6 +62,7 @@ class WorkView(BaseModel):
     error: WorkError | None = None
 
 
+@question("/work-items/{work_id}", returns=WorkView, refuses=(WorkNotFoundError,), essential=True)
 class GetWork(Query):
     """How long work stands that a request has begun: running, done with its answer, or failed with its error."""
 
@@ -99,18 +100,3 @@ def error_of(found: WorkFound, refusal: Refusal) -> WorkError:
         facts=refusal.facts,
         correlation_id=found.correlation_id,
     )
-
-
-GetWork.operation = Operation(
-    name="get_work",
-    command_name=GetWork.__name__,
-    kind="query",
-    context="operation",
-    method="GET",
-    path="/work-items/{work_id}",
-    input=GetWork,
-    returns=WorkView,
-    refuses=(WorkNotFoundError,),
-    essential=True,
-)
-REGISTRY.declare(GetWork.operation)

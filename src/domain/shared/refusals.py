@@ -4,7 +4,7 @@ A refusal's class name is its machine code, its docstring the sentence shown in 
 sentence a person can act on, its `reason` the machine-readable cause and its `facts` whatever the reader needs to mend it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 
@@ -94,6 +94,18 @@ class ExternalIdMintError(Refusal):
     """The identifier registry did not issue an identifier; nothing was recorded."""
 
     status = 502
+
+
+def kept_form(refusal: Refusal) -> dict[str, Any]:
+    """A refusal as it is kept with the work that it ended."""
+    return {"code": refusal.code, "detail": refusal.detail, "reason": refusal.reason, "facts": refusal.facts}
+
+
+def kept_refusal(kept: Mapping[str, Any], among: Iterable[type[Refusal]]) -> Refusal:
+    """The refusal that was kept, which is one of these."""
+    told = dict(kept)
+    kinds = {kind.__name__: kind for kind in among}
+    return kinds[told.pop("code")](**told)
 
 
 def named(family: type[Refusal], name: str, doc: str, module: str) -> type[Refusal]:
