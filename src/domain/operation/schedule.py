@@ -331,9 +331,14 @@ class RecordScheduleFiring(FiringRecord):
     procedure_id: UUID | None = None
 
     def decide(self, schedule: Schedule, call: Call, recorded: bool) -> Outcome:
-        counts = {"count": schedule.firing_count + 1, "late_count": schedule.late_count}
-        what = {"run_id": self.run_id, "procedure_id": self.procedure_id}
-        return self.once(schedule, recorded, ScheduleFired(scheduled_at=self.scheduled_at, **what, **counts))
+        fired = ScheduleFired(
+            scheduled_at=self.scheduled_at,
+            run_id=self.run_id,
+            procedure_id=self.procedure_id,
+            count=schedule.firing_count + 1,
+            late_count=schedule.late_count,
+        )
+        return self.once(schedule, recorded, fired)
 
 
 @schedule.inner()
@@ -344,10 +349,14 @@ class RecordScheduleFiringRefusal(FiringRecord):
     detail: str
 
     def decide(self, schedule: Schedule, call: Call, recorded: bool) -> Outcome:
-        late = schedule.late_count + (self.code == ScheduleFiringMissedError.__name__)
-        counts = {"count": schedule.firing_count + 1, "late_count": late}
-        why = {"code": self.code, "detail": self.detail[:DETAIL]}
-        return self.once(schedule, recorded, ScheduleFiringRefused(scheduled_at=self.scheduled_at, **why, **counts))
+        refused = ScheduleFiringRefused(
+            scheduled_at=self.scheduled_at,
+            code=self.code,
+            detail=self.detail[:DETAIL],
+            count=schedule.firing_count + 1,
+            late_count=schedule.late_count + (self.code == ScheduleFiringMissedError.__name__),
+        )
+        return self.once(schedule, recorded, refused)
 
 
 @schedule.inner()
