@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cli.findings import Finding, ok, warning, wrong
@@ -38,17 +39,20 @@ async def differences(connection: Connection, client: "Client", kept: list[Any],
     from domain.operation.schedule import RETIRED, Schedule
     from infrastructure.postgres.projections import folded_streams
     from infrastructure.runtime import clock
+    from infrastructure.temporal.attributes import missing
     from infrastructure.temporal.calendars import TemporalCalendars
 
     @asynccontextmanager
     async def reaching() -> "AsyncIterator[Client]":
         yield client
 
-    calendars = TemporalCalendars(reaching, clock)
+    calendars, lacking = TemporalCalendars(reaching, clock), set(await missing(client))
     found = []
     async for id, _, schedule in folded_streams(connection, Schedule.__name__, kept):
         assert isinstance(schedule, Schedule)
         entry = entry_of(schedule, facility_code)
+        if lacking & set(entry.attributes):  # then it was put without any
+            entry = replace(entry, attributes={})
         view = await calendars.look(entry)
         if schedule.status is RETIRED:
             why = None if view is None else "retired, and still there"
