@@ -27,7 +27,7 @@ class ScheduleStanding(Record):
     removed: bool = False
     """Whether a retired one is gone from the engine."""
     paused: bool = False
-    """Whether the engine may be paused because we told it so; a pause of anybody else is then not told apart."""
+    """Whether a pause that was marked as taken over in the engine is on the record."""
     missed_count: int = 0
     """Firings that the engine dropped because they were missed for longer than the catch-up window."""
     skipped_count: int = 0
