@@ -19,7 +19,7 @@ class ScheduleChange(Record):
 
 @dataclass(frozen=True)
 class ScheduleStanding(Record):
-    """What the engine has been told of a schedule and was last seen to say; only one keeper at a time writes it."""
+    """What the engine has been told of a schedule and was last seen to say; the keeper writes it, one at a time."""
 
     relation: ClassVar[str] = "schedule_standings"
     key: ClassVar[tuple[str, ...]] = ("schedule_id",)
