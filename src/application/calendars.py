@@ -1,7 +1,7 @@
 """The engine's calendars: what it starts again and again by itself, put there from the record and never read as one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -29,6 +29,8 @@ class CalendarEntry:
     jitter: int = 0
     paused: bool = False
     note: str = ""
+    lifts: frozenset[str] = field(default=frozenset(), compare=False)
+    """Notes of the pauses that end where this is not paused; one with any other note is somebody's, and stays."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Search attributes of what is started."""
     summary: str | None = None
@@ -38,6 +40,10 @@ class CalendarEntry:
         """What the ids of the started workflows begin with; the engine adds the time."""
         return f"{self.workflow}:{self.id.partition(':')[2] or self.id}"
 
+    def over(self, paused: bool, note: str) -> "CalendarEntry":
+        """The entry as it is put where there is one: with a pause that is not ours to end."""
+        return replace(self, paused=True, note=note) if paused and not self.paused and note not in self.lifts else self
+
 
 @dataclass(frozen=True)
 class CalendarView:
@@ -46,6 +52,8 @@ class CalendarView:
     as_defined: bool
     """Whether it is as it would be put; a pause apart, which is told by itself."""
     paused: bool
+    note: str
+    """What whoever paused or unpaused it last wrote there."""
     missed_count: int
     """Firings dropped because they were missed for too long, since the entry was made."""
     skipped_count: int
@@ -58,7 +66,10 @@ class Calendars(Protocol):
     """The calendars of the workflow engine. Everything raises EngineUnavailableError."""
 
     async def put(self, entry: CalendarEntry) -> None:
-        """Have the engine keep exactly this, whatever it kept under the id; raises CalendarRefusedError."""
+        """Have the engine keep exactly this, somebody's pause apart, whatever it kept under the id.
+
+        Raises CalendarRefusedError.
+        """
         ...
 
     async def look(self, entry: CalendarEntry) -> CalendarView | None:

@@ -28,6 +28,7 @@ from domain.operation.schedule import (
     RecordScheduleFiringRefusal,
     Schedule,
     ScheduleFiringMissedError,
+    ScheduleFiringWithdrawnError,
     firing_key,
 )
 from domain.operation.scheduled import ConductPlan, ConductRecipe, RecipeConduct
@@ -41,7 +42,14 @@ class Firings:
     """Acts for firings through the command path."""
 
     def __init__(
-        self, store: Store, commands: Commands, service: Service, clock: Clock, conducts: Conducts, run_conducts: Conducts
+        self,
+        store: Store,
+        commands: Commands,
+        service: Service,
+        clock: Clock,
+        conducts: Conducts,
+        run_conducts: Conducts,
+        restart_limit: timedelta,
     ) -> None:
         self._store = store
         self._commands = commands
@@ -49,23 +57,27 @@ class Firings:
         self._clock = clock
         self._conducts = conducts
         self._run_conducts = run_conducts
+        self._restart_limit = restart_limit
 
     async def open(self, due: DueFiring) -> FiringVerdict:
         """Open the conduct of a firing, unless the schedule does not fire now; what refuses it is put on record.
 
-        What was begun is gone on with, whatever became of the schedule meanwhile.
+        Until its conduct is open a firing is judged anew at every try: none acts late, or for a schedule that is held.
         """
         schedule = await self._schedule(due)
+        if schedule is None:  # the engine remembers more than a record that was restored
+            return FiringVerdict.IDLE
         aim = schedule.aim
         if await self._is_open(due, aim):
             return await self._opened(due, aim)
         if await self._is_recorded(due):
             return FiringVerdict.REFUSED
-        if not await self._is_begun(due, aim):
-            if not fires(schedule, due):
+        if not fires(schedule, due):
+            if not await self._is_begun(due, aim):
                 return FiringVerdict.IDLE
-            if (missed := self._missed(schedule, due)) is not None:
-                return await self._refused(due, missed)
+            return await self._refused(schedule, due, withdrawn(schedule))
+        if (missed := self._missed(schedule, due)) is not None:
+            return await self._refused(schedule, due, missed)
         try:
             match aim:
                 case ConductRecipe():
@@ -75,13 +87,15 @@ class Firings:
         except Unavailable:
             raise
         except Refusal as refusal:
-            await self._give_up_run(schedule, due, refusal)
-            return await self._refused(due, refusal)
+            return await self._refused(schedule, due, refusal)
         return await self._opened(due, aim)
 
     async def await_end(self, due: DueFiring, attempt: Attempt) -> None:
         """Wait until the conduct of a firing has come to its end; one that is held has."""
-        runs = isinstance((await self._schedule(due)).aim, ConductPlan)
+        schedule = await self._schedule(due)
+        if schedule is None or not await self._is_begun(due, schedule.aim):  # the record was restored meanwhile
+            return
+        runs = isinstance(schedule.aim, ConductPlan)
         watch: Watch[Any] = (
             Watch(self._store, Run, due.run_id) if runs else Watch(self._store, Procedure, due.procedure_id())
         )
@@ -155,7 +169,9 @@ class Firings:
         await self._service.wake(self._run_conducts if runs else self._conducts, due.conduct_id)
         return FiringVerdict.OPENED
 
-    async def _refused(self, due: DueFiring, refusal: Refusal) -> FiringVerdict:
+    async def _refused(self, schedule: Schedule, due: DueFiring, refusal: Refusal) -> FiringVerdict:
+        """Put on record why a firing came to nothing, once nothing of it goes on."""
+        await self._give_up_run(schedule, due, refusal)
         why = {"code": refusal.code, "detail": refusal.detail}
         await self._record(RecordScheduleFiringRefusal(firing_id=due.id, scheduled_at=due.scheduled_at, **why), due)
         return FiringVerdict.REFUSED
@@ -171,13 +187,19 @@ class Firings:
         await self._give(command, system(due), due.schedule_id, due.id)
 
     def _missed(self, schedule: Schedule, due: DueFiring) -> Refusal | None:
-        """The refusal of a firing that nobody took up in time; one that a person asked for is never too late."""
-        late = self._clock() - due.started_at
-        if due.trigger_id is not None or late <= timedelta(seconds=schedule.catchup_window):
+        """The refusal of a firing that nobody took up in time.
+
+        What a person asked for waits since they did, and as long as a conduct that they ask for.
+        """
+        since, limit = due.started_at, timedelta(seconds=schedule.catchup_window)
+        if due.trigger_id is not None:
+            since, limit = due.scheduled_at, max(limit, self._restart_limit)
+        late = self._clock() - since
+        if late <= limit:
             return None
         return ScheduleFiringMissedError(
-            f"No worker took the firing up for {late.total_seconds():.0f} s, longer than its catch-up window; see that one "
-            "runs, or trigger the schedule."
+            f"No worker took the firing up for {late.total_seconds():.0f} s, and it may wait for "
+            f"{limit.total_seconds():.0f} s; see that one runs, or trigger the schedule."
         )
 
     async def _is_open(self, due: DueFiring, aim: ConductRecipe | ConductPlan) -> bool:
@@ -198,15 +220,21 @@ class Firings:
             rows = await session.load(state.__name__, [id])
         return state.aggregate.replay(rows)
 
-    async def _schedule(self, due: DueFiring) -> Schedule:
-        found = await self._found(Schedule, due.schedule_id)
-        assert isinstance(found, Schedule), "what fires is on record"
+    async def _schedule(self, due: DueFiring) -> Schedule | None:
+        found: Schedule | None = await self._found(Schedule, due.schedule_id)
         return found
 
 
 def fires(schedule: Schedule, due: DueFiring) -> bool:
     """Whether a schedule fires as it stands: by its calendar while it is Active, on request unless it is Retired."""
     return schedule.status is not RETIRED if due.trigger_id is not None else schedule.status is ACTIVE
+
+
+def withdrawn(schedule: Schedule) -> Refusal:
+    """The refusal of a firing that was begun before its schedule was held or retired."""
+    return ScheduleFiringWithdrawnError(
+        f"The schedule was {schedule.status} before the firing had opened its conduct; nothing goes on of it."
+    )
 
 
 def caller_of(schedule: Schedule, due: DueFiring) -> Caller:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cli.findings import Finding, ok, warning, wrong
@@ -25,6 +26,7 @@ async def examine_schedules(connection: Connection, client: "Client", settings: 
     """Whether somebody keeps the calendars, and each is as it should be."""
     from application.ticks import ticks_of
     from infrastructure.postgres.leadership import SCHEDULES_LOCK, is_led
+    from infrastructure.temporal.attributes import missing
 
     kept = await ids(connection, KEPT)
     turns = [tick for tick in ticks_of(settings) if tick.on] if settings else []
@@ -32,7 +34,8 @@ async def examine_schedules(connection: Connection, client: "Client", settings: 
         return ok("No schedule is defined, and no agent has turns.")
     calendars = calendars_of(client)
     facility_code = settings.self_facility_code if settings else "facility"
-    differing = await differences(connection, calendars, kept, facility_code)
+    lacking = set(await missing(client))
+    differing = await differences(connection, calendars, kept, facility_code, lacking)
     paused, untold = await turns_amiss(calendars, turns)
     differing += untold
     what = " and ".join(counted(number, noun) for number, noun in ((len(kept), "schedule"), (len(turns), "agent")) if number)
@@ -75,8 +78,10 @@ async def turns_amiss(calendars: "Calendars", turns: "list[Tick]") -> tuple[list
     return paused, untold
 
 
-async def differences(connection: Connection, calendars: "Calendars", kept: list[Any], facility_code: str) -> list[str]:
-    """The schedules of which the engine has something else than the record, and what."""
+async def differences(
+    connection: Connection, calendars: "Calendars", kept: list[Any], facility_code: str, lacking: set[str]
+) -> list[str]:
+    """The schedules of which the engine has something else than the record, and what; attributes it lacks do not count."""
     from application.schedule_keeping import entry_of
     from domain.operation.schedule import RETIRED, Schedule
     from infrastructure.postgres.projections import folded_streams
@@ -85,6 +90,8 @@ async def differences(connection: Connection, calendars: "Calendars", kept: list
     async for id, _, schedule in folded_streams(connection, Schedule.__name__, kept):
         assert isinstance(schedule, Schedule)
         entry = entry_of(schedule, facility_code)
+        if lacking & set(entry.attributes):  # then it was put without any
+            entry = replace(entry, attributes={})
         view = await calendars.look(entry)
         if schedule.status is RETIRED:
             why = None if view is None else "retired, and still there"

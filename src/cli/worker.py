@@ -6,7 +6,7 @@ It also starts what the record still owes and the engine does not know of.
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -65,6 +65,8 @@ CHANGES_INTERVAL = 1.0
 """Seconds between two looks for schedules that were changed on the record."""
 SCHEDULES_INTERVAL = 10.0
 """Seconds between two comparisons of all schedules with the engine's calendars."""
+UNKNOWN_INTERVAL = 600.0
+"""Seconds between two looks for calendars of schedules that are not on record; the first one comes with the start."""
 RETRY_INTERVAL = 1.0
 MOST_ACTIVITIES = 500
 """Activities at once in this process; those that wait for people count too."""
@@ -86,7 +88,6 @@ async def run(settings: Settings) -> None:
         opened_control(settings) as control,
         monitoring(runtime, control),
         reconciling(runtime),
-        keeping_schedules(runtime),
         reacting(runtime),
     ):
         client = await connected(runtime, stopping)
@@ -94,7 +95,7 @@ async def run(settings: Settings) -> None:
             return
         if (remedy := await add_missing(client)) is not None:
             log.warning("search_attributes_missing", run=remedy)
-        async with conducting(runtime, control) as wired, worker(client, runtime, wired):
+        async with keeping_schedules(runtime), conducting(runtime, control) as wired, worker(client, runtime, wired):
             log.info("worker_ready", task_queue=TASK_QUEUE)
             await stopping.wait()
 
@@ -201,18 +202,25 @@ async def reconcile(runtime: Runtime) -> None:
 
 
 async def keep_schedules(runtime: Runtime) -> None:
-    """Tell the engine each second what was changed, and now and then compare all it has with the record."""
-    keeper, due = runtime.schedule_keeper, time.monotonic()
+    """Tell the engine each second what was changed, and beside that compare all it has with the record."""
+    keeper = runtime.schedule_keeper
+    async with asyncio.TaskGroup() as group:
+        group.create_task(again(keeper.keep_changed, CHANGES_INTERVAL))
+        group.create_task(again(keeper.keep_all, SCHEDULES_INTERVAL))
+        group.create_task(again(runtime.ticks.keep, SCHEDULES_INTERVAL))
+        group.create_task(again(keeper.remove_unknown, UNKNOWN_INTERVAL))
+
+
+async def again(keep: Callable[[], Awaitable[None]], interval: float) -> None:
+    """Keep calendars now and after every interval; where that could not be done, soon again."""
     while True:
+        pause = interval
         try:
-            await keeper.keep_changed()
-            if time.monotonic() >= due:
-                await runtime.ticks.keep()
-                await keeper.keep_all()
-                due = time.monotonic() + SCHEDULES_INTERVAL
+            await keep()
         except (EngineUnavailableError, StoreUnavailableError) as error:
             log.warning("schedules_not_kept", error=type(error).__name__)
-        await asyncio.sleep(CHANGES_INTERVAL)
+            pause = min(interval, SCHEDULES_INTERVAL)
+        await asyncio.sleep(pause)
 
 
 async def start_unfinished(runtime: Runtime, work: Work) -> None:

@@ -175,7 +175,8 @@ class Runtime:
         self.service = Service(self.commands, queries, self.authorizer, self.engine, {work.workflow: work for work in works})
         if self.tracing is not None:
             self.service = self.tracing.watching(self.service)
-        self.firings = Firings(self.store, self.commands, self.service, clock, self.conducts, self.run_conducts)
+        limit = timedelta(seconds=settings.conduct_restart_limit_seconds)
+        self.firings = Firings(self.store, self.commands, self.service, clock, self.conducts, self.run_conducts, limit)
         self.calendars = TemporalCalendars(self.engine.reaching, clock)
         self.ticks = Ticks(self.calendars, ticks_of(settings))
         self.schedule_keeper = ScheduleKeeper(

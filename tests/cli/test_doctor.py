@@ -493,6 +493,14 @@ class TestSchedules:
             verdict, sentence = self.found(examined, database_url, temporal)
             assert (verdict, f"differ from the record: {id} ({what});" in sentence) == ("warning", True)
 
+    @pytest.mark.usefixtures("keeper")
+    def test_one_without_the_attributes_that_the_server_lacks_is_well(
+        self, examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+    ) -> None:
+        self.defined(database_url, bare_temporal.address)
+        verdict, sentence = self.found(examined, database_url, bare_temporal)
+        assert (verdict, sentence) == ("ok", "1 schedule, the engine's calendar of each as recorded.")
+
 
 async def scheduled_darks(runtime: Runtime) -> str:
     """A schedule that does not fire while anybody looks."""

@@ -3,12 +3,15 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from tests.e2e.stack import Stack, alive, eventually, running_stack
+from tests.workflows.steps import check, setpoint
 
 ADMIN, KEEPER = str(uuid4()), str(uuid4())
 """Who sets everything up, and whose schedule it is."""
@@ -17,8 +20,9 @@ ENVIRONMENT = {
     "APP_ENV": "test",
     "AUTHORIZATION_MODE": "policy",
     "BOOTSTRAP_PRINCIPAL_ID": ADMIN,
-    "SIMULATED_SIGNALS": json.dumps({"bl7:shutter": 0}),
 }
+CLOSED, OPEN = ({"SIMULATED_SIGNALS": json.dumps({"bl7:shutter": 0, "bl7:gate": gate})} for gate in (0, 1))
+"""The plant before and after the power cut: the gate is what conducts wait for."""
 EVERY, WINDOW = 10, 10
 OUTCOMES = {"ScheduleFired", "ScheduleFiringRefused"}
 
@@ -40,8 +44,8 @@ def defined(stack: Stack) -> tuple[str, str]:
     _, policy = (granted(stack, principal_id) for principal_id in (ADMIN, KEEPER))
     shapes = {"required_affordances": [], "executor_shapes": ["PROCEDURE"]}
     capability = stack.create("/capabilities", {"code": f"baton.capability.darks_{uuid4().hex}", "name": "Darks", **shapes})
-    step = {"kind": "setpoint", "address": "bl7:shutter", "value": 1}
-    recipe = stack.create("/recipes", {"name": "darks", "capability_id": capability, "steps": [step]})
+    steps = [setpoint("bl7:shutter", 1), check("bl7:gate", 1, timeout=300)]
+    recipe = stack.create("/recipes", {"name": "darks", "capability_id": capability, "steps": steps})
     acting_as(stack, KEEPER)
     target = {"kind": "ConductRecipe", "recipe_id": recipe, "name": "Darks {fired_at}"}
     asked = {"name": "Darks", "calendar": {"every": EVERY}, "catchup_window": WINDOW, "target": target}
@@ -55,25 +59,52 @@ def outcomes(stack: Stack, schedule_id: str) -> list[dict[str, Any]]:
     return [item for item in items if item["event_type"] in OUTCOMES]
 
 
-def fired(stack: Stack, schedule_id: str, count: int) -> Callable[[], bool]:
-    """Whether so many firings came to something."""
-    return lambda: sum(one["event_type"] == "ScheduleFired" for one in outcomes(stack, schedule_id)) >= count
+def conducted(stack: Stack, schedule_id: str) -> list[dict[str, Any]]:
+    """The firings that came to something."""
+    return [one["payload"] for one in outcomes(stack, schedule_id) if one["event_type"] == "ScheduleFired"]
+
+
+def trigger(stack: Stack, schedule_id: str) -> None:
+    assert stack.client.post(f"/schedules/{schedule_id}/trigger", json={}).status_code == 204
+
+
+def happened(stack: Stack, procedure_id: str) -> list[str]:
+    page = stack.client.get(f"/procedures/{procedure_id}/history", params={"limit": 100})
+    return [event["event_type"] for event in page.json()["items"]]
+
+
+def once_conducted(stack: Stack, procedure_id: str) -> list[str]:
+    """All that happened to a procedure, as soon as its conduct has ended."""
+    events = happened(stack, procedure_id)
+    return events if "ProcedureConducted" in events else []
+
+
+def seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
 
 
 def test_a_schedule_lives_through_a_power_cut_and_stops_with_its_grant(tmp_path: Path) -> None:
-    with running_stack(tmp_path, **ENVIRONMENT) as stack:
+    with running_stack(tmp_path, **ENVIRONMENT, **CLOSED) as stack:
         schedule_id, policy_id = defined(stack)
-        eventually(fired(stack, schedule_id, 1), what=stack.said)
-        before, ports, children = len(outcomes(stack, schedule_id)), stack.ports, stack.children()
+        trigger(stack, schedule_id)
+        begun = eventually(lambda: conducted(stack, schedule_id), what=stack.said)[0]["procedure_id"]
+        eventually(lambda: "ProcedureStarted" in happened(stack, begun), what=stack.said)
+        ports, children = stack.ports, stack.children()
         stack.process.kill()
         stack.process.wait()
         cut_at = time.time()
     eventually(lambda: not any(map(alive, children)))
-    # So that one firing at least is missed for longer than the window, whenever in an interval the power went.
-    eventually(lambda: time.time() > cut_at + EVERY + WINDOW + 1)
-    with running_stack(tmp_path, ports, **ENVIRONMENT) as stack:
+    # By then the next firing of the calendar is missed for longer than the window.
+    eventually(lambda: time.time() > ceil(cut_at / EVERY) * EVERY + WINDOW + 1)
+    back_at = time.time()
+    with running_stack(tmp_path, ports, **ENVIRONMENT, **OPEN) as stack:
         acting_as(stack, KEEPER)
-        eventually(fired(stack, schedule_id, before + 1), what=stack.said)
+
+        def on_time() -> bool:
+            times = [seconds(one["scheduled_at"]) for one in conducted(stack, schedule_id)]
+            return any(due > back_at and due % EVERY == 0 for due in times)
+
+        eventually(on_time, what=stack.said)
 
         def missed() -> int:
             return int(stack.client.get(f"/schedules/{schedule_id}").json()["missed_count"])
@@ -84,16 +115,16 @@ def test_a_schedule_lives_through_a_power_cut_and_stops_with_its_grant(tmp_path:
             f"/policies/{policy_id}/revoke-grant", json={"permitted_principal_id": KEEPER, "reason": "left"}
         )
         assert revoked.status_code == 204, revoked.text
+        trigger(stack, schedule_id)
         eventually(lambda: outcomes(stack, schedule_id)[-1]["event_type"] == "ScheduleFiringRefused", what=stack.said)
         shown = stack.client.get(f"/schedules/{schedule_id}").json()
         assert (shown["status"], shown["last_firings"][0]["outcome"]) == ("Active", "UnauthorizedError")
-        everything = outcomes(stack, schedule_id)
-        times = Counter(one["payload"]["scheduled_at"] for one in everything)
+        times = Counter(one["payload"]["scheduled_at"] for one in outcomes(stack, schedule_id))
         assert set(times.values()) == {1}, f"fired twice: {times}"
-        procedures = [one["payload"]["procedure_id"] for one in everything if one["event_type"] == "ScheduleFired"]
+        procedures = [one["procedure_id"] for one in conducted(stack, schedule_id)]
         position = revoked.headers["X-Baton-Position"]
         listed = stack.client.get("/procedures", params={"kind": "scheduled", "limit": 100, "min_position": position}).json()
         assert sorted(item["procedure_id"] for item in listed["items"]) == sorted(procedures)
         for id in procedures:
-            conducted = [event["event_type"] for event in stack.client.get(f"/procedures/{id}/history").json()["items"]]
-            assert conducted.count("ProcedureStarted") == conducted.count("ProcedureConducted") == 1
+            events = eventually(partial(once_conducted, stack, id), what=stack.said)
+            assert events.count("ProcedureStarted") == events.count("ProcedureConducted") == 1

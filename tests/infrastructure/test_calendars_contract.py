@@ -175,11 +175,17 @@ async def test_an_edit_in_the_engine_is_seen_and_put_right(machine: Machine, ent
 async def test_a_pause_is_told_by_itself_and_is_no_change_of_what_was_put(machine: Machine, entry: CalendarEntry) -> None:
     await machine.calendars.put(entry)
     await machine.pause(entry.id)
-    assert ((await seen(machine, entry)).as_defined, (await seen(machine, entry)).paused) == (True, True)
-    await machine.calendars.put(entry)
-    assert not (await seen(machine, entry)).paused
-    await machine.calendars.put(replace(entry, paused=True))
-    assert (await seen(machine, entry)).paused
+    view = await seen(machine, entry)
+    assert (view.as_defined, view.paused, view.note) == (True, True, "by hand")
+    await machine.calendars.put(replace(entry, jitter=3))
+    view = await seen(machine, replace(entry, jitter=3))
+    assert (view.as_defined, view.paused, view.note) == (True, True, "by hand"), "it is not ours to lift"
+    await machine.calendars.put(replace(entry, lifts=frozenset({"by hand"})))
+    view = await seen(machine, entry)
+    assert (view.as_defined, view.paused, view.note) == (True, False, "kept")
+    await machine.calendars.put(replace(entry, paused=True, note="ours"))
+    view = await seen(machine, entry)
+    assert (view.paused, view.note) == (True, "ours")
     await machine.unpause(entry.id)
     assert not (await seen(machine, entry)).paused
     await machine.calendars.remove(entry.id)

@@ -10,7 +10,10 @@ import pytest
 from temporalio.client import ScheduleUpdate, ScheduleUpdateInput
 from temporalio.service import RPCError
 
-from application.ports import Caller, Job
+from activities.attempts import EngineAttempt
+from application.commands import Commands
+from application.firings import Firings
+from application.ports import Caller, Executed, Job
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from cli.worker import keeping_schedules
@@ -28,6 +31,7 @@ from tests.domain.lives import command
 from tests.waiting import until
 from tests.workflows.runs import PLANT, Floor, furnished
 from tests.workflows.schedules import (
+    Timetable,
     crew,
     darks,
     procedure_reaches,
@@ -37,7 +41,7 @@ from tests.workflows.schedules import (
     stored,
     swept,
 )
-from tests.workflows.stage import OPERATOR, staged
+from tests.workflows.stage import OPERATOR, Stage, staged
 from tests.workflows.steps import check, setpoint
 
 GATE = check("gate", 1, timeout=60)
@@ -66,6 +70,36 @@ async def calm(floor: Floor) -> None:
     """The plant as at the beginning."""
     floor.stage.control.writes.clear()
     await floor.stage.plant.write("gate", 0)
+
+
+class Died(Exception):
+    """The process ended here."""
+
+
+class MortalCommands(Commands):
+    """Commands whose giver dies right after one of them was carried out."""
+
+    def __init__(self, stage: Stage, lives: int) -> None:
+        self._real = stage.runtime.commands
+        self._lives = lives
+
+    async def execute(self, *given: Any, **named: Any) -> Executed:
+        executed = await self._real.execute(*given, **named)
+        self._lives -= 1
+        if not self._lives:
+            raise Died
+        return executed
+
+
+def dying_after(stage: Stage, commands: int) -> Firings:
+    """Firings in a process that dies after so many commands."""
+    runtime, limit = stage.runtime, timedelta(seconds=stage.runtime.settings.conduct_restart_limit_seconds)
+    mortal = MortalCommands(stage, commands)
+    return Firings(runtime.store, mortal, runtime.service, clock, runtime.conducts, runtime.run_conducts, limit)
+
+
+def due_now(table: Timetable) -> DueFiring:
+    return DueFiring(schedule_id=table.id, scheduled_at=clock().replace(microsecond=0), started_at=clock())
 
 
 async def plan_target(floor: Floor, *recipes: UUID, **fields: Any) -> dict[str, Any]:
@@ -255,21 +289,101 @@ async def test_a_firing_that_nobody_took_up_in_time_is_recorded_as_missed(floor:
     assert await runtime.firings.open(due) is FiringVerdict.REFUSED
     (missed,) = await table.outcomes(1)
     assert missed.code == "ScheduleFiringMissedError"
-    asked = due.model_copy(update={"trigger_id": new_id()})
-    assert await runtime.firings.open(asked) is FiringVerdict.OPENED, "what a person asked for is never too late"
     in_time = due.model_copy(update={"scheduled_at": clock(), "started_at": clock() - timedelta(seconds=29)})
     assert await runtime.firings.open(in_time) is FiringVerdict.OPENED
+    await procedure_reaches(stage, in_time.procedure_id(), "Completed")
 
 
-async def test_what_was_begun_is_gone_on_with_although_the_schedule_is_held_meanwhile(floor: Floor) -> None:
+async def test_a_trigger_waits_as_long_as_a_conduct_that_somebody_asks_for_and_no_longer(floor: Floor) -> None:
+    stage, runtime = floor.stage, floor.stage.runtime
+    table = await scheduled(stage, darks(await recipe(stage, [setpoint("a", 1)])), catchup_window=30)
+    limit = timedelta(seconds=runtime.settings.conduct_restart_limit_seconds)
+    for late, verdict in ((timedelta(seconds=-5), FiringVerdict.OPENED), (timedelta(seconds=1), FiringVerdict.REFUSED)):
+        asked_at = clock() - limit - late
+        due = DueFiring(schedule_id=table.id, scheduled_at=asked_at, started_at=clock(), trigger_id=new_id())
+        assert await runtime.firings.open(due) is verdict
+    fired, missed = await table.outcomes(2)
+    await procedure_reaches(stage, fired.procedure_id, "Completed")
+    assert missed.code == "ScheduleFiringMissedError"
+    assert f"it may wait for {limit.total_seconds():.0f} s" in missed.detail
+
+
+@pytest.mark.parametrize(("verb", "status"), [("hold_schedule", "Held"), ("retire_schedule", "Retired")])
+async def test_what_was_begun_ends_where_the_schedule_stops_before_the_conduct_is_open(
+    floor: Floor, verb: str, status: str
+) -> None:
     stage, runtime = floor.stage, floor.stage.runtime
     table = await scheduled(stage, await plan_target(floor, await recipe(stage, [setpoint("a", 1)])))
-    due = DueFiring(schedule_id=table.id, scheduled_at=clock(), started_at=clock())
-    aim: Any = (await table.state()).aim
-    await runtime.commands.execute(aim.start(due.scheduled_at, 1), stage.caller, new_id=due.run_id)
-    await table.give("hold_schedule", reason="shutdown")
-    assert await runtime.firings.open(due) is FiringVerdict.OPENED
-    await run_reaches(stage, due.run_id, "Completed")
+    due = due_now(table)
+    with pytest.raises(Died):
+        await dying_after(stage, 1).open(due)
+    await table.give(verb, reason="shutdown")
+    assert await runtime.firings.open(due) is FiringVerdict.REFUSED
+    await run_reaches(stage, due.run_id, "Aborted")
+    (refused,) = await table.outcomes(1)
+    assert refused.code == "ScheduleFiringWithdrawnError"
+    assert f"was {status} before" in refused.detail
+    assert await runtime.firings.open(due) is FiringVerdict.REFUSED
+    assert stage.control.writes == []
+
+
+async def test_what_was_begun_is_not_gone_on_with_when_it_is_too_late(floor: Floor) -> None:
+    stage, runtime = floor.stage, floor.stage.runtime
+    table = await scheduled(stage, darks(await recipe(stage, [setpoint("a", 1)])), catchup_window=30)
+    due = due_now(table)
+    with pytest.raises(Died):
+        await dying_after(stage, 1).open(due)
+    late = due.model_copy(update={"started_at": clock() - timedelta(seconds=31)})
+    assert await runtime.firings.open(late) is FiringVerdict.REFUSED
+    (missed,) = await table.outcomes(1)
+    assert missed.code == "ScheduleFiringMissedError"
+    assert (await stored(stage, Procedure, due.procedure_id())).status == "Defined"
+
+
+async def test_a_schedule_that_is_not_on_record_fires_nothing_and_its_firings_end(floor: Floor) -> None:
+    stage = floor.stage
+    unknown = Job("schedule-firing", f"schedule-firing:{new_id()}", FiringOrder(schedule_id=new_id()))
+    assert await stage.runtime.engine.start(unknown)
+    assert await stage.client.get_workflow_handle(unknown.id).result() == FiringVerdict.IDLE.value
+    due = DueFiring(schedule_id=unknown.argument.schedule_id, scheduled_at=clock(), started_at=clock())
+    await stage.runtime.firings.await_end(due, EngineAttempt())
+
+
+@pytest.mark.parametrize(("phases", "commands"), [(0, 3), (2, 5)])
+async def test_a_firing_lives_through_a_death_after_any_of_its_commands(floor: Floor, phases: int, commands: int) -> None:
+    stage, firings = floor.stage, floor.stage.runtime.firings
+    recipes = [await recipe(stage, [setpoint("a", value)]) for value in range(max(phases, 1))]
+    target = await plan_target(floor, *recipes) if phases else darks(recipes[0])
+    for count in range(1, commands + 2):
+        stage.control.writes.clear()
+        table = await scheduled(stage, target)
+        due = due_now(table)
+        if count <= commands:
+            with pytest.raises(Died):
+                await dying_after(stage, count).open(due)
+            assert await firings.open(due) is FiringVerdict.OPENED
+        else:
+            assert await dying_after(stage, count).open(due) is FiringVerdict.OPENED, "these were all"
+        if phases:
+            await run_reaches(stage, due.run_id, "Completed")
+        else:
+            await procedure_reaches(stage, due.procedure_id(), "Completed")
+        assert stage.control.writes == [("a", value) for value in range(max(phases, 1))]
+        assert [type(one) for one in await table.outcomes(1)] == [ScheduleFired]
+
+
+async def test_a_grant_withdrawn_between_two_tries_ends_the_firing(floor: Floor) -> None:
+    stage = floor.stage
+    other, policy_id = await crew(stage, REGISTRY.command_names())
+    table = await scheduled(stage, await plan_target(floor, await recipe(stage, [setpoint("a", 1)])), other)
+    due = due_now(table)
+    with pytest.raises(Died):
+        await dying_after(stage, 2).open(due)
+    await stage.do(RevokePolicyGrant(permitted_principal_id=other.principal_id, reason="left"), policy_id)
+    assert await stage.runtime.firings.open(due) is FiringVerdict.REFUSED
+    await run_reaches(stage, due.run_id, "Aborted")
+    (refused,) = await table.outcomes(1)
+    assert (refused.code, stage.control.writes) == ("UnauthorizedError", [])
 
 
 async def test_a_pause_in_the_engine_holds_the_schedule_and_only_resuming_it_here_counts(floor: Floor) -> None:

@@ -196,6 +196,8 @@ def time_zones() -> frozenset[str]:
 
 def firings_after(calendar: Calendar, time_zone: str, after: datetime) -> Iterator[datetime]:
     """Every time at which a calendar fires behind a moment, in order and in UTC."""
+    if after >= END:
+        return iter(())
     match calendar:
         case EveryCalendar(every=seconds):
             return _intervals(seconds, after)

@@ -84,6 +84,8 @@ class Schedule(State):
     status: ScheduleStatus = ACTIVE
     last_status_reason: FreeText | None = None
     firing_count: int = 0
+    late_count: int = 0
+    """How many of them nobody took up in time."""
     last_firing: Firing | None = None
 
     @property
@@ -121,10 +123,11 @@ class ScheduleTriggered(Event, of=schedule, inert=True):
 
 
 class FiringOutcome(Event):
-    """What became of a firing; every firing has one, and `count` is its number."""
+    """What became of a firing that was not idle; `count` is its number, `late_count` how many nobody took up in time."""
 
     scheduled_at: datetime
     count: int
+    late_count: int = 0
 
 
 class ScheduleFired(FiringOutcome, of=schedule, overwrites=True):
@@ -159,14 +162,14 @@ def evolve(schedule: Schedule, event: ScheduleEvent) -> Schedule:
         case ScheduleRetired():
             return changed(schedule, status=RETIRED, last_status_reason=event.reason)
         case ScheduleFired() | ScheduleFiringRefused():
-            return changed(schedule, firing_count=event.count, last_firing=became(event))
+            return changed(schedule, firing_count=event.count, late_count=event.late_count, last_firing=became(event))
         case _:
             assert_never(event)
 
 
 def became(event: FiringOutcome) -> Firing:
     """What an event says became of a firing."""
-    return Firing(**{name: value for name, value in event if name != "count"})
+    return Firing(**{name: value for name, value in event if name in Firing.model_fields})
 
 
 class InvalidScheduleNameError(Invalid):
@@ -182,7 +185,11 @@ class InvalidScheduleRetireReasonError(Invalid):
 
 
 class ScheduleFiringMissedError(Conflict):
-    """Nobody took the firing up within its catch-up window."""
+    """Nobody took the firing up in time."""
+
+
+class ScheduleFiringWithdrawnError(Conflict):
+    """The schedule was held or retired before the firing had opened its conduct."""
 
 
 @dataclass(frozen=True)
@@ -324,9 +331,14 @@ class RecordScheduleFiring(FiringRecord):
     procedure_id: UUID | None = None
 
     def decide(self, schedule: Schedule, call: Call, recorded: bool) -> Outcome:
-        number = schedule.firing_count + 1
-        what = {"run_id": self.run_id, "procedure_id": self.procedure_id}
-        return self.once(schedule, recorded, ScheduleFired(scheduled_at=self.scheduled_at, **what, count=number))
+        fired = ScheduleFired(
+            scheduled_at=self.scheduled_at,
+            run_id=self.run_id,
+            procedure_id=self.procedure_id,
+            count=schedule.firing_count + 1,
+            late_count=schedule.late_count,
+        )
+        return self.once(schedule, recorded, fired)
 
 
 @schedule.inner()
@@ -337,9 +349,14 @@ class RecordScheduleFiringRefusal(FiringRecord):
     detail: str
 
     def decide(self, schedule: Schedule, call: Call, recorded: bool) -> Outcome:
-        number = schedule.firing_count + 1
-        why = {"code": self.code, "detail": self.detail[:DETAIL]}
-        return self.once(schedule, recorded, ScheduleFiringRefused(scheduled_at=self.scheduled_at, **why, count=number))
+        refused = ScheduleFiringRefused(
+            scheduled_at=self.scheduled_at,
+            code=self.code,
+            detail=self.detail[:DETAIL],
+            count=schedule.firing_count + 1,
+            late_count=schedule.late_count + (self.code == ScheduleFiringMissedError.__name__),
+        )
+        return self.once(schedule, recorded, refused)
 
 
 @schedule.inner()

@@ -19,7 +19,7 @@ class ScheduleChange(Record):
 
 @dataclass(frozen=True)
 class ScheduleStanding(Record):
-    """What the engine has been told of a schedule and was last seen to say; only one keeper at a time writes it."""
+    """What the engine has been told of a schedule and was last seen to say; the keeper writes it, one at a time."""
 
     relation: ClassVar[str] = "schedule_standings"
     key: ClassVar[tuple[str, ...]] = ("schedule_id",)
@@ -27,7 +27,7 @@ class ScheduleStanding(Record):
     removed: bool = False
     """Whether a retired one is gone from the engine."""
     paused: bool = False
-    """Whether the engine may be paused because we told it so; a pause of anybody else is then not told apart."""
+    """Whether a pause that was marked as taken over in the engine is on the record."""
     missed_count: int = 0
     """Firings that the engine dropped because they were missed for longer than the catch-up window."""
     skipped_count: int = 0

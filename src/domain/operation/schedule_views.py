@@ -105,7 +105,7 @@ class GetSchedule(TimeTravel):
             target=schedule.aim,
             next_firings=coming(schedule.status, schedule.calendar, schedule.time_zone, self.as_of or call.now, COMING),
             last_firings=tuple(FiringView(**dict(one), outcome=outcome_of(one, outcomes)) for one in firings),
-            missed_count=None if standing is None else standing.missed_count,
+            missed_count=None if standing is None else standing.missed_count + schedule.late_count,
             skipped_count=None if standing is None else standing.skipped_count,
         )
 

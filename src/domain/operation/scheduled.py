@@ -19,7 +19,7 @@ from domain.shared.text import Text
 
 LONGEST_NAME = 200
 FIRED_AT, COUNT = "{fired_at}", "{count}"
-"""What is filled into a name when the schedule fires: the time it was due, and the number of the firing."""
+"""What is filled into a name when the schedule fires: the time it was due, and the number it had when it was opened."""
 PLACEHOLDER = re.compile(r"{[^{}]*}")
 LONGEST_COUNT = 10**9
 

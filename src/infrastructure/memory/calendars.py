@@ -22,7 +22,8 @@ class MemoryCalendars:
 
     async def put(self, entry: CalendarEntry) -> None:
         self._reach()
-        self.entries[entry.id] = entry
+        kept = self.entries.get(entry.id)
+        self.entries[entry.id] = entry if kept is None else entry.over(kept.paused, kept.note)
 
     async def look(self, entry: CalendarEntry) -> CalendarView | None:
         self._reach()
@@ -33,6 +34,7 @@ class MemoryCalendars:
         return CalendarView(
             as_defined=kept == told,
             paused=kept.paused,
+            note=kept.note,
             missed_count=self.missed.get(entry.id, 0),
             skipped_count=self.skipped.get(entry.id, 0),
             last_times=(),

@@ -16,6 +16,7 @@ from temporalio.client import (
     SchedulePolicy,
     ScheduleState,
     ScheduleUpdate,
+    ScheduleUpdateInput,
 )
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
@@ -51,7 +52,7 @@ class TemporalCalendars:
         async with self._reaching() as client:
             try:
                 await self._put(client, entry, entry.attributes)
-                self._knows_attributes = True
+                self._knows_attributes = self._knows_attributes or bool(entry.attributes)
             except RPCError as error:
                 if error.status is not RPCStatusCode.INVALID_ARGUMENT:
                     raise
@@ -71,11 +72,14 @@ class TemporalCalendars:
             log.warning("search_attributes_refused", calendar=entry.id, said=refused.message, run=run)
 
     async def _put(self, client: Client, entry: CalendarEntry, attributes: Mapping[str, str]) -> None:
-        wanted = self._schedule(entry, attributes)
+        def over(known: ScheduleUpdateInput) -> ScheduleUpdate:
+            state = known.description.schedule.state
+            return ScheduleUpdate(self._schedule(entry.over(state.paused, state.note or ""), attributes))
+
         try:
-            await client.create_schedule(entry.id, wanted)
+            await client.create_schedule(entry.id, self._schedule(entry, attributes))
         except ScheduleAlreadyRunningError:
-            await client.get_schedule_handle(entry.id).update(lambda _: ScheduleUpdate(schedule=wanted))
+            await client.get_schedule_handle(entry.id).update(over)
 
     async def look(self, entry: CalendarEntry) -> CalendarView | None:
         async with self._reaching() as client:
@@ -90,6 +94,7 @@ class TemporalCalendars:
         return CalendarView(
             as_defined=told(described.schedule) == told(wanted),
             paused=described.schedule.state.paused,
+            note=described.schedule.state.note or "",
             missed_count=info.num_actions_missed_catchup_window,
             skipped_count=info.num_actions_skipped_overlap,
             last_times=tuple(action.scheduled_at for action in info.recent_actions),

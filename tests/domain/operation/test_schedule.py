@@ -274,6 +274,22 @@ def test_a_pause_in_the_engine_is_taken_over_once(world: World) -> None:
     assert world.when(TakeOverSchedulePause(), on=id) == [], "the engine has not been told yet that it may go on"
 
 
+def test_what_no_worker_took_up_counts_as_missed_like_what_the_engine_dropped(world: World) -> None:
+    id = defined(world)
+    world.records[ScheduleStanding, id] = replace(standing_of(world, id), missed_count=3)
+    for hour, code in enumerate(("ScheduleFiringMissedError", "UnauthorizedError", "ScheduleFiringMissedError")):
+        firing_refused(world, id, SUMMER + timedelta(hours=hour), code=code)
+    fired(world, id, SUMMER + timedelta(hours=3), procedure_id=registered(world, id))
+    assert world.ask(GetSchedule(), on=id).missed_count == 5
+
+
+@pytest.mark.parametrize("calendar", [{"every": 10}, {"cron": ["* * * * *"]}])
+@pytest.mark.parametrize("end", ["2101-01-01T00:00:00Z", "9999-12-31T23:59:30Z"])
+def test_behind_the_end_of_all_calendars_nothing_is_coming(world: World, calendar: dict[str, Any], end: str) -> None:
+    id = defined(world, calendar=calendar, time_zone="Pacific/Kiritimati")
+    assert world.ask(GetSchedule(as_of=datetime.fromisoformat(end)), on=id).next_firings == ()
+
+
 @pytest.mark.parametrize("verb", [HoldSchedule(reason="beam dump"), RetireSchedule(reason="over")])
 def test_a_pause_of_what_does_not_fire_is_none(world: World, verb: Any) -> None:
     id = defined(world)

@@ -1,5 +1,6 @@
 """Of a long stream only what is not overwritten is read, and it leads to the same state."""
 
+from typing import Any
 from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
@@ -8,9 +9,9 @@ from application.ports import Batch, StreamAppend
 from domain.contexts import REGISTRY
 from domain.equipment.asset import AssetFamilyAdded, AssetRenamed
 from domain.kernel import NIL, Call, Event, State
-from domain.operation.schedule import ScheduleFired, ScheduleFiringRefused
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import SHORT, PostgresStore
+from domain.operation.schedule import ScheduleFired, ScheduleFiringRefused, ScheduleHeld
+from infrastructure.postgres.pool import dedicated, runtime_pool
+from infrastructure.postgres.store import SHORT, PostgresStore, endless_stream
 from tests.domain.operation.schedules import defined
 from tests.domain.test_replay import BORN
 from tests.domain.world import START, World, new_id
@@ -70,3 +71,33 @@ async def test_a_schedule_that_has_fired_for_months_is_read_as_fast_as_a_new_one
     assert [row.event_type for row in rows] == ["ScheduleDefined", "ScheduleFired", "ScheduleFiringRefused"]
     assert SCHEDULE.replay(rows) == SCHEDULE.fold(life)
     assert [row.version for row in last] == [len(life), len(life) - 1, len(life) - 2]
+
+
+async def test_a_schedule_that_has_fired_for_years_is_read_without_passing_over_its_firings(database_url: str) -> None:
+    world = World()
+    (born,) = world.streams["Schedule", defined(world)]
+    fired: list[Event] = [
+        ScheduleFired(scheduled_at=START, run_id=None, procedure_id=new_id(), count=number) for number in range(1, 5000)
+    ]
+    life: list[Event] = [born, *fired, ScheduleHeld(reason="beam dump")]
+    id = new_id()
+    async with runtime_pool(database_url, 2) as pool:
+        store = await written(pool, id, life)
+        async with store.session() as session:
+            rows = await session.load("Schedule", [id])
+        async with await dedicated(database_url, owner=True) as connection:
+            await connection.execute("ANALYZE events")
+            query = f"EXPLAIN (ANALYZE, FORMAT JSON) {endless_stream('Schedule')}"
+            (plan,) = await (await connection.execute(query, {"id": id})).fetchone() or ()
+    assert [row.event_type for row in rows] == ["ScheduleDefined", "ScheduleFired", "ScheduleHeld"]
+    assert SCHEDULE.replay(rows) == SCHEDULE.fold(life)
+    assert read_by(plan[0]["Plan"]) <= 2 * len(rows)
+
+
+def read_by(plan: dict[str, Any]) -> int:
+    """Rows that the scans of a plan looked at."""
+    below = sum(read_by(part) for part in plan.get("Plans", ()))
+    if "Scan" not in plan["Node Type"]:
+        return below
+    looks: int = plan["Actual Loops"] * (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0))
+    return below + looks

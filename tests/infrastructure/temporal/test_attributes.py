@@ -1,5 +1,6 @@
 """A server without our search attributes is given them, or does without: work is never kept from starting."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -10,11 +11,15 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 
+from application.calendars import CalendarEntry
 from application.conducts import workflow_id
 from application.ports import Job
 from application.settings import Settings
 from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.calendar import EveryCalendar
+from infrastructure.runtime import clock
 from infrastructure.temporal.attributes import NAMES, add_missing, missing
+from infrastructure.temporal.calendars import TemporalCalendars
 from infrastructure.temporal.engine import TemporalEngine
 from tests.infrastructure.temporal.namespaces import new_namespace
 from tests.workflows.stage import staged
@@ -89,3 +94,23 @@ async def test_a_conduct_comes_to_its_end_on_a_server_without_attributes(databas
         procedure_id, result = await stage.conducted([setpoint("a", 1)])
         assert result["succeeded"]
         assert STATE not in await attributes_of(bare, workflow_id("conduct", procedure_id))
+
+
+async def test_a_calendar_stays_as_put_without_attributes_that_the_server_lacks(bare: Client) -> None:
+    calendars = TemporalCalendars(engine_of(bare).reaching, clock)
+    yearly = EveryCalendar(every=31_536_000)
+    entry = CalendarEntry("schedule:1", "schedule-firing", yearly, attributes={"BatonState": "Opened"})
+    turn = CalendarEntry("turn", "supervise-runs", yearly)
+    with capture_logs() as lines:
+        for one in (entry, turn):
+            await calendars.put(one)
+        view = await calendars.look(entry)
+    assert view is not None
+    assert view.as_defined, "a calendar that has no attributes does not tell that the server knows them"
+    assert [line["event"] for line in lines] == ["search_attributes_refused"]
+    await add_missing(bare)
+    await calendars.put(entry)
+    for known, as_defined in ((entry, True), (replace(entry, attributes={}), False)):
+        view = await calendars.look(known)
+        assert view is not None
+        assert view.as_defined is as_defined

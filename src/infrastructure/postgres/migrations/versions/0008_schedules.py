@@ -22,6 +22,7 @@ CREATE TABLE schedule_standings (
     skipped_seen bigint NOT NULL
 );
 CREATE INDEX schedule_standings_kept ON schedule_standings (schedule_id) WHERE NOT removed;
+CREATE INDEX events_of_schedules ON events (stream_id, event_type, version) WHERE stream_type = 'Schedule';
 """
 
 
