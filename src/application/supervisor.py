@@ -103,7 +103,7 @@ class Supervisor:
         outage = outages[scope.bound_ids]
         if outage is None:
             return
-        seen = await self._hands.read(watched(run, outage, self._agent_id), caller)
+        seen = await self._hands.read(watched(run_id, outage, self._agent_id), caller)
         verb = verb_for(seen, self._agent_id, self._clock(), self._stop_after)
         if verb is not None:
             await self._act(verb, run_id, outage, caller)

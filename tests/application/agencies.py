@@ -94,7 +94,7 @@ class BusyStore(MemoryStore):
 
 
 class HesitantSession:
-    """A session that lets others go first before it appends."""
+    """A session that lets others go first before it looks what happened, and before it appends."""
 
     def __init__(self, session: Any, store: BusyStore) -> None:
         self._session = session
@@ -102,6 +102,10 @@ class HesitantSession:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
+
+    async def load_of(self, *asked: Any) -> Any:
+        await asyncio.sleep(0)
+        return await self._session.load_of(*asked)
 
     async def append(self, batch: Batch) -> int | None:
         await asyncio.sleep(0)

@@ -1,5 +1,6 @@
 """The supervisor: beam loss holds exactly the runs that need beam, people are respected, and nothing is remembered."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -266,6 +267,20 @@ class TestComingLate:
         await facility.do(ResumeRun(), run_id)
         await self.is_refused(facility, late, run_id, "outage_over")
         await self.is_refused(facility, still_out, run_id, "held_before")
+
+    @pytest.mark.parametrize("lead", range(12))
+    async def test_two_looks_side_by_side_hold_once_and_note_nothing_else(self, lead: int) -> None:
+        facility = await agency()
+        run_id = await on(facility)
+        await beam(facility, goes=True)
+
+        async def later() -> None:
+            for _ in range(lead):
+                await asyncio.sleep(0)
+            await supervisor(facility).look()
+
+        await asyncio.gather(supervisor(facility).look(), later())
+        assert (choices(facility), run(facility, run_id).status) == (["Hold"], RunStatus.HELD)
 
     async def test_it_does_not_hold_when_the_beam_is_back(self) -> None:
         facility = await agency()

@@ -18,7 +18,7 @@ from domain.kernel import Call, Command, Outcome, instant
 from domain.run.ending import Phases, kind_of, phases_of
 from domain.run.gates import execution_of
 from domain.run.run import HELD, RUNNING, Run, RunHeld, RunStopped, run
-from domain.shared.reads import Reads, answered, every, happened
+from domain.shared.reads import Reads, answered, every, happened, required
 from domain.supply.beam import PHOTON_BEAM, Outage
 
 RUN_SUPERVISOR = "RunSupervisor"
@@ -60,10 +60,11 @@ def needs_beam(run: Run) -> Reads[AssetScope | None]:
     return (yield from asset_scope(execution.plan.asset_ids))
 
 
-def watched(run: Run, outage: Outage, agent_id: UUID) -> Reads[Watched]:
-    """Load what the rule looks at."""
-    holds = yield from happened(run.id, RunHeld)
-    decisions = yield from every(Decision, [decision_of(verb, run.id, outage, agent_id) for verb in Verb])
+def watched(run_id: UUID, outage: Outage, agent_id: UUID) -> Reads[Watched]:
+    """Load what the rule looks at: the run after its holds, lest a hold of another look pass for one that somebody ended."""
+    holds = yield from happened(run_id, RunHeld)
+    decisions = yield from every(Decision, [decision_of(verb, run_id, outage, agent_id) for verb in Verb])
+    run = yield from required(Run, run_id)
     return Watched(run, outage, holds, frozenset(decisions))
 
 
