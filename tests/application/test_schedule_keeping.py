@@ -1,8 +1,7 @@
 """The engine's calendars kept as the record says: whatever either side does meanwhile, and whenever the keeper dies."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -12,119 +11,21 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from application.calendars import CalendarEntry, CalendarRefusedError, CalendarView
-from application.ports import Clock, EngineUnavailableError, EventRow
-from application.schedule_keeping import AT_ONCE, MOST_SILENCES, ScheduleKeeper, entry_of
+from application.calendars import CalendarEntry
+from application.ports import EngineUnavailableError, EventRow
+from application.schedule_keeping import AT_ONCE, MOST_SILENCES, entry_of
 from application.schedule_triggers import ScheduleTriggers
 from application.ticks import Ticks
 from cli.worker import beside, keep_schedules
 from domain.kernel import NIL
 from domain.operation.calendar import EveryCalendar
 from domain.operation.firing import FiringOrder
-from domain.operation.schedule import DefineSchedule, Schedule, ScheduleTriggered
-from domain.operation.schedule_standing import ScheduleChange, ScheduleStanding
+from domain.operation.schedule import ScheduleTriggered
+from domain.operation.schedule_standing import ScheduleStanding
 from domain.operation.schedule_views import GetSchedule
-from domain.recipe.capability import CODE_PREFIX, DefineCapability
-from domain.recipe.recipe import DefineRecipe
-from infrastructure.memory.calendars import MemoryCalendars
-from infrastructure.memory.store import MemoryStore
-from tests.application.calling import Calling, new_id
-from tests.domain.lives import command
-from tests.domain.operation.conducts import STEPS
-from tests.domain.operation.schedules import NIGHTLY, darks
+from tests.application.calling import new_id
+from tests.application.offices import FACILITY, Office
 from tests.waiting import until
-
-FACILITY = "facility"
-
-
-class Died(Exception):
-    """The keeper's process ended here."""
-
-
-class MortalCalendars(MemoryCalendars):
-    """Calendars whose keeper may die just before or just after it tells them something, and that may be slow to answer."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
-        self.dies_before = self.dies_after = 0
-        """At which of the next times that it tells them something."""
-        self.meanwhile: Callable[[], None] | None = None
-        """What somebody does there between the keeper's look and what it tells next."""
-        self.silent: set[str] = set()
-        self.asked: list[str] = []
-        self.slow: dict[str, asyncio.Event] = {}
-
-    async def look(self, entry: CalendarEntry) -> CalendarView | None:
-        self.asked.append(entry.id)
-        if entry.id in self.silent:
-            raise EngineUnavailableError("no answer")
-        if entry.id in self.slow:
-            await self.slow[entry.id].wait()
-        return await super().look(entry)
-
-    async def put(self, entry: CalendarEntry) -> None:
-        self.dies_before -= 1
-        self.dies_after -= 1
-        if self.dies_before == 0:
-            raise Died
-        if entry.summary is not None and entry.calendar == EveryCalendar(every=13):
-            raise CalendarRefusedError("not this one")
-        if self.meanwhile is not None:
-            self.meanwhile()
-        await super().put(entry)
-        if self.dies_after == 0:
-            raise Died
-
-
-@dataclass
-class Office:
-    """Schedules on record and the engine's calendars of them, in memory."""
-
-    people: Calling = field(default_factory=lambda: Calling(MemoryStore()))
-    calendars: MortalCalendars = field(init=False)
-    keeper: ScheduleKeeper = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.calendars = MortalCalendars(self.people.clock)
-        self.keeper = ScheduleKeeper(self.store, self.people.commands, self.calendars, self.people.clock, new_id, FACILITY)
-
-    @property
-    def store(self) -> Any:
-        return self.people.store
-
-    async def defined(self, **fields: Any) -> UUID:
-        shapes = {"required_affordances": [], "executor_shapes": ["PROCEDURE"]}
-        realised = DefineCapability(code=f"{CODE_PREFIX}{new_id()}", name="Darks", **shapes)
-        asked = {"name": "darks", "capability_id": await self.people.create(realised), "steps": STEPS}
-        target = darks(await self.people.create(DefineRecipe(**asked)))
-        return await self.people.create(DefineSchedule(**{"name": "Darks", "calendar": NIGHTLY, "target": target, **fields}))
-
-    async def give(self, verb: str, id: UUID) -> None:
-        fields = {"reason": "beam dump"} if verb in ("hold_schedule", "retire_schedule") else {}
-        await self.people.do(command(verb, fields), on=id)
-
-    def somebody(self, id: UUID, **changes: Any) -> None:
-        """Somebody changes the calendar in the engine."""
-        key = f"schedule:{id}"
-        self.calendars.entries[key] = replace(self.calendars.entries[key], **changes)
-
-    def entry(self, id: UUID) -> CalendarEntry | None:
-        return self.calendars.entries.get(f"schedule:{id}")
-
-    def schedule(self, id: UUID) -> Schedule:
-        state: Schedule = self.store.state(("Schedule", id))
-        return state
-
-    def happened(self, id: UUID) -> list[str]:
-        return [row.event_type for row in self.store.streams["Schedule", id]]
-
-    def pending(self) -> list[Any]:
-        return [row for row in self.store.rows.values() if isinstance(row, ScheduleChange)]
-
-    def as_recorded(self, id: UUID) -> bool:
-        """Whether the engine has what the record says; what people note there is theirs."""
-        entry, recorded = self.entry(id), entry_of(self.schedule(id), FACILITY)
-        return entry is not None and replace(entry, note=recorded.note) == recorded
 
 
 @pytest.fixture

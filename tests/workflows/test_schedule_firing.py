@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from activities.attempts import EngineAttempt
 from application.commands import Commands
 from application.firings import Firings
 from application.ports import Caller, Executed, Job
+from application.schedule_keeping import PREFIX, entry_of
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from cli.worker import keeping_schedules
@@ -439,3 +441,21 @@ async def test_the_worker_tells_the_engine_of_changes_by_itself(floor: Floor) ->
         await until(paused)
         await stage.do(command("resume_schedule", {}), table.id)
         await until(awake)
+
+
+async def test_the_worker_removes_a_calendar_that_the_record_does_not_know(floor: Floor) -> None:
+    runtime = floor.stage.runtime
+    table = await scheduled(floor.stage, darks(await recipe(floor.stage, [setpoint("a", 1)])))
+    known, lost = f"{PREFIX}{table.id}", f"{PREFIX}{new_id()}"
+    await runtime.calendars.put(replace(entry_of(await table.state(), "facility"), id=lost))
+
+    async def listed() -> bool:
+        return {known, lost} <= set(await runtime.calendars.listed(PREFIX))
+
+    async def removed() -> bool:
+        return lost not in await runtime.calendars.listed(PREFIX)
+
+    await until(listed)
+    async with keeping_schedules(runtime):
+        await until(removed)
+    assert known in await runtime.calendars.listed(PREFIX)
