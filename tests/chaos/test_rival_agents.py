@@ -27,8 +27,8 @@ from tests.waiting import until
 from tests.workflows.agency import DEBRIEFER, DRAFTER
 
 RIVALS = int(os.environ.get("RIVAL_AGENTS", "3"))
-RUNS = int(os.environ.get("RIVAL_RUNS", "5"))
-KILLS = int(os.environ.get("RIVAL_KILLS", "2"))
+RUNS = int(os.environ.get("RIVAL_RUNS", "4"))
+KILLS = int(os.environ.get("RIVAL_KILLS", "1"))
 TASKS = (DEBRIEF, DRAFT)
 NARRATIVE = "The scan was ended for a fault. " + "It was ended before its plan was carried out. " * 3
 ANSWERS = {

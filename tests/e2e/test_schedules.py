@@ -1,5 +1,6 @@
 """A schedule on the whole stack, through a power cut: nothing fires twice, what was missed is counted, and grants count."""
 
+import asyncio
 import json
 import time
 from collections import Counter
@@ -9,6 +10,9 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from tests.e2e.stack import Stack, alive, eventually, running_stack
 from tests.workflows.steps import check, setpoint
@@ -64,6 +68,18 @@ def conducted(stack: Stack, schedule_id: str) -> list[dict[str, Any]]:
     return [one["payload"] for one in outcomes(stack, schedule_id) if one["event_type"] == "ScheduleFired"]
 
 
+async def is_kept(stack: Stack, schedule_id: str) -> bool:
+    """Whether the engine has been told of a schedule."""
+    client = await Client.connect(stack.place("temporal_address"))
+    try:
+        await client.get_schedule_handle(f"schedule:{schedule_id}").describe()
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return False
+    return True
+
+
 def trigger(stack: Stack, schedule_id: str) -> None:
     assert stack.client.post(f"/schedules/{schedule_id}/trigger", json={}).status_code == 204
 
@@ -86,16 +102,17 @@ def seconds(time: str) -> float:
 def test_a_schedule_lives_through_a_power_cut_and_stops_with_its_grant(tmp_path: Path) -> None:
     with running_stack(tmp_path, **ENVIRONMENT, **CLOSED) as stack:
         schedule_id, policy_id = defined(stack)
+        eventually(lambda: asyncio.run(is_kept(stack, schedule_id)), what=stack.said)
         trigger(stack, schedule_id)
         begun = eventually(lambda: conducted(stack, schedule_id), what=stack.said)[0]["procedure_id"]
         eventually(lambda: "ProcedureStarted" in happened(stack, begun), what=stack.said)
         ports, children = stack.ports, stack.children()
         stack.process.kill()
         stack.process.wait()
-        cut_at = time.time()
     eventually(lambda: not any(map(alive, children)))
+    dark_at = time.time()
     # By then the next firing of the calendar is missed for longer than the window.
-    eventually(lambda: time.time() > ceil(cut_at / EVERY) * EVERY + WINDOW + 1)
+    eventually(lambda: time.time() > ceil(dark_at / EVERY) * EVERY + WINDOW + 1)
     back_at = time.time()
     with running_stack(tmp_path, ports, **ENVIRONMENT, **OPEN) as stack:
         acting_as(stack, KEEPER)
