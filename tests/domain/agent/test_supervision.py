@@ -66,7 +66,7 @@ class Supervised:
         self.line.world.given(self.run_id, RunResumed(decided_by_decision_id=None))
 
     def verb(self, outage: Outage = OUTAGE, elapsed: timedelta = HOUR, stop_after: timedelta | None = None) -> Verb | None:
-        seen = self.line.world.fulfil(watched(self.line.run(self.run_id), outage, self.agent_id))
+        seen = self.line.world.fulfil(watched(self.run_id, outage, self.agent_id))
         return verb_for(seen, self.agent_id, outage.since + elapsed, stop_after)
 
 
