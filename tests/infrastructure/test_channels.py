@@ -1,33 +1,18 @@
 """What every store says of a run's channels: what its readings come to, however they came."""
 
 import random
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
-
-import pytest
 
 from application.ports import Batch, Store
 from domain.kernel import Call
 from domain.run.observations import Channel, ListRunObservations, Observation, channels_of
 from domain.shared.listing import Where
 from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.memory.store import MemoryStore
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
 from tests.domain.world import OPERATOR, START, new_id
 from tests.infrastructure.readings import reading
 
 RUNS = [new_id() for _ in range(3)]
-
-
-@pytest.fixture(params=["memory", "postgres"])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    async with runtime_pool(request.getfixturevalue("database_url"), 2) as pool:
-        yield PostgresStore(pool)
 
 
 async def append(store: Store, *entries: Observation) -> None:

@@ -1,7 +1,6 @@
 """What every store says of the models behind decisions: what the logged calls come to, however they came."""
 
 import random
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +13,6 @@ from domain.decision.inferences import Inference
 from domain.kernel import Call
 from domain.shared.listing import Where
 from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.memory.store import MemoryStore
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore, page_statement
 from tests.domain.world import OPERATOR, START, new_id
@@ -23,15 +21,6 @@ DECISIONS = [new_id() for _ in range(6)]
 PROVIDERS = ["acme", "bolt"]
 MODELS = ["m-1", "m-1.1", "m-2", "newest"]
 NAMES = [*MODELS, *(f"{model}-2026060{number}" for model in MODELS for number in (1, 2)), "m-1-202606", "-20260601"]
-
-
-@pytest.fixture(params=["memory", "postgres"])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    async with runtime_pool(request.getfixturevalue("database_url"), 2) as pool:
-        yield PostgresStore(pool)
 
 
 async def append(store: Store, *entries: Inference) -> None:

@@ -1,6 +1,5 @@
 """What agents have spent, asked of every store: their own rows, in the month and on the day they are accounted to."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,7 +13,6 @@ from domain.decision.inferences import Inference
 from domain.kernel import NIL, Call
 from infrastructure.memory.spending import MemorySpending
 from infrastructure.memory.store import MemoryStore
-from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.spending import PostgresSpending
 from infrastructure.postgres.store import PostgresStore
 from tests.domain.world import START, new_id
@@ -23,15 +21,12 @@ AGENT, OTHER = new_id(), new_id()
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
 
 
-@pytest.fixture(params=["memory", "postgres"])
-async def books(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Store, Spending]]:
-    if request.param == "memory":
-        memory = MemoryStore()
-        yield memory, MemorySpending(memory)
-        return
-    async with runtime_pool(request.getfixturevalue("database_url"), 2) as pool:
-        store = PostgresStore(pool)
-        yield store, PostgresSpending(store)
+@pytest.fixture
+def spending(store: Store) -> Spending:
+    if isinstance(store, MemoryStore):
+        return MemorySpending(store)
+    assert isinstance(store, PostgresStore)
+    return PostgresSpending(store)
 
 
 def call(at: datetime, cost: float | None, tokens: tuple[int | None, int | None], actor_id: UUID = AGENT) -> Inference:
@@ -42,8 +37,7 @@ def call(at: datetime, cost: float | None, tokens: tuple[int | None, int | None]
     return Inference(**{**empty, **known, **said, **spent, "finish_reasons": (), "actor_id": actor_id, "occurred_at": at})
 
 
-async def test_windows_are_half_open_and_rows_are_the_agents_own(books: tuple[Store, Spending]) -> None:
-    store, spending = books
+async def test_windows_are_half_open_and_rows_are_the_agents_own(store: Store, spending: Spending) -> None:
     entries = [
         call(datetime(2026, 2, 28, 23, 59, 59, 999999, tzinfo=UTC), 100.0, (1000, 1000)),
         call(datetime(2026, 3, 1, tzinfo=UTC), 1.0, (10, 1)),

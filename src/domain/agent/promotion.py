@@ -134,9 +134,8 @@ def malformed(keys: Iterable[str]) -> CautionProposalMalformedError:
 
 @dataclass(frozen=True)
 class Promotable:
-    """A proposal, who made it, the caution it may have become, and the one it would replace."""
+    """Whether a proposal has become a caution before, the caution it makes, and the one that would replace."""
 
-    author: Agent | None
     promoted: bool
     note: RegisterCaution
     replaced: Caution | None
@@ -166,7 +165,7 @@ class PromoteCautionProposal(Command):
         note, superseded_id = note_of(proposal)
         promoted = (yield from existing(Caution, caution_id_of(proposal))) is not None
         replaced = None if superseded_id is None else (yield from required(Caution, superseded_id))
-        return Promotable(author, promoted, note, replaced)
+        return Promotable(promoted, note, replaced)
 
     def decide(self, proposal: Decision, call: Call, facts: Promotable) -> Outcome:
         if facts.promoted:
@@ -263,7 +262,7 @@ class PromoteByRule(Command):
         registered = decided(self._decision(call, facts.proposal, choice, reasoning), call.new_id)
         if choice != PROMOTE or facts.note is None:
             return [registered]
-        return [registered, *promoted(facts.proposal, call, Promotable(facts.author, False, facts.note, None))]
+        return [registered, *promoted(facts.proposal, call, Promotable(False, facts.note, None))]
 
     def _decision(self, call: Call, proposal: Decision, choice: str, reasoning: str) -> RegisterDecision:
         proposed = proposal_in(proposal.inputs)
