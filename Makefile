@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install up test check unit bench lock clean
+.PHONY: install demo up test check unit bench lock clean
 
 install: $(INSTALLED)
 
@@ -11,6 +11,9 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
+
+demo: install
+	$(BIN)/python -m demo $(if $(ONCE),--once) $(ARGS)
 
 up: install
 	$(BIN)/baton up $(ARGS)
@@ -31,7 +34,7 @@ bench: install
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--extra embedded --extra optimize --extra test --output-file requirements.lock pyproject.toml
+		--extra demo --extra embedded --extra optimize --extra test --output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv .baton .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .baton .baton-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

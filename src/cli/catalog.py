@@ -1,7 +1,7 @@
 """`baton catalog load`: the starter catalog, defined through the running service as any client would define it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,10 +29,10 @@ PATIENCE = 10.0
 Row = dict[str, Any]
 
 
-def load_catalog(url: str, token: str | None) -> None:
-    """Define what is missing; what is there already, under the same name, is left alone."""
+def load_catalog(url: str, headers: Mapping[str, str]) -> None:
+    """Define what is missing; what is there already, under the same name, is left alone. Headers say who asks."""
     entries = [*STARTER_FAMILIES, *STARTER_MODELS, *STARTER_ASSEMBLIES]
-    with Service(url, token) as service, refusing():
+    with Service(url, headers) as service, refusing():
         loader = Loader(service)
         console = Console(stderr=True, emoji=False)
         for entry in track(entries, "loading", console=console, transient=True, disable=not console.is_terminal):
@@ -69,11 +69,10 @@ class RefusedError(Exception):
 class Service:
     """The running service over REST; what cannot go on ends the command with a sentence."""
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self._url = url
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            self._client = httpx.Client(base_url=url, headers=headers, timeout=30)
+            self._client = httpx.Client(base_url=url, headers=dict(headers), timeout=30)
         except httpx.InvalidURL:
             refuse(f"{url} is no URL; give one like http://127.0.0.1:8000.")
 

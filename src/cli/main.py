@@ -112,7 +112,8 @@ def load(url: Url = None, token: Token = None, data_dir: DataDir = Path(".baton"
     from cli.catalog import load_catalog
     from cli.places import noted_place
 
-    load_catalog(url or noted_place(data_dir, "url") or "http://127.0.0.1:8000", token)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    load_catalog(url or noted_place(data_dir, "url") or "http://127.0.0.1:8000", headers)
 
 
 @conduct.command("watch")

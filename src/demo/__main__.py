@@ -1,0 +1,52 @@
+"""`python -m demo`: the whole night; stays up afterwards until Ctrl-C, or with --once ends with an exit code."""
+
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import typer
+
+from cli.embedded.process import StartError
+from cli.refusing import refuse
+from demo.hall import Hall
+from demo.story import STAGES, Night
+from demo.telling import Teller
+
+Once = Annotated[bool, typer.Option(help="End when the story does, with exit code 0 if every stage did what it should.")]
+DataDir = Annotated[Path, typer.Option(help="Where everything is kept; emptied first.")]
+
+
+def main(once: Once = False, data_dir: DataDir = Path(".baton-demo")) -> None:
+    """A night at a simulated tomography beamline, worked through REST and MCP before your eyes."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    hall, teller = Hall(data_dir), Teller()
+    succeeded = False
+    with suppress(KeyboardInterrupt):
+        try:
+            teller.say("A beamline behind EPICS, PostgreSQL, Temporal and Baton are coming up ...")
+            hall.open()
+            with httpx.Client(base_url=hall.url, timeout=30) as client:
+                succeeded = told(Night(hall, client, teller))
+            if not once:
+                teller.say("Everything stays up until Ctrl-C.")
+                signal.pause()
+        except StartError as error:
+            refuse(str(error))
+        finally:
+            hall.close()
+    raise SystemExit(0 if succeeded else 1)
+
+
+def told(night: Night) -> bool:
+    """Tell the night, and where to look at what is left of it; answers whether every stage did what it should."""
+    stages = night.teller.tell(STAGES, night)
+    night.teller.sum_up(stages)
+    for line in (f"  Pictures     {night.hall.pictures}", *night.hall.links):
+        night.teller.say(line)
+    return all(stage.succeeded for stage in stages)
+
+
+if __name__ == "__main__":
+    typer.run(main)
