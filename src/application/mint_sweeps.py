@@ -1,6 +1,6 @@
 """Mint sweeps: what the workflow's activities do, and where its answer is read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from application.unit import Unit
 from domain.equipment.asset import Asset, AssetExternalIdAssigned
 from domain.equipment.asset_external_id import (
     AssignAssetExternalId,
+    MintMissingAssetExternalIds,
     MintSweep,
     MintSweepStatus,
     finished,
@@ -23,9 +24,8 @@ from domain.shared.listing import Page, Where
 from domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
 from domain.shared.writes import Put
 
+LOCK = "mint-sweep"
 PAGE = 100
-HISTORY = 10_000
-"""Events of an asset that are looked through for an assignment."""
 
 
 class MintSweeps:
@@ -96,22 +96,18 @@ class MintSweeps:
             raise
         except Refusal as refusal:
             outcome = await self._minted_before(sweep, asset_id) or refusal
-        await self._put(noted(sweep, asset_id, outcome))
+        await self._change(sweep_id, lambda kept: kept if asset_id in _seen(kept) else noted(kept, asset_id, outcome))
 
     async def finish(self, sweep_id: UUID) -> None:
         """Close the sweep, once."""
-        sweep = await self._sweep(sweep_id)
-        if sweep.status is not MintSweepStatus.FINISHED:
-            await self._put(finished(sweep, self._clock()))
+        await self._change(sweep_id, lambda kept: finished(kept, self._clock()))
 
     async def _minted_before(self, sweep: MintSweep, asset_id: UUID) -> AssignedExternalId | None:
         """What this sweep assigned itself when the worker died before it could note so."""
         async with self._store.session() as session:
-            rows = await session.history(Asset.__name__, asset_id, 0, HISTORY)
-        for row in rows:
-            if row.event_type == AssetExternalIdAssigned.__name__ and row.causation_id == sweep.sweep_id:
-                return AssignedExternalId.model_validate_json(row.payload, extra="ignore")
-        return None
+            rows = await session.load_of(Asset.__name__, asset_id, [AssetExternalIdAssigned.__name__])
+        own = [row.payload for row in rows if row.causation_id == sweep.sweep_id]
+        return AssignedExternalId.model_validate_json(own[0], extra="ignore") if own else None
 
     async def _sweep(self, sweep_id: UUID) -> MintSweep:
         async with self._store.session() as session:
@@ -131,11 +127,14 @@ class MintSweeps:
             unit = Unit(session, Caller.system(sweep.correlation_id), self._authorizer, {})
             return await unit.fulfil(lacking_external_ids(ids, sweep.facility_code))
 
-    async def _put(self, sweep: MintSweep) -> None:
-        call = Caller.system(sweep.correlation_id).call(self._clock(), self._new_id())
-        batch = Batch(call, "MintMissingAssetExternalIds", puts=[Put(sweep)])
-        async with self._store.session() as session:
-            await session.append(batch)
+    async def _change(self, sweep_id: UUID, change: Callable[[MintSweep], MintSweep]) -> None:
+        """Change a sweep that goes on; an attempt that was given up and comes late takes nothing back."""
+        async with self._store.session(LOCK) as session:
+            rows: Any = await session.records(MintSweep, {"sweep_id": sweep_id})
+            if rows[0].status is MintSweepStatus.FINISHED or (changed := change(rows[0])) == rows[0]:
+                return
+            call = Caller.system(changed.correlation_id).call(self._clock(), self._new_id())
+            await session.append(Batch(call, MintMissingAssetExternalIds.__name__, puts=[Put(changed)]))
 
 
 def _seen(sweep: MintSweep) -> set[UUID]:
