@@ -102,7 +102,7 @@ class Scores:
             self._known.move_to_end(conduct_id)
             return self._known[conduct_id]
         score = await self._loaded(procedure_id, conduct_id)
-        if score is not None:
+        if score is not None and conduct_id not in self._known:
             self._known[conduct_id] = score
             self._steps += score.weight
             while len(self._known) > 1 and (self._steps > REMEMBERED_STEPS or len(self._known) > REMEMBERED):
