@@ -9,7 +9,7 @@ from application.conduct_record import ConductRecord
 from application.deciders import FAULTS, Deciders, advice_from
 from application.ledger import Ledger
 from application.ports import Clock
-from application.pulse import Attempt
+from application.pulse import Attempt, stops
 from application.scores import Score
 from domain.kernel import Event
 from domain.operation.deciding import CallerDecide
@@ -73,7 +73,7 @@ class Advisers:
             while not (await asyncio.wait({asking}, timeout=POLL))[0]:
                 attempt.alive()
                 orders = await self._ledger.beat(score.between, None, score.run_id)
-                if (verdict := orders.verdict) in (Verdict.ABORT, Verdict.RUN_ABORTED, Verdict.GONE):
+                if (verdict := orders.verdict) is not None and stops(orders):
                     return Turn(verdict=verdict)
             return await asking, None
         finally:

@@ -15,11 +15,12 @@ import structlog
 from pydantic import TypeAdapter
 
 from application.actions import ActionRefusedError, ActionTimeoutError, UnknownActionError
-from application.compute import ComputeError, ComputeOutcomeUnknown, JobSpec, provide_result, submission_key
+from application.compute import ComputeError, ComputeOutcomeUnknown
 from application.control import ControlError
 from application.effects import Done, Effect, TellingFault, plain
-from application.ledger import Crossing, Orders, Standing, Stored
+from application.ledger import Crossing, Orders, Standing
 from application.ports import StoreUnavailableError
+from application.programs import collection, job_of, submission
 from application.pulse import (
     GIVES_UP_AFTER,
     SILENT_AFTER,
@@ -33,7 +34,7 @@ from application.scores import Score
 from application.telemetry import traced
 from domain.operation.activities import Activity, StepKind
 from domain.operation.actuation import ActuationKind
-from domain.operation.judging import Memory, StepFault, deposited, reference_of
+from domain.operation.judging import Memory, StepFault, deposited
 from domain.operation.procedure import PendingRequest
 from domain.operation.results import Artifact, Measured
 from domain.operation.steering import Point
@@ -110,10 +111,10 @@ class Doing:
         if (report := self._obstacle(standing)) is not None:
             return report
         if effect.marked and not standing.marked:
-            return await self._settled(effect.says, StepFault(*LOST[self.kind]))
-        return await self._done(effect, attempt_of(standing))
+            return await self._lost(effect)
+        return await self._done(effect, standing.attempt)
 
-    async def _ready(self, deadline: datetime | None) -> Effect:
+    async def _ready(self, deadline: datetime | None) -> Effect[Done]:
         """The step with everything resolved; what cannot be resolved fails when it comes to be done."""
         step, effects = self._step, self._steps.effects
         memory = await self._memory()
@@ -134,10 +135,10 @@ class Doing:
         except StepFault as fault:
             return failing(fault, {"target": target_of(step)})
 
-    async def _begin(self, effect: Effect) -> Standing:
+    async def _begin(self, effect: Effect[Any]) -> Standing:
         """Mark the step as begun where it may be; one that somebody else may still be doing is waited for."""
         standing = await self._cross(effect)
-        while standing.live and (lone := lone_marker(standing)) is not None and not standing.marked:
+        while standing.live and (lone := standing.lone_marker) is not None and not standing.marked:
             over = self._steps.is_over(lone)
             silent = standing.silence is None or standing.silence >= SILENT_AFTER
             if over or silent:
@@ -150,7 +151,7 @@ class Doing:
             standing = await self._cross(effect)
         return standing
 
-    async def _cross(self, effect: Effect, attempt: int = 1) -> Standing:
+    async def _cross(self, effect: Effect[Any], attempt: int = 1) -> Standing:
         score, main = self._score, not self._place.closing
         waits = self._step.timeout or 0.0 if isinstance(self._step, RecipeCheckStep) else 0.0
         marker = self._row(Mark.IN_FLIGHT, attempt, {**effect.says, "result": "in_flight"}) if effect.marked else None
@@ -181,10 +182,9 @@ class Doing:
         """What stands in the way of the step, in the order in which it counts."""
         if not standing.live:
             return Report(verdict=Verdict.GONE)
-        if (row := settled(standing)) is not None:
+        if (row := standing.outcome) is not None:
             return self._told(row)
-        lone = lone_marker(standing)
-        if lone is not None and not standing.marked and self.kind in LOST:
+        if standing.lone_marker is not None and not standing.marked and self.kind in LOST:
             return None
         if standing.asked is PendingRequest.ABORT:
             return Report(verdict=Verdict.ABORT)
@@ -206,109 +206,70 @@ class Doing:
             return Report(verdict=Verdict.HALT)
         return None
 
-    async def _done(self, effect: Effect, attempt: int) -> Report:
+    async def _done(self, effect: Effect[Done], attempt: int) -> Report:
         """Have the effect, and settle what came of it."""
-        marker = self._place.row_id(Mark.IN_FLIGHT, attempt) if effect.marked else None
-        with self._at_work(marker):
-            return await self._had(effect, attempt, marker)
+        with self._at_work(effect, attempt) as marker:
+            done = await self._had(effect, attempt, marker)
+            return done if isinstance(done, Report) else self._told(await self._settle(effect, done, attempt))
 
-    async def _had(self, effect: Effect, attempt: int, marker: UUID | None) -> Report:
+    async def _had(self, effect: Effect[T], attempt: int, marker: UUID | None) -> T | Report:
+        """What the effect brings; where it brings nothing, what came of it instead is settled and told."""
         try:
-            done = await self._attended(effect.body(), marker)
+            return await self._attended(effect.body(), marker)
         except Countermanded as stopped:
-            await self._settle({**effect.says, **effect.left()}, cut_off(), attempt, effect.kind())
-            return Report(verdict=countermand(stopped.orders))
+            await self._cut_off(effect, attempt)
+            return Report(verdict=stopped.verdict)
         except asyncio.CancelledError:
             if self._attempt.called_off:
-                says = {**effect.says, **effect.left()}
-                await asyncio.shield(self._settle(says, cut_off(), attempt, effect.kind()))
+                await asyncio.shield(self._cut_off(effect, attempt))
             raise
         except (StoreUnavailableError, UnheardError):
             raise
         except Exception as error:
-            return await self._settled({**effect.says, **effect.left()}, error, attempt, effect.kind())
-        return await self._settled({**effect.says, **effect.left()}, done, attempt, effect.kind())
+            return self._told(await self._settle(effect, error, attempt))
+
+    async def _cut_off(self, effect: Effect[Any], attempt: int) -> None:
+        """Settle a step that was stopped from outside."""
+        await effect.withdraw()
+        fault = StepFault("CancelledError", "The step was stopped because the conduct was aborted.")
+        await self._settle(effect, fault, attempt)
 
     async def submit(self) -> Report:
         """Have a program begun, once, and answer its job."""
-        assert isinstance(self._step, RecipeComputeStep), "only a program is submitted"
+        step, compute = self._step, self._steps.compute
+        assert isinstance(step, RecipeComputeStep), "only a program is submitted"
         try:
-            job = self._job(self._step, await self._memory())
+            job = job_of(step, self._place, await self._memory())
         except StepFault as fault:
-            effect = failing(fault, {})
-            return self._obstacle(await self._cross(effect)) or await self._done(effect, 1)
-        says = self._computed(job)
-        standing = await self._begin(Effect(says, nothing, lambda: None, marked=True, repeatable=False))
+            unready = failing(fault, {})
+            return self._obstacle(await self._cross(unready)) or await self._done(unready, 1)
+        effect = submission(compute, step, job)
+        standing = await self._begin(effect)
         if (report := self._obstacle(standing)) is not None:
             return report
         if not standing.marked:
-            if (job_id := await self._steps.compute.find(job.submission_key)) is not None:
-                return Report(verdict=Verdict.DONE, job_id=job_id)
-            return await self._settled(says, StepFault(*LOST[self.kind]))
-        attempt = attempt_of(standing)
-        marker = self._place.row_id(Mark.IN_FLIGHT, attempt)
-        with self._at_work(marker):
-            return await self._submitted(job, says, attempt, marker)
-
-    async def _submitted(self, job: JobSpec, says: Mapping[str, Any], attempt: int, marker: UUID) -> Report:
-        kind = self._steps.compute.actuation_kind
-        try:
-            job_id = await self._attended(self._steps.compute.submit(job), marker)
-        except Countermanded as stopped:
-            await self._withdraw(job)
-            await self._settle(says, cut_off(), attempt, kind)
-            return Report(verdict=countermand(stopped.orders))
-        except asyncio.CancelledError:
-            if self._attempt.called_off:
-                await asyncio.shield(self._withdraw(job))
-                await asyncio.shield(self._settle(says, cut_off(), attempt, kind))
-            raise
-        except (StoreUnavailableError, UnheardError):
-            raise
-        except Exception as error:
-            return await self._settled(says, error, attempt, kind)
-        return Report(verdict=Verdict.DONE, job_id=job_id)
-
-    async def _withdraw(self, job: JobSpec) -> None:
-        """Have a program stopped whose submission was cut off, if it was begun."""
-        if (job_id := await self._steps.compute.find(job.submission_key)) is not None:
-            await self._steps.compute.cancel(job_id)
+            job_id = await compute.find(job.submission_key)
+            return await self._lost(effect) if job_id is None else Report(verdict=Verdict.DONE, job_id=job_id)
+        with self._at_work(effect, standing.attempt) as marker:
+            begun = await self._had(effect, standing.attempt, marker)
+            return begun if isinstance(begun, Report) else Report(verdict=Verdict.DONE, job_id=begun)
 
     async def collect(self, job_id: str) -> Report:
         """Wait for a job and deposit what it brings; neither is done twice."""
-        step, compute = self._step, self._steps.compute
+        step = self._step
         assert isinstance(step, RecipeComputeStep), "only a program is collected"
         self._asked_at = asyncio.get_running_loop().time()
         standing = await self._ledger.begin(Crossing(place=self._place, marker=None, hold_blocks=False))
         if not standing.live:
             return Report(verdict=Verdict.GONE)
-        row = settled(standing)
+        row = standing.outcome
         if row is None:
-            says = {**self._computed(self._job(step, await self._memory())), "job_id": job_id}
-            attempt = attempt_of(standing)
-            try:
-                result = await self._attended(
-                    provide_result(compute, job_id, writes_artifact=step.output_uri is not None), None
-                )
-            except Countermanded as stopped:
-                await compute.cancel(job_id)
-                await self._settle(says, cut_off(), attempt, compute.actuation_kind)
-                return Report(verdict=countermand(stopped.orders))
-            except asyncio.CancelledError:
-                if self._attempt.called_off:
-                    await asyncio.shield(compute.cancel(job_id))
-                    await asyncio.shield(self._settle(says, cut_off(), attempt, compute.actuation_kind))
-                raise
-            except (StoreUnavailableError, UnheardError):
-                raise
-            except Exception as error:
-                return await self._settled(says, error, attempt, compute.actuation_kind)
-            brought = {
-                "status": result.status.value,
-                "measurements": [plain(item.model_dump()) for item in result.measurements],
-                "artifacts": [plain(item.model_dump()) for item in result.artifacts],
-            }
-            row = await self._settle(says, Done(brought), attempt, result.actuation_kind)
+            job = job_of(step, self._place, await self._memory())
+            effect = collection(self._steps.compute, step, job, job_id)
+            brought = await self._had(effect, standing.attempt, None)
+            if isinstance(brought, Report):
+                return brought
+            row = await self._settle(effect, brought, standing.attempt)
         return self._told(row) if row["result"] == "failed" else await self._deposit(step, row)
 
     async def _deposit(self, step: RecipeComputeStep, row: Mapping[str, Any]) -> Report:
@@ -324,31 +285,6 @@ class Doing:
             slot = step.capture_name or step.output_ref_name
             await self._ledger.settle(self._row(Mark.DEPOSIT, 1, {**left, "result": "ok"}, slot))
         return Report(verdict=Verdict.DONE, ahead=self._following())
-
-    def _job(self, step: RecipeComputeStep, memory: Memory) -> JobSpec:
-        place = self._place
-        return JobSpec(
-            submission_key=submission_key(place.conduct_id, place.iteration_index, place.closing, place.step_index),
-            command=step.command,
-            input_uris=tuple(memory.value(uri) for uri in step.input_uris),
-            output_uri=step.output_uri,
-            parameters={name: memory.value(value) for name, value in step.parameters.items()},
-        )
-
-    def _computed(self, job: JobSpec) -> dict[str, Any]:
-        """What the rows of a program say, with the sentinels that its inputs and parameters came from."""
-        step = self._step
-        assert isinstance(step, RecipeComputeStep), "only a program is computed"
-        inputs = {str(index): uri.output_name for index, uri in enumerate(step.input_uris) if isinstance(uri, OutputRef)}
-        parameters = {name: found for name, value in step.parameters.items() if (found := reference_of(value))}
-        return {
-            "command": list(job.command),
-            "input_uris": list(job.input_uris),
-            "output_uri": job.output_uri,
-            "parameters": plain(job.parameters),
-            **({"input_refs": inputs} if inputs else {}),
-            **({"parameter_refs": parameters} if parameters else {}),
-        }
 
     async def _memory(self) -> Memory:
         """What the steps before have left; read only for a step that asks."""
@@ -376,10 +312,11 @@ class Doing:
         return await attended(body, beat, self._asked_at)
 
     @contextmanager
-    def _at_work(self, marker: UUID | None) -> Iterator[None]:
-        """Leave what was marked as begun, once what came of it is stored or is not going to be."""
+    def _at_work(self, effect: Effect[Any], attempt: int) -> Iterator[UUID | None]:
+        """The row that marks the effect as begun, if any; left once what came of it is stored, or is not going to be."""
+        marker = self._place.row_id(Mark.IN_FLIGHT, attempt) if effect.marked else None
         try:
-            yield
+            yield marker
         finally:
             if marker is not None:
                 self._steps.leave(marker)
@@ -388,21 +325,21 @@ class Doing:
         self._attempt.alive()
         await asyncio.sleep(LOOK_INTERVAL)
 
-    async def _settled(
-        self, says: Mapping[str, Any], came: Done | Exception, attempt: int = 1, kind: ActuationKind | None = None
-    ) -> Report:
-        return self._told(await self._settle(says, came, attempt, kind))
+    async def _lost(self, effect: Effect[Any]) -> Report:
+        """Settle a step of which nobody knows what came of it, and which is not begun again."""
+        return self._told(await self._stored(self._outcome(effect.says, StepFault(*LOST[self.kind]), 1, None)))
 
-    async def _settle(
-        self, says: Mapping[str, Any], came: Done | Exception, attempt: int, kind: ActuationKind | None
-    ) -> Mapping[str, Any]:
+    async def _settle(self, effect: Effect[Any], came: Done | Exception, attempt: int) -> Mapping[str, Any]:
         """Store what came of the step, and answer what stands."""
+        return await self._stored(self._outcome({**effect.says, **effect.left()}, came, attempt, effect.kind()))
+
+    def _outcome(
+        self, says: Mapping[str, Any], came: Done | Exception, attempt: int, kind: ActuationKind | None
+    ) -> Activity:
         on = {} if kind is None else {"actuation_kind": kind.value}
         if isinstance(came, Done):
-            row = self._row(Mark.OUTCOME, attempt, {**says, **came.says, **on, "result": "ok"}, came.slot)
-        else:
-            row = self._row(Mark.OUTCOME, attempt, {**self._failed(says, came), **on})
-        return await self._stored(row)
+            return self._row(Mark.OUTCOME, attempt, {**says, **came.says, **on, "result": "ok"}, came.slot)
+        return self._row(Mark.OUTCOME, attempt, {**self._failed(says, came), **on})
 
     async def _stored(self, row: Activity) -> Mapping[str, Any]:
         """Store what came of the step. Nobody else knows it, so a store that is away is waited for as long as a restart."""
@@ -470,50 +407,13 @@ class Doing:
         )
 
 
-async def nothing() -> Done:
-    """The body of what has none of its own."""
-    return Done()
-
-
-def failing(fault: StepFault, says: Mapping[str, Any]) -> Effect:
+def failing(fault: StepFault, says: Mapping[str, Any]) -> Effect[Done]:
     """A step that cannot be made ready: it touches nothing, and fails when its turn comes."""
 
     async def fail() -> Done:
         raise fault
 
     return Effect(says, fail, lambda: None, marked=False)
-
-
-def cut_off() -> Exception:
-    """What a row says of a step that was stopped from outside."""
-    return StepFault("CancelledError", "The step was stopped because the conduct was aborted.")
-
-
-def countermand(orders: Orders) -> Verdict:
-    """What the orders that stopped a step mean for the conduct."""
-    if not orders.live:
-        return Verdict.GONE
-    return Verdict.ABORT if orders.asked is PendingRequest.ABORT else Verdict.RUN_ABORTED
-
-
-def settled(standing: Standing) -> Mapping[str, Any] | None:
-    """The outcome that stands, if there is one; a failed deposit counts before the outcome it follows."""
-    rows = {row.mark: row.payload for row in standing.rows if row.mark != Mark.IN_FLIGHT}
-    deposit = rows.get(Mark.DEPOSIT)
-    return deposit if deposit is not None and deposit["result"] == "failed" else rows.get(Mark.OUTCOME)
-
-
-def lone_marker(standing: Standing) -> Stored | None:
-    """The last `in_flight` row, where nothing tells what came of it."""
-    if settled(standing) is not None:
-        return None
-    return next((row for row in reversed(standing.rows) if row.mark == Mark.IN_FLIGHT), None)
-
-
-def attempt_of(standing: Standing) -> int:
-    """The number of the attempt that is under way: those begun before, and this one if it was just begun."""
-    begun = max((row.attempt for row in standing.rows if row.mark == Mark.IN_FLIGHT), default=0)
-    return begun + 1 if standing.marked else max(begun, 1)
 
 
 def needs_memory(step: RecipeStep) -> bool:

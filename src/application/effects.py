@@ -1,4 +1,4 @@
-"""What each kind of step does to the plant or has computed, through the ports; the ledger is not its affair."""
+"""What each kind of step does to the plant, through the ports; the ledger is not its affair."""
 
 import asyncio
 import math
@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from application.actions import Actions, perform
 from application.control import Control, ControlError, Reading, Witness
@@ -17,6 +17,8 @@ from domain.operation.actuation import ActuationKind, DeclaredRoute, touched_kin
 from domain.operation.judging import GOOD, Memory, StepFault, captured, meets, reference_of, refuse_duplicate
 from domain.operation.walking import WRITE_TIMEOUT
 from domain.recipe.steps import RecipeActionStep, RecipeCaptureStep, RecipeCheckStep, RecipeSetpointStep
+
+T = TypeVar("T")
 
 LARGEST = 1000
 """Numbers of an array that a row holds; of more, only the shape."""
@@ -32,12 +34,16 @@ class Done:
     slot: str | None = None
 
 
+async def nothing() -> None:
+    """What there is to take back of most effects."""
+
+
 @dataclass(frozen=True)
-class Effect:
+class Effect(Generic[T]):
     """A step made ready: what its rows say, how it is done, and what of the plant it has touched so far."""
 
     says: Mapping[str, Any]
-    body: Callable[[], Coroutine[Any, Any, Done]]
+    body: Callable[[], Coroutine[Any, Any, T]]
     kind: Callable[[], ActuationKind | None]
     marked: bool
     """Whether it may change something, so that the ledger must know before."""
@@ -45,6 +51,8 @@ class Effect:
     """Whether it may be done again although it may have had its effect."""
     left: Callable[[], Mapping[str, Any]] = dict
     """What its row says of what it has left behind so far, whatever came of it."""
+    withdraw: Callable[[], Coroutine[Any, Any, None]] = nothing
+    """How it is taken back where it was cut off."""
 
 
 class TellingFault(StepFault):
@@ -72,7 +80,7 @@ class Effects:
         self._routes = routes
         self._action_timeout = action_timeout
 
-    def setpoint(self, step: RecipeSetpointStep, memory: Memory) -> Effect:
+    def setpoint(self, step: RecipeSetpointStep, memory: Memory) -> Effect[Done]:
         """Write a value and wait until it is confirmed; reading it back is evidence and judges nothing."""
         value, witness = memory.value(step.value), Witness(self._control)
 
@@ -88,7 +96,7 @@ class Effects:
         says = {"address": step.address, "value": plain(value), "verify": step.verify, **reference_of(step.value)}
         return Effect(says, write, lambda: self._kind(witness), marked=True)
 
-    def action(self, step: RecipeActionStep) -> Effect:
+    def action(self, step: RecipeActionStep) -> Effect[Done]:
         """Do a registered action."""
         witness = Witness(self._control)
 
@@ -102,7 +110,7 @@ class Effects:
         says = {"name": step.name, "params": plain(step.params)}
         return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, left=left)
 
-    def check(self, step: RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect:
+    def check(self, step: RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect[Done]:
         """Read, follow the signal until it satisfies or the deadline comes, and judge the last reading."""
         criterion, witness = step.criterion, Witness(self._control)
         expected = memory.value(criterion.expected)
@@ -149,7 +157,7 @@ class Effects:
                 raise
         return reading
 
-    def capture(self, step: RecipeCaptureStep, memory: Memory) -> Effect:
+    def capture(self, step: RecipeCaptureStep, memory: Memory) -> Effect[Done]:
         """Read a number and keep it in a slot."""
         witness = Witness(self._control)
 

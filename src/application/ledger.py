@@ -65,6 +65,26 @@ class Standing:
     silence: float | None = None
     """Seconds since whoever does the step was last heard of; None where that is nobody."""
 
+    @property
+    def outcome(self) -> Mapping[str, Any] | None:
+        """The outcome that stands, if there is one; a failed deposit counts before the outcome it follows."""
+        rows = {row.mark: row.payload for row in self.rows if row.mark != Mark.IN_FLIGHT}
+        deposit = rows.get(Mark.DEPOSIT)
+        return deposit if deposit is not None and deposit["result"] == "failed" else rows.get(Mark.OUTCOME)
+
+    @property
+    def lone_marker(self) -> Stored | None:
+        """The last `in_flight` row, where nothing tells what came of it."""
+        if self.outcome is not None:
+            return None
+        return next((row for row in reversed(self.rows) if row.mark == Mark.IN_FLIGHT), None)
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt that is under way: those begun before, and this one if it was just begun."""
+        begun = max((row.attempt for row in self.rows if row.mark == Mark.IN_FLIGHT), default=0)
+        return begun + 1 if self.marked else max(begun, 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Closing:

@@ -6,8 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from application.ledger import Orders
 from application.ports import StoreUnavailableError
-from domain.operation.procedure import PendingRequest
-from domain.run.run import RunStatus
+from domain.operation.walking import Verdict
 
 T = TypeVar("T")
 
@@ -77,6 +76,13 @@ class Countermanded(Exception):
         super().__init__("the record told the work to stop")
         self.orders = orders
 
+    @property
+    def verdict(self) -> Verdict:
+        """What that means for the conduct."""
+        verdict = self.orders.verdict
+        assert verdict is not None, "work is not stopped for nothing"
+        return verdict
+
 
 class UnheardError(Exception):
     """No sign of life could be given for too long, so the work stopped itself; somebody else may take it up."""
@@ -84,7 +90,7 @@ class UnheardError(Exception):
 
 def stops(orders: Orders) -> bool:
     """Whether orders end work at once: an abort does, a hold waits for the end of the step."""
-    return not orders.live or orders.asked is PendingRequest.ABORT or orders.run is RunStatus.ABORTED
+    return orders.verdict in (Verdict.GONE, Verdict.ABORT, Verdict.RUN_ABORTED)
 
 
 async def attended(body: Coroutine[Any, Any, T], beat: Callable[[], Coroutine[Any, Any, Orders]], heard: float) -> T:
