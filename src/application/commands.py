@@ -8,6 +8,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from application.authorization import is_system
+from application.looking import found
 from application.ports import (
     Authorizer,
     Batch,
@@ -80,8 +81,7 @@ class Commands:
         """Refuse a caller whose actor is not of a kind the operation is for, before anything of the target is read."""
         if not operation.callers or is_system(caller, caller.surface_id):
             return
-        async with self._store.session() as session:
-            actor: Actor | None = Actor.aggregate.replay(await session.load(Actor.__name__, [caller.principal_id]))
+        actor = await found(self._store, Actor, caller.principal_id)
         if actor is None or actor.kind not in operation.callers:
             kinds = " or ".join(sorted(kind.value for kind in operation.callers))
             raise UnauthorizedError(

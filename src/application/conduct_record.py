@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from application.commands import Commands
+from application.looking import happened, standing
 from application.ports import Caller, EventRow, Store
 from application.scores import Score
 from application.unit import decoded
@@ -27,17 +28,11 @@ class ConductRecord:
 
     async def procedure(self, score: Score) -> Procedure:
         """The procedure as it stands."""
-        async with self._store.session() as session:
-            rows = await session.load(Procedure.__name__, [score.procedure_id])
-        procedure: Procedure | None = Procedure.aggregate.replay(rows)
-        assert procedure is not None, "a conduct has a procedure"
-        return procedure
+        return await standing(self._store, Procedure, score.procedure_id)
 
     async def happened(self, score: Score, *events: type[E]) -> Sequence[E]:
         """The events of these types, oldest first."""
-        async with self._store.session() as session:
-            rows = await session.load_of(Procedure.__name__, score.procedure_id, [event.__name__ for event in events])
-        return [decoded(Procedure.aggregate, row) for row in rows]  # type: ignore[misc]
+        return await happened(self._store, score.procedure_id, *events)
 
     async def behind(self, score: Score, version: int, *events: type[E]) -> tuple[Sequence[E], int]:
         """The events of these types that came behind a version, and the version that was read up to."""

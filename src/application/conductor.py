@@ -7,17 +7,15 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from application.conduct_record import ConductRecord, refused
-from application.doing import CLOSING_BLOCKS, MAIN_BLOCKS
 from application.ledger import Closing, Ledger
+from application.looking import happened
 from application.ports import Clock, Store
 from application.pulse import Attempt
-from application.scores import Score, Scores
+from application.scores import CLOSING_BLOCKS, MAIN_BLOCKS, Score, Scores
 from application.steps import Steps
-from application.unit import decoded
 from domain.operation.actuation import merged_kind
 from domain.operation.deciding import CallerDecide
 from domain.operation.procedure import (
@@ -50,7 +48,7 @@ from domain.operation.walking import (
     lifecycle,
     reason_of,
 )
-from domain.run.run import ENDINGS, Run, RunResumed
+from domain.run.run import ENDINGS, RunResumed
 from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
 
 POLL = 1.0
@@ -126,9 +124,8 @@ class Conductor:
     async def _resumed(self, score: Score) -> datetime | None:
         """When the parent run was resumed last."""
         assert score.run_id is not None, "a run was waited for"
-        async with self._store.session() as session:
-            rows = await session.load_of(Run.__name__, score.run_id, [RunResumed.__name__])
-        return rows[-1].occurred_at if rows else None
+        resumptions = await happened(self._store, score.run_id, RunResumed)
+        return resumptions[-1].occurred_at if resumptions else None
 
     async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome) -> Verdict:
         """Close the open pass and mark that closing begins, unless something was asked for before."""
@@ -223,9 +220,7 @@ class Conductor:
         if outcome.finish is Finish.CANCELLED:
             return "conduct cancelled"
         if outcome.finish in (Finish.STOPPED, Finish.ABORTED) and score.run_id is not None:
-            async with self._store.session() as session:
-                rows = await session.load_of(Run.__name__, score.run_id, [event.__name__ for event in ENDINGS])
-            ending: Any = decoded(Run.aggregate, rows[-1])
+            ending = (await happened(self._store, score.run_id, *ENDINGS))[-1]
             return str(getattr(ending, "reason", "The parent run was completed."))
         assert outcome.failure is not None, "an abort has a reason"
         return reason_of(outcome.failure)

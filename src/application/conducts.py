@@ -6,9 +6,9 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from application.commands import Commands
+from application.looking import happened
 from application.ports import Caller, Job, Progress, Store, WorkItem
 from application.reconciling import LiveConduct
-from application.unit import decoded
 from domain.kernel import Command, Event, State
 from domain.operation.progress import ConductPhase, Submission
 from domain.shared.refusals import ConcurrencyError
@@ -93,15 +93,8 @@ class Conducts:
         opened, progress = await self._standing(work_id)
         if opened is None or progress is not None:
             return None
-        aggregate = self._kind.state.aggregate
-        async with self._store.session() as session:
-            rows = await session.load_of(aggregate.name, self._subject_id(opened), [self._kind.ended.__name__])
-        for row in reversed(rows):
-            ended: Any = decoded(aggregate, row)
-            if ended.conduct_id == work_id:
-                result: Mapping[str, Any] = ended.result.model_dump(mode="json")
-                return result
-        return None
+        ends: list[Any] = await happened(self._store, self._subject_id(opened), self._kind.ended)
+        return next((end.result.model_dump(mode="json") for end in ends if end.conduct_id == work_id), None)
 
     async def unfinished(self) -> Sequence[UUID]:
         """The conducts that nobody has taken up."""

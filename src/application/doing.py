@@ -30,7 +30,7 @@ from application.pulse import (
     attended,
     in_time,
 )
-from application.scores import Score
+from application.scores import MAIN_BLOCKS, Score
 from application.telemetry import traced
 from domain.operation.activities import Activity, StepKind
 from domain.operation.actuation import ActuationKind
@@ -71,8 +71,6 @@ T = TypeVar("T")
 
 LOOK_INTERVAL = 0.25
 """Seconds between two looks at the ledger while somebody else may still be doing the step."""
-MAIN_BLOCKS = frozenset(RunStatus) - {RunStatus.RUNNING}
-CLOSING_BLOCKS = frozenset({RunStatus.ABORTED})
 LOST = {
     StepKind.ACTION: (
         "ActionOutcomeUnknown",
@@ -159,7 +157,7 @@ class Doing:
             place=self._place,
             marker=marker,
             run_id=score.run_id,
-            run_blocks=MAIN_BLOCKS if main else score.closing_blocks(CLOSING_BLOCKS),
+            run_blocks=MAIN_BLOCKS if main else score.closing_blocks,
             hold_blocks=main,
             longest_pause=self._steps.limits.restart + waits if main else None,
             once=score.resumed and main and self.kind in (StepKind.ACTION, StepKind.COMPUTE),

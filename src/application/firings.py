@@ -12,9 +12,9 @@ from uuid import UUID
 
 from application.commands import Commands
 from application.conducts import Conducts
+from application.looking import FIRST_LOOK, Watch, found, paused
 from application.ports import Caller, Clock, Store
 from application.pulse import Attempt
-from application.run_conductor import FIRST_LOOK, Watch, paused
 from application.service import Service
 from domain.kernel import Command
 from domain.operation.arranged import arranged
@@ -64,7 +64,7 @@ class Firings:
 
         Until its conduct is open a firing is judged anew at every try: none acts late, or for a schedule that is held.
         """
-        schedule = await self._schedule(due)
+        schedule = await found(self._store, Schedule, due.schedule_id)
         if schedule is None:  # the engine remembers more than a record that was restored
             return FiringVerdict.IDLE
         aim = schedule.aim
@@ -92,7 +92,7 @@ class Firings:
 
     async def await_end(self, due: DueFiring, attempt: Attempt) -> None:
         """Wait until the conduct of a firing has come to its end; one that is held has."""
-        schedule = await self._schedule(due)
+        schedule = await found(self._store, Schedule, due.schedule_id)
         if schedule is None or not await self._is_begun(due, schedule.aim):  # the record was restored meanwhile
             return
         runs = isinstance(schedule.aim, ConductPlan)
@@ -133,7 +133,7 @@ class Firings:
         id = due.procedure_id(index)
 
         async def registered() -> bool:
-            return await self._found(Procedure, id) is not None
+            return await found(self._store, Procedure, id) is not None
 
         if not await registered():
             command = what.registration(due.scheduled_at, schedule.firing_count + 1, run_id)
@@ -178,7 +178,7 @@ class Firings:
 
     async def _give_up_run(self, schedule: Schedule, due: DueFiring, refusal: Refusal) -> None:
         """Abort a run that was started and cannot be conducted, so that nothing goes on of a firing that was refused."""
-        run = await self._found(Run, due.run_id)
+        run = await found(self._store, Run, due.run_id)
         if run is not None and run.status in LIVE:
             reason = f"The schedule {schedule.name} cannot go on with it: {refusal.detail}"
             await self._give(AbortRun(reason=reason[:REASON]), system(due), due.run_id, due.id)
@@ -208,21 +208,12 @@ class Firings:
 
     async def _is_begun(self, due: DueFiring, aim: ConductRecipe | ConductPlan) -> bool:
         if isinstance(aim, ConductPlan):
-            return await self._found(Run, due.run_id) is not None
-        return await self._found(Procedure, due.procedure_id()) is not None
+            return await found(self._store, Run, due.run_id) is not None
+        return await found(self._store, Procedure, due.procedure_id()) is not None
 
     async def _is_recorded(self, due: DueFiring) -> bool:
         async with self._store.session() as session:
             return bool(await session.holders(FIRINGS, [firing_key(due.schedule_id, due.id)]))
-
-    async def _found(self, state: type[Any], id: UUID) -> Any:
-        async with self._store.session() as session:
-            rows = await session.load(state.__name__, [id])
-        return state.aggregate.replay(rows)
-
-    async def _schedule(self, due: DueFiring) -> Schedule | None:
-        found: Schedule | None = await self._found(Schedule, due.schedule_id)
-        return found
 
 
 def fires(schedule: Schedule, due: DueFiring) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from application.commands import Commands
+from application.looking import row_of
 from application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Progress, Store, WorkItem
 from application.unit import Unit
 from domain.equipment.asset import Asset, AssetExternalIdAssigned
@@ -44,12 +45,11 @@ class MintSweeps:
         return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id))
 
     async def item(self, work_id: UUID) -> WorkItem | None:
-        async with self._store.session() as session:
-            rows: Any = await session.records(MintSweep, {"sweep_id": work_id})
-        if not rows:
+        sweep = await row_of(self._store, MintSweep, sweep_id=work_id)
+        if sweep is None:
             return None
         ids = {"sweep_id": str(work_id), "work_id": str(work_id)}
-        return WorkItem(rows[0].principal_id, "GetAssetMintSweep", ids, rows[0].correlation_id)
+        return WorkItem(sweep.principal_id, "GetAssetMintSweep", ids, sweep.correlation_id)
 
     async def progress(self, work_id: UUID) -> Progress:
         sweep = await self._sweep(work_id)
@@ -63,7 +63,7 @@ class MintSweeps:
     async def unfinished(self) -> Sequence[UUID]:
         """The sweeps that have not come to their end."""
         async with self._store.session() as session:
-            rows: Any = await session.records(MintSweep, {"status": MintSweepStatus.RUNNING.value})
+            rows = await session.records(MintSweep, {"status": MintSweepStatus.RUNNING.value})
         return [row.sweep_id for row in rows]
 
     async def candidates(self, sweep_id: UUID) -> list[UUID]:
@@ -110,9 +110,8 @@ class MintSweeps:
         return AssignedExternalId.model_validate_json(own[0], extra="ignore") if own else None
 
     async def _sweep(self, sweep_id: UUID) -> MintSweep:
-        async with self._store.session() as session:
-            rows: Any = await session.records(MintSweep, {"sweep_id": sweep_id})
-        sweep: MintSweep = rows[0]
+        sweep = await row_of(self._store, MintSweep, sweep_id=sweep_id)
+        assert sweep is not None, "what is worked on was asked for"
         return sweep
 
     async def _page(self, cursor: str | None) -> Page[Any]:
@@ -130,8 +129,8 @@ class MintSweeps:
     async def _change(self, sweep_id: UUID, change: Callable[[MintSweep], MintSweep]) -> None:
         """Change a sweep that goes on; an attempt that was given up and comes late takes nothing back."""
         async with self._store.session(LOCK) as session:
-            rows: Any = await session.records(MintSweep, {"sweep_id": sweep_id})
-            if rows[0].status is MintSweepStatus.FINISHED or (changed := change(rows[0])) == rows[0]:
+            (sweep,) = await session.records(MintSweep, {"sweep_id": sweep_id})
+            if sweep.status is MintSweepStatus.FINISHED or (changed := change(sweep)) == sweep:
                 return
             call = Caller.system(changed.correlation_id).call(self._clock(), self._new_id())
             await session.append(Batch(call, MintMissingAssetExternalIds.__name__, puts=[Put(changed)]))

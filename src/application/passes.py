@@ -9,6 +9,7 @@ from uuid import UUID
 from application.advisers import Advisers, stood_down
 from application.conduct_record import ConductRecord, refused
 from application.ledger import Ledger
+from application.looking import found
 from application.ports import Authorizer, Clock, Store
 from application.pulse import Attempt
 from application.scores import Score, Scores
@@ -126,9 +127,7 @@ class Passes:
 
     async def _stood_down(self, score: Score) -> Failure | None:
         """Why an agent that steers must not go on; people and machines are not asked again."""
-        async with self._store.session() as session:
-            rows = await session.load(Actor.__name__, [score.caller.principal_id])
-        actor: Actor | None = Actor.aggregate.replay(rows)
+        actor = await found(self._store, Actor, score.caller.principal_id)
         if actor is None or actor.kind is not ActorKind.AGENT:
             return None
         verdict = await self._authorizer.authorize(score.caller, score.command_name)
@@ -149,12 +148,11 @@ class Passes:
             if procedure.pending_request is not None:
                 return Turn(verdict=REQUESTED[procedure.pending_request])
             name = score.convergence.capture_name
-            slots = await self._ledger.slots(procedure_id, conduct_id, iteration_index, 0)
-            found = next((row.content["value"] for row in slots if row.slot == name and "value" in row.content), None)
-            if found is None:
+            measured = await self._captured(score, iteration_index, name)
+            if measured is None:
                 return Turn(verdict=Verdict.FAILED, failure=not_measured(name))
             criterion = score.convergence.criterion
-            converged = meets(criterion, criterion.expected, found)
+            converged = meets(criterion, criterion.expected, measured)
             if (turn := await self._try_end(score, iteration_index, converged=converged)) is not None:
                 return turn
         return Turn(verdict=Verdict.GONE)
@@ -168,12 +166,11 @@ class Passes:
             return Turn(verdict=REQUESTED[procedure.pending_request])
         tally = await self._ledger.tally(conduct_id, iteration_index, of_pass=True)
         name, measurements = score.steering.objective_capture_name, tally.measurements
-        slots = await self._ledger.slots(procedure_id, conduct_id, iteration_index, 0)
-        found = next((row.content["value"] for row in slots if row.slot == name and "value" in row.content), None)
-        if found is None:
+        measured = await self._captured(score, iteration_index, name)
+        if measured is None:
             return Turn(verdict=Verdict.FAILED, failure=not_measured(name))
         if not any(item.name == name for item in measurements):
-            measurements = (*measurements, Measured(name=name, value=found, kind="Scalar", quality="Good"))
+            measurements = (*measurements, Measured(name=name, value=measured, kind="Scalar", quality="Good"))
         outcome = ProcedureOutcomeRecorded(
             iteration_index=iteration_index,
             point=point,
@@ -205,6 +202,11 @@ class Passes:
             if ended is not None and ended.verdict is not Verdict.DONE:
                 return ended
         return Turn(verdict=Verdict.GONE)
+
+    async def _captured(self, score: Score, iteration_index: int, name: str) -> Any:
+        """What a pass has left in a slot; None where it has left nothing."""
+        slots = await self._ledger.slots(score.procedure_id, score.conduct_id, iteration_index, 0)
+        return next((row.content["value"] for row in slots if row.slot == name and "value" in row.content), None)
 
     async def _live(self, procedure_id: UUID, conduct_id: UUID) -> tuple[Score | None, Procedure | None]:
         """The score of a conduct and its procedure; None each where it is not the live one."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from application.conduct_sights import ConductSights
+from application.looking import standing
 from application.ports import Clock, Progress, Store
 from domain.kernel import Command
 from domain.operation.conduct_views import LOOPS, MeasuredObjective, told_of
@@ -32,10 +33,7 @@ class ProcedureConducts:
 
     async def attributes(self, opened: OpenedConduct) -> Mapping[str, str]:
         """Of several target assets, the first."""
-        async with self._store.session() as session:
-            rows = await session.load(Procedure.__name__, [opened.procedure_id])
-        procedure: Procedure | None = Procedure.aggregate.replay(rows)
-        assert procedure is not None, "a conduct has a procedure"
+        procedure = await standing(self._store, Procedure, opened.procedure_id)
         found = {}
         if procedure.target_asset_ids:
             found["BatonAsset"] = str(min(procedure.target_asset_ids))

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from application.agents import Hands, in_process
 from application.consulting import Occasion
+from application.looking import row_of
 from application.model_agents import ModelAgents, ended, inputs_of
 from application.ports import Batch, Caller, Clock, IdGenerator, Job, Store, WorkItem
 from domain.agent.agent import Agent
@@ -43,7 +44,7 @@ class Regenerations:
         return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id))
 
     async def item(self, work_id: UUID) -> WorkItem | None:
-        request = await self._request(work_id)
+        request = await row_of(self._store, DebriefRequest, decision_id=work_id)
         if request is None:
             return None
         ids = {"decision_id": str(work_id), "work_id": str(work_id)}
@@ -53,7 +54,7 @@ class Regenerations:
         return None
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
-        request = await self._required(work_id)
+        request = await self._request(work_id)
         match request.status:
             case DebriefRequestStatus.RUNNING:
                 return None
@@ -64,12 +65,12 @@ class Regenerations:
 
     async def unfinished(self) -> Sequence[UUID]:
         async with self._store.session() as session:
-            rows: Any = await session.records(DebriefRequest, {"status": DebriefRequestStatus.RUNNING})
+            rows = await session.records(DebriefRequest, {"status": DebriefRequestStatus.RUNNING})
         return [row.decision_id for row in rows]
 
     async def write(self, decision_id: UUID) -> None:
         """Have the debrief written and entered, and say that it is done, or why it could not be."""
-        request = await self._required(decision_id)
+        request = await self._request(decision_id)
         if request.status is not DebriefRequestStatus.RUNNING:
             return
         caller = in_process(request.agent_id, request.correlation_id, decision_id)
@@ -109,13 +110,8 @@ class Regenerations:
             rows = await session.load_of(Run.__name__, run.id, [event.__name__ for event in TERMINAL])
         return ended(rows[-1]) if rows else None
 
-    async def _request(self, decision_id: UUID) -> DebriefRequest | None:
-        async with self._store.session() as session:
-            rows: Any = await session.records(DebriefRequest, {"decision_id": decision_id})
-        return rows[0] if rows else None
-
-    async def _required(self, decision_id: UUID) -> DebriefRequest:
-        request = await self._request(decision_id)
+    async def _request(self, decision_id: UUID) -> DebriefRequest:
+        request = await row_of(self._store, DebriefRequest, decision_id=decision_id)
         assert request is not None, "what is worked on was asked for"
         return request
 

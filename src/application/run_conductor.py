@@ -3,19 +3,18 @@
 Everything here may be repeated: the streams say whether it was done already.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Protocol
 from uuid import UUID
 
 from application.commands import Commands
 from application.conducts import Conducts, submitter
+from application.looking import FIRST_LOOK, Watch, happened, paused, row_of, standing
 from application.ports import Caller, Clock, Store
 from application.pulse import Attempt
-from application.unit import decoded
-from domain.kernel import Command, State, StoredEvent
+from domain.kernel import Command
 from domain.operation.arranged import arranged
 from domain.operation.procedure import ABORTED, COMPLETED, TRUNCATED, Procedure, ProcedureConducted
 from domain.operation.progress import OpenedConduct
@@ -28,10 +27,6 @@ from domain.run.progress import OpenedRunConduct, RunConductProgress, Waiting, W
 from domain.run.run import HELD, LIVE, RUNNING, HoldRun, ListedPhase, Run, RunConductStarted, RunStatus
 from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
 
-S = TypeVar("S", bound=State)
-
-FIRST_LOOK, LAST_LOOK = 0.05, 1.0
-"""Seconds between two looks at the record while a conduct waits; the longer it does, the more."""
 ABORT_REASON = 480
 """Characters of the reason that a run is aborted with."""
 CANCELLED = lifecycle("abort", "CancelledError", "The conduct was cancelled in the engine.")
@@ -43,35 +38,6 @@ class RunProgress(Protocol):
     async def note(self, run_id: UUID, conduct_id: UUID, phase_index: int, waiting: Waiting | None) -> None:
         """Say at which phase the conduct is, and what it waits for; one that is not live says nothing."""
         ...
-
-
-class Watch(Generic[S]):
-    """A stream that is looked at again and again; what was seen is not read again."""
-
-    def __init__(self, store: Store, state: type[S], id: UUID) -> None:
-        self._store = store
-        self._aggregate: Any = state.aggregate
-        self._id = id
-        self._state: S | None = None
-        self._version = 0
-
-    async def look(self) -> S:
-        """The state as it is now."""
-        if self._state is None:
-            async with self._store.session() as session:
-                rows = await session.load(self._aggregate.name, [self._id])
-            self._state = self._aggregate.replay(rows)
-            assert self._state is not None, "what is watched exists"
-        else:
-            rows = await self._store.newer(self._aggregate.name, {self._id: self._version})
-            self._fold(rows)
-        self._version = rows[-1].version if rows else self._version
-        return self._state
-
-    def _fold(self, rows: Sequence[StoredEvent]) -> None:
-        for row in rows:
-            if not self._aggregate.events[row.event_type].inert:
-                self._state = self._aggregate.after(self._state, decoded(self._aggregate, row))
 
 
 @dataclass(frozen=True)
@@ -288,7 +254,7 @@ class RunConductor:
     async def _why(self, drive: Drive, outcome: RunOutcome) -> str:
         """Why a run is aborted: the phase that failed, and what failed there."""
         assert outcome.phase_index is not None, "some phase failed"
-        phase = await Watch(self._store, Procedure, drive.phases[outcome.phase_index].procedure_id).look()
+        phase = await standing(self._store, Procedure, drive.phases[outcome.phase_index].procedure_id)
         failure = outcome.failure or failure_of(phase, await self._ends(phase.id))
         said = phase.status.value if failure is None else reason_of(failure)
         return f"phase {phase.name}: {said}"[:ABORT_REASON]
@@ -303,26 +269,23 @@ class RunConductor:
                 pause = await paused(pause)
 
     async def _drive(self, conduct_id: UUID) -> Drive:
-        async with self._store.session() as session:
-            found: Any = await session.records(OpenedRunConduct, {"conduct_id": conduct_id})
-            rows = await session.load_of(Run.__name__, found[0].run_id, [RunConductStarted.__name__])
-        openings: list[Any] = [decoded(Run.aggregate, row) for row in rows]
+        opened = await row_of(self._store, OpenedRunConduct, conduct_id=conduct_id)
+        assert opened is not None, "what is conducted was opened"
+        openings = await happened(self._store, opened.run_id, RunConductStarted)
         opening = next(event for event in openings if event.conduct_id == conduct_id)
-        return Drive(found[0], opening.phases, opening.occurred_at)
+        return Drive(opened, opening.phases, opening.occurred_at)
 
     async def _run(self, run_id: UUID) -> Run:
-        return await Watch(self._store, Run, run_id).look()
+        return await standing(self._store, Run, run_id)
 
     async def _gate(self, run_id: UUID, conduct_id: UUID) -> Waiting | None:
         """The gate that holds the run, where one does."""
-        async with self._store.session() as session:
-            rows: Any = await session.records(RunConductProgress, {"run_id": run_id, "conduct_id": conduct_id})
-        said = rows[0].waiting if rows else None
+        progress = await row_of(self._store, RunConductProgress, run_id=run_id, conduct_id=conduct_id)
+        said = None if progress is None else progress.waiting
         return Waiting(**said) if said is not None and said["for"] == WaitingFor.GATE.value else None
 
     async def _is_open(self, conduct_id: UUID) -> bool:
-        async with self._store.session() as session:
-            return bool(await session.records(OpenedConduct, {"conduct_id": conduct_id}))
+        return await row_of(self._store, OpenedConduct, conduct_id=conduct_id) is not None
 
     async def _job(self, conduct_id: UUID) -> PhaseJob | None:
         """What the engine is to be told of a phase's conduct; None where it was taken up already."""
@@ -332,18 +295,9 @@ class RunConductor:
         return PhaseJob(id=job.id, order=job.argument, attributes=dict(job.attributes), summary=job.summary)
 
     async def _ends(self, procedure_id: UUID) -> Sequence[ConductResult]:
-        async with self._store.session() as session:
-            rows = await session.load_of(Procedure.__name__, procedure_id, [ProcedureConducted.__name__])
-        ends: list[Any] = [decoded(Procedure.aggregate, row) for row in rows]
-        return [end.result for end in ends]
+        return [end.result for end in await happened(self._store, procedure_id, ProcedureConducted)]
 
 
 def failed(verdict: PhaseVerdict, target: str, refusal: Refusal) -> PhaseReport:
     """The report of a command that was refused."""
     return PhaseReport(verdict=verdict, failure=lifecycle(target, refusal.code, refusal.detail))
-
-
-async def paused(seconds: float) -> float:
-    """Wait, and answer how long to wait next time."""
-    await asyncio.sleep(seconds)
-    return min(seconds * 1.5, LAST_LOOK)

@@ -8,7 +8,6 @@ record, and then the pause becomes ours: so none is lifted unanswered and none i
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -16,6 +15,7 @@ import structlog
 
 from application.calendars import CalendarEntry, CalendarRefusedError, Calendars, CalendarView
 from application.commands import Commands
+from application.looking import row_of, standing
 from application.ports import Batch, Caller, Clock, IdGenerator, Store
 from application.telemetry import traced
 from domain.kernel import Call
@@ -69,8 +69,8 @@ class ScheduleKeeper:
     async def keep_changed(self) -> None:
         """Tell the engine what was changed on the record; raises EngineUnavailableError, and is then done later."""
         async with self._store.session() as session:
-            changed: Any = await session.records(ScheduleChange, {})
-        changes: dict[UUID, ScheduleChange] = {change.schedule_id: change for change in changed}
+            changed = await session.records(ScheduleChange, {})
+        changes = {change.schedule_id: change for change in changed}
         await self._each(changes, lambda id: self._told(changes[id]))
 
     async def keep_all(self) -> None:
@@ -140,25 +140,25 @@ class ScheduleKeeper:
             await self._keep(schedule_id)
 
     async def _keep(self, schedule_id: UUID) -> None:
-        schedule, standing = await self._schedule(schedule_id), await self._standing(schedule_id)
+        schedule, known = await self._known(schedule_id)
         if schedule.status is RETIRED:
             await self._calendars.remove(f"{PREFIX}{schedule_id}")
-            await self._note(standing, replace(standing, removed=True))
+            await self._note(known, replace(known, removed=True))
             return
         view = await self._calendars.look(entry_of(schedule, self._facility_code))
-        if view is not None and view.paused and schedule.status is ACTIVE and is_unanswered(view, standing):
-            await self._take_over(schedule, standing, view)
-            schedule, standing = await self._schedule(schedule_id), await self._standing(schedule_id)
+        if view is not None and view.paused and schedule.status is ACTIVE and is_unanswered(view, known):
+            await self._take_over(schedule, known, view)
+            schedule, known = await self._known(schedule_id)
         entry = entry_of(schedule, self._facility_code)
         if view is None or not view.as_defined or view.paused != entry.paused or (entry.paused and view.note != HELD_NOTE):
             await self._calendars.put(entry)
-        await self._note(standing, replace(counted_on(standing, view), paused=False))
+        await self._note(known, replace(counted_on(known, view), paused=False))
 
-    async def _take_over(self, schedule: Schedule, standing: ScheduleStanding, view: CalendarView) -> None:
+    async def _take_over(self, schedule: Schedule, known: ScheduleStanding, view: CalendarView) -> None:
         """Hold a schedule that was paused in the engine, once."""
         log.info("schedule_paused_in_the_engine", schedule_id=str(schedule.id))
         if view.note not in OURS:
-            await self._note(standing, replace(standing, paused=False))
+            await self._note(known, replace(known, paused=False))
             await self._calendars.put(replace(entry_of(schedule, self._facility_code), paused=True, note=TAKEN_NOTE))
         while True:
             try:
@@ -171,27 +171,19 @@ class ScheduleKeeper:
     async def _kept(self) -> tuple[UUID, ...]:
         """Every schedule that the engine may have."""
         async with self._store.session() as session:
-            standings: Any = await session.records(ScheduleStanding, {"removed": False})
+            standings = await session.records(ScheduleStanding, {"removed": False})
         return tuple(standing.schedule_id for standing in standings)
 
-    async def _schedule(self, schedule_id: UUID) -> Schedule:
-        async with self._store.session() as session:
-            rows = await session.load(Schedule.__name__, [schedule_id])
-        schedule: Schedule | None = Schedule.aggregate.replay(rows)
-        assert schedule is not None, "what is kept is on record"
-        return schedule
+    async def _known(self, schedule_id: UUID) -> tuple[Schedule, ScheduleStanding]:
+        """A schedule, and what the engine said of it last."""
+        kept = await row_of(self._store, ScheduleStanding, schedule_id=schedule_id)
+        assert kept is not None, "what is kept is on record"
+        return await standing(self._store, Schedule, schedule_id), kept
 
-    async def _standing(self, schedule_id: UUID) -> ScheduleStanding:
-        async with self._store.session() as session:
-            (standing,) = await session.records(ScheduleStanding, {"schedule_id": schedule_id})
-        assert isinstance(standing, ScheduleStanding)
-        return standing
-
-    async def _note(self, known: ScheduleStanding, standing: ScheduleStanding) -> ScheduleStanding:
+    async def _note(self, known: ScheduleStanding, now: ScheduleStanding) -> None:
         """Write where a schedule stands, unless that is known."""
-        if standing != known:
-            await self._write(Batch(self._call(), "KeepSchedule", puts=[Put(standing)]))
-        return standing
+        if now != known:
+            await self._write(Batch(self._call(), "KeepSchedule", puts=[Put(now)]))
 
     async def _write(self, batch: Batch) -> None:
         async with self._store.session() as session:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from application.looking import standing
 from application.ports import EventRow, Job, Store
 from application.reactions import started_by
 from application.schedule_keeping import FIRING, attributes_of, summary_of
@@ -25,10 +26,7 @@ class ScheduleTriggers:
         return True
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
-        async with self._store.session() as session:
-            rows = await session.load(Schedule.__name__, [event.stream_id])
-        schedule: Schedule | None = Schedule.aggregate.replay(rows)
-        assert schedule is not None, "what is triggered is on record"
+        schedule = await standing(self._store, Schedule, event.stream_id)
         order = FiringOrder(
             schedule_id=event.stream_id,
             trigger_id=event.event_id,

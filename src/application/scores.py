@@ -29,6 +29,9 @@ from domain.run.run import RunStatus
 REMEMBERED_STEPS = 200_000
 """Steps of all remembered scores together."""
 REMEMBERED = 1_000
+MAIN_BLOCKS = frozenset(RunStatus) - {RunStatus.RUNNING}
+CLOSING_BLOCKS = frozenset({RunStatus.ABORTED})
+"""What of the parent run keeps steps from being done."""
 OPENINGS = (ProcedureStarted, ProcedureResumed, ProcedureAbortRequested)
 
 
@@ -83,9 +86,10 @@ class Score:
         listed = self.closing_steps if place.closing else self.steps
         return listed[place.step_index + 1] if place.step_index + 1 < len(listed) else None
 
-    def closing_blocks(self, blocks: frozenset[RunStatus]) -> frozenset[RunStatus]:
+    @property
+    def closing_blocks(self) -> frozenset[RunStatus]:
         """What of the parent run keeps closing steps from being done; closing alone asks no run."""
-        return frozenset() if self.closing_only else blocks
+        return frozenset() if self.closing_only else CLOSING_BLOCKS
 
 
 class Scores:
@@ -122,7 +126,7 @@ class Scores:
                 return None
             wanted = [event.__name__ for event in (ProcedureStepsResolved, ProcedureSteeringDeclared, *OPENINGS)]
             rows = await session.load_of(aggregate.name, procedure_id, wanted)
-            opened: Any = (await session.records(OpenedConduct, {"conduct_id": conduct_id}))[0]
+            (opened,) = await session.records(OpenedConduct, {"conduct_id": conduct_id})
         events = await asyncio.to_thread(lambda: [decoded(aggregate, row) for row in rows])
         pin = next(event for event in reversed(events) if isinstance(event, ProcedureStepsResolved))
         designs = [event for event in events if isinstance(event, ProcedureSteeringDeclared)]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from application.looking import found
 from application.ports import Batch, Clock, IdGenerator, Store, StreamAppend
 from domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
 from domain.agent.agent import Agent
@@ -123,9 +124,7 @@ class Seeds:
 
     async def _intruders(self) -> dict[UUID, ActorKind]:
         """Whoever has the id of an agent and is none."""
-        async with self._store.session() as session:
-            rows = [await session.load(Actor.__name__, [seeded.id]) for seeded in SEEDED.values()]
-        actors: list[Actor | None] = [Actor.aggregate.replay(stream) for stream in rows]
+        actors = [await found(self._store, Actor, seeded.id) for seeded in SEEDED.values()]
         return {actor.id: actor.kind for actor in actors if actor is not None and actor.kind is not ActorKind.AGENT}
 
     async def _facility(self, code: str) -> None:

@@ -29,7 +29,7 @@ class Turns:
     async def take(self, agent_id: UUID, decision_id: UUID) -> bool:
         """Whether it is this decision's turn now."""
         async with self._store.session(LOCK) as session:
-            rows: Any = await session.records(SpendingTurn, {"agent_id": agent_id})
+            rows = await session.records(SpendingTurn, {"agent_id": agent_id})
             now = self._clock()
             if rows and rows[0].decision_id != decision_id and now - rows[0].taken_at < FORGOTTEN:
                 return False
