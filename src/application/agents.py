@@ -1,13 +1,12 @@
 """How an agent of the service acts: as its own actor, in process, through the one command path."""
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
 import structlog
 
-from application.commands import Commands
+from application.commands import Commands, carried_out
 from application.ports import Authorizer, Caller, Executed, Port, Store
 from application.unit import Unit
 from domain.agent.recording import RecordAgentDecision
@@ -15,12 +14,10 @@ from domain.decision.decision import Decision, RegisterDecision
 from domain.decision.inferences import Span
 from domain.kernel import NIL, Command
 from domain.shared.reads import Reads
-from domain.shared.refusals import ConcurrencyError, UnauthorizedError
+from domain.shared.refusals import UnauthorizedError
 
 log = structlog.get_logger()
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0
-"""Seconds before a command that lost a race is given again, if it lost more than one."""
 T = TypeVar("T")
 
 
@@ -46,13 +43,7 @@ class Hands:
         self, command: Command, caller: Caller, *, target_id: UUID | None = None, new_id: UUID | None = None
     ) -> Executed:
         """Give a command; whoever is faster only makes it be decided again."""
-        pause = 0.0
-        while True:
-            try:
-                return await self._commands.execute(command, caller, target_id=target_id, new_id=new_id)
-            except ConcurrencyError:
-                await asyncio.sleep(pause)
-                pause = min(pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
+        return await carried_out(self._commands, command, caller, target_id=target_id, new_id=new_id)
 
     async def record(
         self, choice: RegisterDecision, decision_id: UUID, caller: Caller, calls: tuple[Span, ...] = ()

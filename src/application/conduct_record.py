@@ -1,10 +1,9 @@
 """The stream of a procedure that is conducted: what its conductors read on it, and how they write on it."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import TypeVar
 
-from application.commands import Commands
+from application.commands import Commands, carried_out
 from application.looking import happened, standing
 from application.ports import Caller, EventRow, Store
 from application.scores import Score
@@ -14,7 +13,7 @@ from domain.operation.iterations import EndProcedureIteration
 from domain.operation.procedure import Procedure
 from domain.operation.results import Failure
 from domain.operation.walking import REASON, lifecycle
-from domain.shared.refusals import ConcurrencyError, UnauthorizedError
+from domain.shared.refusals import UnauthorizedError
 
 E = TypeVar("E", bound=Event)
 
@@ -53,12 +52,7 @@ class ConductRecord:
     async def as_service(self, score: Score, command: Command) -> None:
         """Give a command as the service itself, until it is on the record."""
         caller = Caller.system(score.caller.correlation_id)
-        while True:
-            try:
-                await self._commands.execute(command, caller, target_id=score.procedure_id)
-                return
-            except ConcurrencyError:
-                await asyncio.sleep(0)
+        await carried_out(self._commands, command, caller, target_id=score.procedure_id)
 
     async def end_pass(self, score: Score, index: int, reason: str) -> None:
         """End a pass by the service itself: whoever may not end a conduct must not leave its pass open."""

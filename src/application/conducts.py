@@ -1,17 +1,15 @@
 """Conducts as long work: how the engine is told of one, where its answer is read, and what is said of those given up."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
-from application.commands import Commands
+from application.commands import Commands, carried_out
 from application.looking import happened
 from application.ports import Caller, Job, Progress, Store, WorkItem
 from application.reconciling import LiveConduct
 from domain.kernel import Command, Event, State
 from domain.operation.progress import ConductPhase, Submission
-from domain.shared.refusals import ConcurrencyError
 from domain.shared.writes import Record
 
 LIVE = tuple(phase.value for phase in ConductPhase if phase is not ConductPhase.ENDED)
@@ -148,12 +146,7 @@ class Conducts:
     async def end(self, opened: Submission, command: Command) -> None:
         """Put the end of a conduct on the record, as the service itself."""
         caller = Caller.system(opened.correlation_id)
-        while True:
-            try:
-                await self._commands.execute(command, caller, target_id=self._subject_id(opened))
-                return
-            except ConcurrencyError:
-                await asyncio.sleep(0)
+        await carried_out(self._commands, command, caller, target_id=self._subject_id(opened))
 
     async def _opened(self, conduct_id: UUID) -> Submission:
         opened: Submission | None = (await self._standing(conduct_id))[0]

@@ -4,13 +4,12 @@ Everything here may be repeated: every id follows from the schedule and the time
 what was done already. Each command is authorized anew.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from application.commands import Commands
+from application.commands import Commands, carried_out
 from application.conducts import Conducts
 from application.looking import FIRST_LOOK, Watch, found, paused
 from application.ports import Caller, Clock, Store
@@ -35,7 +34,7 @@ from domain.operation.scheduled import ConductPlan, ConductRecipe, RecipeConduct
 from domain.operation.walking import REASON
 from domain.run.ending import AbortRun
 from domain.run.run import LIVE, Run
-from domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
+from domain.shared.refusals import Refusal, Unavailable
 
 
 class Firings:
@@ -148,18 +147,13 @@ class Firings:
         done: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         """Give a command until nobody else comes first; raises what refuses it, unless another try has done it."""
-        while True:
-            try:
-                await self._commands.execute(command, caller, target_id=target_id, new_id=new_id)
-                return
-            except ConcurrencyError:
-                await asyncio.sleep(0)
-            except Unavailable:
+        try:
+            await carried_out(self._commands, command, caller, target_id=target_id, new_id=new_id)
+        except Unavailable:
+            raise
+        except Refusal:
+            if done is None or not await done():
                 raise
-            except Refusal:
-                if done is None or not await done():
-                    raise
-                return
 
     async def _opened(self, due: DueFiring, aim: ConductRecipe | ConductPlan) -> FiringVerdict:
         """Put on record what the firing set going, and have the engine take it up."""

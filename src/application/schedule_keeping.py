@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from application.calendars import CalendarEntry, CalendarRefusedError, Calendars, CalendarView
-from application.commands import Commands
+from application.commands import Commands, carried_out
 from application.looking import row_of, standing
 from application.ports import Batch, Caller, Clock, IdGenerator, Store
 from application.telemetry import traced
@@ -26,7 +26,7 @@ from domain.operation.schedule import ACTIVE, HELD, RETIRED, Schedule, TakeOverS
 from domain.operation.schedule_standing import ScheduleChange, ScheduleStanding
 from domain.operation.scheduled import ConductPlan
 from domain.run.conducting import ConductRun
-from domain.shared.refusals import ConcurrencyError, Unavailable
+from domain.shared.refusals import Unavailable
 from domain.shared.writes import Drop, Put
 
 log = structlog.get_logger()
@@ -160,13 +160,8 @@ class ScheduleKeeper:
         if view.note not in OURS:
             await self._note(known, replace(known, paused=False))
             await self._calendars.put(replace(entry_of(schedule, self._facility_code), paused=True, note=TAKEN_NOTE))
-        while True:
-            try:
-                caller = Caller.system(self._new_id())
-                await self._commands.execute(TakeOverSchedulePause(), caller, target_id=schedule.id)
-                return
-            except ConcurrencyError:
-                await asyncio.sleep(0)
+        caller = Caller.system(self._new_id())
+        await carried_out(self._commands, TakeOverSchedulePause(), caller, target_id=schedule.id)
 
     async def _kept(self) -> tuple[UUID, ...]:
         """Every schedule that the engine may have."""
