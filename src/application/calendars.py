@@ -58,7 +58,6 @@ class CalendarView:
     """Firings dropped because they were missed for too long, since the entry was made."""
     skipped_count: int
     """Firings skipped because an earlier one still went on."""
-    last_times: tuple[datetime, ...]
     next_times: tuple[datetime, ...]
 
 

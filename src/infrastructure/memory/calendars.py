@@ -37,7 +37,6 @@ class MemoryCalendars:
             note=kept.note,
             missed_count=self.missed.get(entry.id, 0),
             skipped_count=self.skipped.get(entry.id, 0),
-            last_times=(),
             next_times=next_firings(kept.calendar, kept.time_zone, self._clock(), SHOWN),
         )
 

@@ -97,7 +97,6 @@ class TemporalCalendars:
             note=described.schedule.state.note or "",
             missed_count=info.num_actions_missed_catchup_window,
             skipped_count=info.num_actions_skipped_overlap,
-            last_times=tuple(action.scheduled_at for action in info.recent_actions),
             next_times=tuple(info.next_action_times),
         )
 
