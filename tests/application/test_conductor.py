@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from application.conducting.scores import Scores
 from application.ports import Batch, StoreUnavailableError, StreamAppend
-from application.scores import Scores
 from domain.kernel import NIL, Call
 from domain.operation.actuation import ActuationKind
 from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged

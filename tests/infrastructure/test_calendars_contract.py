@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from temporalio.client import Client, ScheduleUpdate, ScheduleUpdateInput
 
-from application.calendars import CalendarEntry, Calendars
 from application.ports import EngineUnavailableError
+from application.scheduling.calendars import CalendarEntry, Calendars
 from application.settings import Settings
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.operation.calendar import CronCalendar, EveryCalendar, next_firings

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from application.calendars import CalendarEntry, CalendarView
 from application.ports import Clock, EngineUnavailableError
+from application.scheduling.calendars import CalendarEntry, CalendarView
 from domain.operation.calendar import next_firings
 
 SHOWN = 10

@@ -21,8 +21,8 @@ from temporalio.client import (
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
-from application.calendars import CalendarEntry, CalendarRefusedError, CalendarView
 from application.ports import Clock
+from application.scheduling.calendars import CalendarEntry, CalendarRefusedError, CalendarView
 from domain.operation.schedule import Overlap
 from infrastructure.temporal.attributes import command_for
 from infrastructure.temporal.converter import data_converter

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from application.boot_guards import boot_objections
-from application.compute import JobStatus
+from application.conducting.compute import JobStatus
 from application.settings import HIDDEN, Settings, shown_settings
 from domain.operation.deciding import DecideSubstrate, offered
 from infrastructure.compute.configured import configured_compute
