@@ -167,13 +167,14 @@ class ScheduleKeeper:
         """Every schedule that the engine may have."""
         async with self._store.session() as session:
             standings = await session.records(ScheduleStanding, {"removed": False})
-        return tuple(standing.schedule_id for standing in standings)
+        return tuple(kept.schedule_id for kept in standings)
 
     async def _known(self, schedule_id: UUID) -> tuple[Schedule, ScheduleStanding]:
         """A schedule, and what the engine said of it last."""
+        schedule = await standing(self._store, Schedule, schedule_id)
         kept = await row_of(self._store, ScheduleStanding, schedule_id=schedule_id)
         assert kept is not None, "what is kept is on record"
-        return await standing(self._store, Schedule, schedule_id), kept
+        return schedule, kept
 
     async def _note(self, known: ScheduleStanding, now: ScheduleStanding) -> None:
         """Write where a schedule stands, unless that is known."""
