@@ -9,12 +9,12 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.attempts import going_on
-from application.consulting import BusyError
-from application.expirer import Expirer
-from application.model_agents import Leased, ModelAgents
-from application.promoter import Promoter
-from application.regenerations import Regenerations
-from application.supervisor import Supervisor
+from application.agents.consulting import BusyError
+from application.agents.expirer import Expirer
+from application.agents.model_agents import Leased, ModelAgents
+from application.agents.promoter import Promoter
+from application.agents.regenerations import Regenerations
+from application.agents.supervisor import Supervisor
 from domain.agent.concluding import Order
 from domain.agent.expiry import DuePage
 from domain.agent.promotion import ProposalOrder

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from application.pulse import INTERVAL
+from application.conducting.pulse import INTERVAL
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from uuid import UUID
 from temporalio import activity
 
 from activities.attempts import EngineAttempt, going_on, handed_on
-from application.conductor import Conductor
-from application.passes import Passes
-from application.scores import Scores
-from application.steps import Steps
+from application.conducting.conductor import Conductor
+from application.conducting.passes import Passes
+from application.conducting.scores import Scores
+from application.conducting.steps import Steps
 from domain.operation.results import Failure
 from domain.operation.walking import Briefing, Outcome, Place, Report, Turn, Verdict
 

@@ -5,7 +5,7 @@ from uuid import UUID
 from temporalio import activity
 
 from activities.attempts import EngineAttempt, going_on, handed_on
-from application.run_conductor import RunConductor
+from application.conducting.run_conductor import RunConductor
 from domain.run.driving import PhaseReport, PhaseVerdict, RunOutcome
 
 

@@ -3,7 +3,7 @@
 from temporalio import activity
 
 from activities.attempts import EngineAttempt, going_on, handed_on
-from application.firings import Firings
+from application.scheduling.firings import Firings
 from domain.operation.firing import DueFiring, FiringVerdict
 
 

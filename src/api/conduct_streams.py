@@ -11,7 +11,7 @@ from api.errors import RequestValidationError
 from api.http import Request, Response
 from api.parsing import from_query, path_id
 from api.streams import COMMENT_INTERVAL, SIGHT_INTERVAL, News, frame
-from application.conduct_sights import Watch, Watching
+from application.conducting.conduct_sights import Watch, Watching
 from application.ports import Caller
 from application.service import Service
 from domain.operation.conduct_frames import Frame, FrameKind

@@ -106,12 +106,14 @@ class PolicyAuthorizer:
 
     async def _applicable(self, conduit_id: UUID, surface_id: UUID) -> list[Policy]:
         key = look_up_key(conduit_id, surface_id)
-        known = self._policies.setdefault(key, {})
+        known = self._policies.get(key, {})
         versions = {id: version for id, (version, _) in known.items()}
         for row in await self._store.newer(Policy.__name__, versions, (LISTENERS, key)):
             version, policy = known.get(row.stream_id, (0, None))
             if row.version == version + 1:
                 known[row.stream_id] = (row.version, Policy.aggregate.after(policy, decoded(Policy.aggregate, row)))
+        if known:  # callers name surfaces that do not exist; nothing is kept of those
+            self._policies.setdefault(key, known)
         return [policy for _, policy in known.values()]
 
 

@@ -3,11 +3,13 @@
 authorize, claim the idempotency key, load and fold, gather, decide, and write everything in one transaction.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from uuid import UUID
 
 from application.authorization import is_system
+from application.looking import found
 from application.ports import (
     Authorizer,
     Batch,
@@ -29,6 +31,9 @@ from domain.shared.canonical import content_hash, derived_uuid7
 from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
 from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Release
 from domain.trust.authorization import AuthzResult
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0
+"""Seconds before a command that lost a race is given again, if it lost more than one."""
 
 
 class Commands:
@@ -80,8 +85,7 @@ class Commands:
         """Refuse a caller whose actor is not of a kind the operation is for, before anything of the target is read."""
         if not operation.callers or is_system(caller, caller.surface_id):
             return
-        async with self._store.session() as session:
-            actor: Actor | None = Actor.aggregate.replay(await session.load(Actor.__name__, [caller.principal_id]))
+        actor = await found(self._store, Actor, caller.principal_id)
         if actor is None or actor.kind not in operation.callers:
             kinds = " or ".join(sorted(kind.value for kind in operation.callers))
             raise UnauthorizedError(
@@ -126,7 +130,8 @@ class Commands:
             state = await unit.target(operation.aggregate, target_id)
         outcome = await unit.fulfil(operation.decision(command, state, call))
         stream_id = call.new_id if target_id is None else target_id
-        batch = self._batch(operation, outcome, stream_id, unit, call)
+        batch = Batch(call, operation.command_name)
+        add_outcome(batch, outcome, stream_id, unit.version, self._new_id)
         answer = next((effect for effect in outcome if isinstance(effect, Answer)), None)
         body = None if answer is None else answer.body
         if body is None and operation.creates and operation.aggregate is not None:
@@ -155,41 +160,48 @@ class Commands:
         fingerprint = content_hash(request)
         return KeyClaim(caller.principal_id, key, caller.surface_id, operation.command_name, fingerprint, self._clock())
 
-    def _batch(self, operation: Operation, outcome: Outcome, stream_id: UUID, unit: Unit, call: Call) -> Batch:
-        batch = Batch(call, operation.command_name)
-        self._write(batch, outcome, stream_id, unit)
-        return batch
 
-    def _write(self, batch: Batch, outcome: Outcome, stream_id: UUID, unit: Unit) -> None:
-        """Add the outcome of one stream to what is written."""
-        own = [effect for effect in outcome if isinstance(effect, Event)]
-        if own:
-            batch.appends.append(self._append(own, stream_id, unit, batch.call))
-        for effect in outcome:
-            match effect:
-                case Claim():
-                    batch.claims.append((effect, stream_id))
-                case Release():
-                    batch.releases.append((effect, stream_id))
-                case Enlist():
-                    batch.enlistments.append((effect, stream_id))
-                case Delist():
-                    batch.delistments.append((effect, stream_id))
-                case Also(_, other, others):
-                    self._write(batch, others, other, unit)
-                case Put():
-                    batch.puts.append(effect)
-                case Drop():
-                    batch.drops.append(effect)
-                case Enter(entries):
-                    batch.entries.append(entries)
-                case Event() | Answer():
-                    pass
-
-    def _append(self, events: list[Event], id: UUID, unit: Unit, call: Call) -> StreamAppend:
+def add_outcome(
+    batch: Batch, outcome: Outcome, stream_id: UUID, version: Callable[[str, UUID], int], new_id: IdGenerator
+) -> None:
+    """Add the outcome of one stream to what is written; `version` is what was last seen of a stream."""
+    if events := [effect for effect in outcome if isinstance(effect, Event)]:
         name = events[0].aggregate.name
-        stamped = [(event.known_id or self._new_id(), event.stamped(id, call.now)) for event in events]
-        return StreamAppend(name, id, unit.version(name, id), stamped)
+        stamped = [(event.known_id or new_id(), event.stamped(stream_id, batch.call.now)) for event in events]
+        batch.appends.append(StreamAppend(name, stream_id, version(name, stream_id), stamped))
+    for effect in outcome:
+        match effect:
+            case Claim():
+                batch.claims.append((effect, stream_id))
+            case Release():
+                batch.releases.append((effect, stream_id))
+            case Enlist():
+                batch.enlistments.append((effect, stream_id))
+            case Delist():
+                batch.delistments.append((effect, stream_id))
+            case Also(_, other, others):
+                add_outcome(batch, others, other, version, new_id)
+            case Put():
+                batch.puts.append(effect)
+            case Drop():
+                batch.drops.append(effect)
+            case Enter(entries):
+                batch.entries.append(entries)
+            case Event() | Answer():
+                pass
+
+
+async def carried_out(
+    commands: Commands, command: Command, caller: Caller, *, target_id: UUID | None = None, new_id: UUID | None = None
+) -> Executed:
+    """Give a command however often somebody else comes first: that only makes it be decided again."""
+    pause = 0.0
+    while True:
+        try:
+            return await commands.execute(command, caller, target_id=target_id, new_id=new_id)
+        except ConcurrencyError:
+            await asyncio.sleep(pause)
+            pause = min(pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
 
 
 def work_id(claim: KeyClaim) -> UUID:

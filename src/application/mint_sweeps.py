@@ -1,15 +1,17 @@
 """Mint sweeps: what the workflow's activities do, and where its answer is read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from application.commands import Commands
+from application.looking import row_of
 from application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Progress, Store, WorkItem
 from application.unit import Unit
 from domain.equipment.asset import Asset, AssetExternalIdAssigned
 from domain.equipment.asset_external_id import (
     AssignAssetExternalId,
+    MintMissingAssetExternalIds,
     MintSweep,
     MintSweepStatus,
     finished,
@@ -23,9 +25,8 @@ from domain.shared.listing import Page, Where
 from domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
 from domain.shared.writes import Put
 
+LOCK = "mint-sweep"
 PAGE = 100
-HISTORY = 10_000
-"""Events of an asset that are looked through for an assignment."""
 
 
 class MintSweeps:
@@ -44,12 +45,11 @@ class MintSweeps:
         return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id))
 
     async def item(self, work_id: UUID) -> WorkItem | None:
-        async with self._store.session() as session:
-            rows: Any = await session.records(MintSweep, {"sweep_id": work_id})
-        if not rows:
+        sweep = await row_of(self._store, MintSweep, sweep_id=work_id)
+        if sweep is None:
             return None
         ids = {"sweep_id": str(work_id), "work_id": str(work_id)}
-        return WorkItem(rows[0].principal_id, "GetAssetMintSweep", ids, rows[0].correlation_id)
+        return WorkItem(sweep.principal_id, "GetAssetMintSweep", ids, sweep.correlation_id)
 
     async def progress(self, work_id: UUID) -> Progress:
         sweep = await self._sweep(work_id)
@@ -63,7 +63,7 @@ class MintSweeps:
     async def unfinished(self) -> Sequence[UUID]:
         """The sweeps that have not come to their end."""
         async with self._store.session() as session:
-            rows: Any = await session.records(MintSweep, {"status": MintSweepStatus.RUNNING.value})
+            rows = await session.records(MintSweep, {"status": MintSweepStatus.RUNNING.value})
         return [row.sweep_id for row in rows]
 
     async def candidates(self, sweep_id: UUID) -> list[UUID]:
@@ -96,27 +96,22 @@ class MintSweeps:
             raise
         except Refusal as refusal:
             outcome = await self._minted_before(sweep, asset_id) or refusal
-        await self._put(noted(sweep, asset_id, outcome))
+        await self._change(sweep_id, lambda kept: kept if asset_id in _seen(kept) else noted(kept, asset_id, outcome))
 
     async def finish(self, sweep_id: UUID) -> None:
         """Close the sweep, once."""
-        sweep = await self._sweep(sweep_id)
-        if sweep.status is not MintSweepStatus.FINISHED:
-            await self._put(finished(sweep, self._clock()))
+        await self._change(sweep_id, lambda kept: finished(kept, self._clock()))
 
     async def _minted_before(self, sweep: MintSweep, asset_id: UUID) -> AssignedExternalId | None:
         """What this sweep assigned itself when the worker died before it could note so."""
         async with self._store.session() as session:
-            rows = await session.history(Asset.__name__, asset_id, 0, HISTORY)
-        for row in rows:
-            if row.event_type == AssetExternalIdAssigned.__name__ and row.causation_id == sweep.sweep_id:
-                return AssignedExternalId.model_validate_json(row.payload, extra="ignore")
-        return None
+            rows = await session.load_of(Asset.__name__, asset_id, [AssetExternalIdAssigned.__name__])
+        own = [row.payload for row in rows if row.causation_id == sweep.sweep_id]
+        return AssignedExternalId.model_validate_json(own[0], extra="ignore") if own else None
 
     async def _sweep(self, sweep_id: UUID) -> MintSweep:
-        async with self._store.session() as session:
-            rows: Any = await session.records(MintSweep, {"sweep_id": sweep_id})
-        sweep: MintSweep = rows[0]
+        sweep = await row_of(self._store, MintSweep, sweep_id=sweep_id)
+        assert sweep is not None, "what is worked on was asked for"
         return sweep
 
     async def _page(self, cursor: str | None) -> Page[Any]:
@@ -131,11 +126,14 @@ class MintSweeps:
             unit = Unit(session, Caller.system(sweep.correlation_id), self._authorizer, {})
             return await unit.fulfil(lacking_external_ids(ids, sweep.facility_code))
 
-    async def _put(self, sweep: MintSweep) -> None:
-        call = Caller.system(sweep.correlation_id).call(self._clock(), self._new_id())
-        batch = Batch(call, "MintMissingAssetExternalIds", puts=[Put(sweep)])
-        async with self._store.session() as session:
-            await session.append(batch)
+    async def _change(self, sweep_id: UUID, change: Callable[[MintSweep], MintSweep]) -> None:
+        """Change a sweep that goes on; an attempt that was given up and comes late takes nothing back."""
+        async with self._store.session(LOCK) as session:
+            (sweep,) = await session.records(MintSweep, {"sweep_id": sweep_id})
+            if sweep.status is MintSweepStatus.FINISHED or (changed := change(sweep)) == sweep:
+                return
+            call = Caller.system(changed.correlation_id).call(self._clock(), self._new_id())
+            await session.append(Batch(call, MintMissingAssetExternalIds.__name__, puts=[Put(changed)]))
 
 
 def _seen(sweep: MintSweep) -> set[UUID]:

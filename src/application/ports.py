@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from domain.agent.reactions import OpenItem
@@ -15,6 +15,8 @@ from domain.shared.logbooks import Entry
 from domain.shared.refusals import Unavailable
 from domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Record, Release
 from domain.trust.authorization import AuthzResult
+
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ class Session(Protocol):
     async def history(self, stream_type: str, id: UUID, after_version: int, limit: int) -> Sequence[EventRow]: ...
     async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]: ...
     async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]: ...
-    async def records(self, record: type[Record], where: Mapping[str, Any]) -> tuple[Record, ...]: ...
+    async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]: ...
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]: ...
 
     async def append(self, batch: Batch) -> int | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
+from application.looking import row_of
 from application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Port, Store, StreamAppend, WorkItem
 from application.publishing import Publisher, SendingFailedError, Signer, SigningFailedError
 from application.unit import Unit
@@ -63,12 +64,11 @@ class Publications:
         return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id))
 
     async def item(self, work_id: UUID) -> WorkItem | None:
-        async with self._store.session() as session:
-            rows: Any = await session.records(CalibrationPublication, {"receipt_id": work_id})
-        if not rows:
+        publication = await row_of(self._store, CalibrationPublication, receipt_id=work_id)
+        if publication is None:
             return None
         ids = {"receipt_id": str(work_id), "work_id": str(work_id)}
-        return WorkItem(rows[0].principal_id, "GetCalibration", ids, rows[0].correlation_id)
+        return WorkItem(publication.principal_id, "GetCalibration", ids, publication.correlation_id)
 
     async def progress(self, work_id: UUID) -> None:
         return None
@@ -86,7 +86,7 @@ class Publications:
     async def unfinished(self) -> Sequence[UUID]:
         """The publications that have not come to their end."""
         async with self._store.session() as session:
-            rows: Any = await session.records(CalibrationPublication, {"status": UNDER_WAY})
+            rows = await session.records(CalibrationPublication, {"status": UNDER_WAY})
         return [row.receipt_id for row in rows]
 
     async def sign(self, receipt_id: UUID) -> bool:
@@ -153,9 +153,8 @@ class Publications:
         return False
 
     async def _publication(self, receipt_id: UUID) -> CalibrationPublication:
-        async with self._store.session() as session:
-            rows: Any = await session.records(CalibrationPublication, {"receipt_id": receipt_id})
-        publication: CalibrationPublication = rows[0]
+        publication = await row_of(self._store, CalibrationPublication, receipt_id=receipt_id)
+        assert publication is not None, "what is worked on was asked for"
         return publication
 
     async def _parts(self, publication: CalibrationPublication) -> "Parts":
@@ -168,8 +167,7 @@ class Publications:
     ) -> bool:
         """Change a publication that is under way; an attempt that was given up and comes late changes nothing."""
         async with self._store.session(LOCK) as session:
-            rows: Any = await session.records(CalibrationPublication, {"receipt_id": receipt_id})
-            publication: CalibrationPublication = rows[0]
+            (publication,) = await session.records(CalibrationPublication, {"receipt_id": receipt_id})
             if publication.status not in UNDER_WAY:
                 return False
             if (changed := change(publication)) is not None:

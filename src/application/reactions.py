@@ -8,11 +8,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 import structlog
 
+from application.looking import row_of
 from application.ports import (
     Batch,
     Bookmark,
@@ -156,11 +157,11 @@ class Dispatcher:
             return kept
         end = await self._store.end()
         async with self._store.session(LOCK) as session:
-            rows: Any = await session.records(Reaction, {"subscriber_name": subscriber.name})
+            rows = await session.records(Reaction, {"subscriber_name": subscriber.name})
             if not rows:
                 begun = Reaction(subscriber.name, enabled, *end)
             elif rows[0].enabled or not enabled:
-                return rows[0]  # type: ignore[no-any-return]
+                return rows[0]
             else:
                 transaction_id, position = max(end, place(rows[0]))
                 begun = replace(recovered(rows[0], enabled), transaction_id=transaction_id, position=position)
@@ -214,14 +215,12 @@ class Dispatcher:
             await asyncio.sleep(max(end - time.monotonic(), 0))
 
     async def _stored(self, subscriber: Subscriber) -> Reaction | None:
-        async with self._store.session() as session:
-            rows: Any = await session.records(Reaction, {"subscriber_name": subscriber.name})
-        return rows[0] if rows else None
+        return await row_of(self._store, Reaction, subscriber_name=subscriber.name)
 
     async def _change(self, subscriber: Subscriber, change: Callable[[Reaction], Reaction]) -> Reaction | None:
         """Change a bookmark that nobody else moves meanwhile; answers it as it is then, or None where there is none."""
         async with self._store.session(LOCK) as session:
-            rows: Any = await session.records(Reaction, {"subscriber_name": subscriber.name})
+            rows = await session.records(Reaction, {"subscriber_name": subscriber.name})
             if not rows:
                 return None
             changed = change(rows[0])

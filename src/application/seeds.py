@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from application.commands import add_outcome
+from application.looking import found
 from application.ports import Batch, Clock, IdGenerator, Store, StreamAppend
 from domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
 from domain.agent.agent import Agent
@@ -14,11 +16,10 @@ from domain.agent.seeded import SEEDED, SeededAgent
 from domain.equipment.catalog import SEEDED_ROLES
 from domain.equipment.role import ROLE_NAME, Role
 from domain.federation.facility import Facility, FacilityKind, RegisterFacility
-from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, Outcome, State
+from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Outcome, State
 from domain.safety.clearance_template import (
     SEEDED_TITLES,
     TEMPLATE_CODE,
-    ClearanceTemplate,
     code_key,
     seeded_template,
 )
@@ -26,7 +27,7 @@ from domain.shared.canonical import derived_uuid7
 from domain.shared.identifiers import FACILITY_CODE
 from domain.shared.refusals import Conflict
 from domain.shared.text import name_key
-from domain.shared.writes import Also, Claim, Enlist, Put
+from domain.shared.writes import Enlist, Put
 from domain.trust.conduit import Conduit, ConduitDefined, opened_logbook
 from domain.trust.policy import LISTENERS, Policy, PolicyDefined, PolicyGrantRevoked, look_up_key
 from domain.trust.surface import (
@@ -123,9 +124,7 @@ class Seeds:
 
     async def _intruders(self) -> dict[UUID, ActorKind]:
         """Whoever has the id of an agent and is none."""
-        async with self._store.session() as session:
-            rows = [await session.load(Actor.__name__, [seeded.id]) for seeded in SEEDED.values()]
-        actors: list[Actor | None] = [Actor.aggregate.replay(stream) for stream in rows]
+        actors = [await found(self._store, Actor, seeded.id) for seeded in SEEDED.values()]
         return {actor.id: actor.kind for actor in actors if actor is not None and actor.kind is not ActorKind.AGENT}
 
     async def _facility(self, code: str) -> None:
@@ -157,7 +156,7 @@ class Seeds:
             batch = Batch(self._call(self._new_id()), COMMAND_NAME)
             for code in missing:
                 call = replace(batch.call, new_id=self._new_id())
-                self._add(batch, ClearanceTemplate, call.new_id, seeded_template(facility_code, code, call))
+                add_outcome(batch, seeded_template(facility_code, code, call), call.new_id, nothing_before, self._new_id)
             try:
                 await session.append(batch)
             except Conflict:
@@ -228,7 +227,7 @@ class Seeds:
             if await session.load(state.__name__, [id]):
                 return
             batch = Batch(self._call(id), COMMAND_NAME)
-            self._add(batch, state, id, outcome)
+            add_outcome(batch, outcome, id, nothing_before, self._new_id)
             try:
                 await session.append(batch)
             except Conflict:
@@ -237,23 +236,12 @@ class Seeds:
     def _call(self, id: UUID) -> Call:
         return Call(principal_id=NIL, surface_id=NIL, now=self._clock(), new_id=id, correlation_id=self._new_id())
 
-    def _add(self, batch: Batch, state: type, id: UUID, outcome: Outcome) -> None:
-        """Add the beginning of one stream to what is written."""
-        events = [effect for effect in outcome if isinstance(effect, Event)]
-        stamped = [(self._new_id(), event.stamped(id, batch.call.now)) for event in events]
-        batch.appends.append(StreamAppend(state.__name__, id, 0, stamped))
-        for effect in outcome:
-            match effect:
-                case Claim():
-                    batch.claims.append((effect, id))
-                case Enlist():
-                    batch.enlistments.append((effect, id))
-                case Put():
-                    batch.puts.append(effect)
-                case Also(other_state, other, others):
-                    self._add(batch, other_state, other, others)
-
 
 def monitor_id(name: str) -> UUID:
     """The actor id of a seeded monitor, the same in every deployment."""
     return derived_uuid7(MONITOR_EPOCH, "monitor", name)
+
+
+def nothing_before(stream_type: str, id: UUID) -> int:
+    """The version that a seed finds of the stream it begins."""
+    return 0

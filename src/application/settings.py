@@ -1,31 +1,21 @@
-"""What a deployment may set, and the combinations no process starts with.
-
-Every setting is an environment variable of the same name in capitals. `boot_objections` lists what is wrong with them
-and how to mend it; a process with objections refuses to start.
-"""
+"""What a deployment may set. Every setting is an environment variable of the same name in capitals."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     StringConstraints,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from application.language_models import OFFLINE, named_model
+from application.identity_providers import IdentityProvider, reaches
 from application.plant import (
     ControlRoute,
     FacilityCode,
@@ -35,24 +25,15 @@ from application.plant import (
     SignalValue,
     SimulatedDevice,
 )
-from domain.access.actor import ActorKind
-from domain.agent.seeded_ids import SEEDED_IDS
-from domain.kernel import NIL
 from domain.operation.deciding import DecideSubstrate
 from domain.safety.clearance_template import SEEDED_TITLES
 
 PRODUCTION_TIER = frozenset({"prod", "production", "staging"})
-SIGNATURE_ALGORITHMS = (
-    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    *("ES256", "ES384", "ES512", "ES256K", "EdDSA"),
-)
-"""Algorithms whose verifying key may be public; `none` and the symmetric ones are not among them."""
 HIDDEN = "***"
 MODEL_SETTINGS = ("RUN_DEBRIEFER_MODEL", "CAUTION_DRAFTER_MODEL")
 """The settings that a reference to a model may name in the model's stead."""
 LONGEST_TICK, LONGEST_OUTAGE = 86_400, 31_536_000
 """Seconds: a day between two turns of an agent, a year without beam."""
-OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 TemplateCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
 
 
@@ -81,39 +62,8 @@ class TraceExporter(StrEnum):
     OTLP = "otlp"
 
 
-TokenText = Annotated[str, Field(min_length=1, max_length=500)]
-
-
-class ProviderBinding(BaseModel):
-    """A token subject that configuration binds to an actor."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-    subject: TokenText = Field(repr=False)
-    actor_id: UUID
-    kind: ActorKind | None = None
-
-
-class IdentityProvider(BaseModel):
-    """One issuer whose tokens are accepted, and how they are checked: by its key set or by asking it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-    issuer: TokenText
-    jwks_url: str | None = None
-    introspection_url: str | None = None
-    introspection_client_id: str | None = None
-    introspection_client_secret: SecretStr | None = None
-    audiences: dict[UUID, Annotated[str, Field(min_length=1)]] = {}
-    allowed_algorithms: tuple[str, ...] = ("RS256", "ES256")
-    require_access_token_type: bool = True
-    principal_kind: ActorKind = ActorKind.HUMAN
-    introspection_cache_ttl_seconds: Annotated[float, Field(ge=1, le=86400)] = 30
-    allow_insecure_jwks_url: bool = False
-    allow_insecure_introspection_url: bool = False
-    subject_bindings: tuple[ProviderBinding, ...] = ()
-
-
 def _base_url(url: str) -> str:
-    if not _reaches(url, ("http", "https")):
+    if not reaches(url, ("http", "https")):
         raise ValueError("give an absolute http or https URL")
     return url.rstrip("/")
 
@@ -278,62 +228,6 @@ class Settings(BaseSettings):
         return self.authorization_mode is AuthorizationMode.POLICY
 
 
-def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
-    """Why a process with these settings must not start; `stdio` asks for the process that serves MCP over stdio."""
-    return [
-        *_guards(settings),
-        *_plant_guards(settings),
-        *_work_guards(settings),
-        *_model_guards(settings),
-        *_engine_guards(settings),
-        *provider_objections(settings.identity_providers),
-        *(_stdio_guards(settings) if stdio else ()),
-    ]
-
-
-def bootstrap_awaits_binding(settings: Settings) -> bool:
-    """Whether the bootstrap principal must be named by a stored binding, because configuration names it nowhere."""
-    configured = {binding.actor_id for provider in settings.identity_providers for binding in provider.subject_bindings}
-    bootstrap = settings.bootstrap_principal_id
-    return settings.production and settings.enforced and bootstrap is not None and bootstrap not in configured
-
-
-def bootstrap_objections(settings: Settings, stored: Iterable[UUID]) -> list[str]:
-    """The guard that needs the database: nobody can log in as a bootstrap principal that no binding names."""
-    if not bootstrap_awaits_binding(settings) or settings.bootstrap_principal_id in set(stored):
-        return []
-    return [
-        "BOOTSTRAP_PRINCIPAL_ID is bound to no token subject, so nobody could act as it; add a subject binding for it to "
-        "IDENTITY_PROVIDERS, or unset it."
-    ]
-
-
-def provider_objections(providers: Sequence[IdentityProvider]) -> list[str]:
-    """Why these identity providers cannot be used, each alone and all together."""
-    found = [
-        f"Identity provider {number} ({provider.issuer}) {fault}"
-        for number, provider in enumerate(providers, start=1)
-        for fault in _provider_faults(provider)
-    ]
-    issuers = Counter(provider.issuer for provider in providers)
-    found += [
-        f"IDENTITY_PROVIDERS lists the issuer {issuer} {count} times; merge the entries into one."
-        for issuer, count in issuers.items()
-        if count > 1
-    ]
-    pairs = Counter((provider.issuer, binding.subject) for provider in providers for binding in provider.subject_bindings)
-    found += [
-        f"IDENTITY_PROVIDERS binds a subject of {issuer} more than once; keep one binding for each subject."
-        for issuer in dict.fromkeys(issuer for (issuer, _), count in pairs.items() if count > 1)
-    ]
-    if sum(provider.introspection_url is not None for provider in providers) > 1:
-        found.append(
-            "More than one identity provider has an introspection_url, so a token that names no issuer could belong to "
-            "either; keep one and use jwks_url for the others."
-        )
-    return found
-
-
 def shown_settings(settings: Settings) -> dict[str, Any]:
     """Every setting under its variable's name, as plain data with secrets, passwords and token subjects hidden."""
     shown = settings.model_dump(mode="json")
@@ -351,167 +245,6 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
         shown[name] = shown[name] and _without_password(shown[name])
     shown["compute_environment"] = dict.fromkeys(settings.compute_environment, HIDDEN)
     return {name.upper(): value for name, value in shown.items()}
-
-
-def _guards(settings: Settings) -> Iterator[str]:
-    tier = f"APP_ENV={settings.app_env}"
-    if settings.production and not settings.require_authenticated_principal:
-        yield f"{tier} answers authenticated callers only; set REQUIRE_AUTHENTICATED_PRINCIPAL=true."
-    if settings.require_authenticated_principal and not settings.identity_providers:
-        yield (
-            "REQUIRE_AUTHENTICATED_PRINCIPAL=true without an identity provider would lock everyone out; configure "
-            "IDENTITY_PROVIDERS."
-        )
-    if settings.enforced and settings.app_env != "test" and not settings.require_authenticated_principal:
-        yield (
-            "AUTHORIZATION_MODE=policy judges principals that anybody could claim to be; set "
-            "REQUIRE_AUTHENTICATED_PRINCIPAL=true."
-        )
-    if settings.production and not settings.enforced and not settings.allow_permissive_authz:
-        yield (
-            f"{tier} with AUTHORIZATION_MODE=permissive lets every caller do everything; set AUTHORIZATION_MODE=policy, or "
-            "ALLOW_PERMISSIVE_AUTHZ=true if that is meant."
-        )
-    if settings.production:
-        for number, provider in enumerate(settings.identity_providers, start=1):
-            for flag in ("allow_insecure_jwks_url", "allow_insecure_introspection_url"):
-                if getattr(provider, flag):
-                    yield (
-                        f"Identity provider {number} ({provider.issuer}) sets {flag}, which {tier} does not accept; remove "
-                        "it and use https."
-                    )
-    for name in ("bootstrap_principal_id", "mcp_stdio_principal_id"):
-        if getattr(settings, name) == NIL:
-            yield f"{name.upper()} is the nil UUID, which stands for the service itself; give the id of an actor."
-    if settings.bootstrap_principal_id in SEEDED_IDS:
-        yield (
-            f"BOOTSTRAP_PRINCIPAL_ID is {settings.bootstrap_principal_id}, which is an agent of the service itself; choose "
-            "another id for the administrator."
-        )
-
-
-def _plant_guards(settings: Settings) -> Iterator[str]:
-    for prefix in _repeated(route.prefix for route in settings.control_routes):
-        yield f"CONTROL_ROUTES lists the prefix {prefix!r} more than once; keep one route for each prefix."
-    for address in _repeated(device.address for device in settings.simulated_devices):
-        yield f"SIMULATED_DEVICES lists {address} more than once; keep one device at each address."
-    for code in _repeated(supply.code for supply in settings.monitored_supplies):
-        yield f"MONITORED_SUPPLIES lists {code} more than once; keep one signal for each supply."
-    monitored = {
-        "MONITORED_ENCLOSURES": settings.monitored_enclosures.values(),
-        "MONITORED_SUPPLIES": [supply.signal for supply in settings.monitored_supplies],
-    }
-    for variable, signals in monitored.items():
-        for signal in signals if settings.control_routes else ():
-            if not any(signal.startswith(route.prefix) for route in settings.control_routes):
-                yield f"{variable} names the signal {signal}, which no route leads to; add its prefix to CONTROL_ROUTES."
-    for name in ("simulated_signals", "simulated_devices"):
-        if settings.production and getattr(settings, name):
-            yield (
-                f"{name.upper()} makes up what the plant says, which APP_ENV={settings.app_env} does not accept; unset it."
-            )
-
-
-def _work_guards(settings: Settings) -> Iterator[str]:
-    if settings.compute_substrate is ComputeSubstrate.LOCAL_PROCESS and settings.compute_job_directory is None:
-        yield "COMPUTE_SUBSTRATE=local_process needs a place for its jobs; set COMPUTE_JOB_DIRECTORY to a directory."
-    modelling = [name.value for name in settings.decide_substrates if name is not DecideSubstrate.LLM]
-    if modelling and not all(find_spec(library) for library in ("scipy", "sklearn")):
-        yield f"DECIDE_SUBSTRATES offers {', '.join(modelling)}, whose libraries are not installed; install baton[optimize]."
-
-
-def _model_guards(settings: Settings) -> Iterator[str]:
-    for name in ("run_debriefer_model", "caution_drafter_model", "decide_model"):
-        if (chosen := getattr(settings, name)) is None:
-            continue
-        try:
-            model = named_model(chosen)
-        except ValueError as error:
-            yield f"{name.upper()} {error}."
-        else:
-            if name == "decide_model" and model == OFFLINE:
-                yield "DECIDE_MODEL is the offline model, which does not steer; name the model of a provider."
-    if DecideSubstrate.LLM in settings.decide_substrates and settings.decide_model is None:
-        yield "DECIDE_SUBSTRATES offers llm without a model; set DECIDE_MODEL to provider/model."
-
-
-def idle_agents(settings: Settings) -> list[str]:
-    """The agents that are on and whose model nobody here can ask, so that they start nothing; each with what mends it."""
-    chosen = {
-        "RunDebriefer": ("RUN_DEBRIEFER_MODEL", settings.run_debriefer_enabled, settings.run_debriefer_model),
-        "CautionDrafter": ("CAUTION_DRAFTER_MODEL", settings.caution_drafter_enabled, settings.caution_drafter_model),
-    }
-    reachable = {
-        OFFLINE.provider: True,
-        "anthropic": settings.anthropic_api_key is not None,
-        "openai": settings.openai_api_key is not None or settings.openai_base_url is not None,
-    }
-    return [
-        f"{agent} is on and does nothing: {name} is {model}, and there are no credentials of that provider; set "
-        f"{model.partition('/')[0].upper()}_API_KEY."
-        for agent, (name, on, model) in chosen.items()
-        if on and model is not None and not reachable.get(model.partition("/")[0], False)
-    ]
-
-
-def _engine_guards(settings: Settings) -> Iterator[str]:
-    if (settings.worker_deployment_name is None) != (settings.worker_build_id is None):
-        yield "WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID name a worker together; set both, or none."
-    if settings.trace_exporter is TraceExporter.OTLP and not _installed(OTLP_EXPORTER):
-        yield "TRACE_EXPORTER=otlp needs an exporter that is not installed; install baton[otlp], or choose console or none."
-
-
-def _installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # not even what it is a part of
-        return False
-
-
-def _repeated(texts: Iterable[str]) -> list[str]:
-    return [text for text, count in Counter(texts).items() if count > 1]
-
-
-def _stdio_guards(settings: Settings) -> Iterator[str]:
-    if settings.production:
-        yield f"MCP over stdio carries no token and is not served under APP_ENV={settings.app_env}; use /mcp over HTTP."
-    if settings.enforced and settings.mcp_stdio_principal_id is None:
-        yield "AUTHORIZATION_MODE=policy needs to know whom MCP over stdio acts for; set MCP_STDIO_PRINCIPAL_ID to an actor."
-
-
-def _provider_faults(provider: IdentityProvider) -> Iterator[str]:
-    if provider.jwks_url is None and provider.introspection_url is None:
-        yield "has neither jwks_url nor introspection_url, so its tokens cannot be checked; give one of them."
-    secret = provider.introspection_client_secret
-    if provider.introspection_url is not None and not (
-        provider.introspection_client_id and secret and secret.get_secret_value()
-    ):
-        yield "has an introspection_url without credentials; give introspection_client_id and introspection_client_secret."
-    if not provider.audiences:
-        yield "has no audiences, so all its tokens would be refused; give one for each surface its tokens are meant for."
-    if unusable := [name for name in provider.allowed_algorithms if name not in SIGNATURE_ALGORITHMS]:
-        yield f"allows {', '.join(unusable)}; only public-key algorithms are accepted: {', '.join(SIGNATURE_ALGORITHMS)}."
-    if not provider.allowed_algorithms:
-        yield "has an empty list of allowed_algorithms; name at least one, or leave the list out for RS256 and ES256."
-    for name, insecure in (
-        ("jwks_url", provider.allow_insecure_jwks_url),
-        ("introspection_url", provider.allow_insecure_introspection_url),
-    ):
-        url = getattr(provider, name)
-        if url is not None and not _reaches(url, ("http", "https") if insecure else ("https",)):
-            yield f"has a {name} that is no https URL; use https (in development, allow_insecure_{name} admits http)."
-    if any(binding.actor_id == NIL for binding in provider.subject_bindings):
-        yield "binds a subject to the nil UUID, which stands for the service itself; give the id of an actor."
-    for taken in sorted({binding.actor_id for binding in provider.subject_bindings} & SEEDED_IDS):
-        yield f"binds a subject to {taken}, which is an agent of the service itself; choose another id for the actor."
-
-
-def _reaches(url: str, schemes: tuple[str, ...]) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0 and not re.search(r"\s", url)
-    except ValueError:
-        return False
 
 
 def _without_password(url: str) -> str:

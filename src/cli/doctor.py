@@ -16,7 +16,8 @@ from pydantic_settings import SettingsError
 from rich.console import Console
 from rich.markup import escape
 
-from application.settings import Settings, boot_objections, bootstrap_objections, idle_agents, shown_settings
+from application.boot_guards import boot_objections, bootstrap_objections, idle_agents
+from application.settings import Settings, shown_settings
 from cli.findings import Finding, Verdict, ok, warning, wrong
 from cli.places import noted_place
 from cli.processes import one_line

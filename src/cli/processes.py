@@ -13,7 +13,8 @@ from typing import Any
 
 import psycopg
 
-from application.settings import Settings, bootstrap_awaits_binding, bootstrap_objections
+from application.boot_guards import bootstrap_awaits_binding, bootstrap_objections
+from application.settings import Settings
 from application.telemetry import configure_logging
 from cli.embedded.process import StartError
 from cli.listening import listener, url_of

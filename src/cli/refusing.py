@@ -7,7 +7,8 @@ from typing import NoReturn
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from application.settings import Settings, boot_objections
+from application.boot_guards import boot_objections
+from application.settings import Settings
 
 SPOKEN = "baton: "
 """How our own sentences begin, on a terminal and in the log of a piece."""

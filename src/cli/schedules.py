@@ -12,9 +12,9 @@ from infrastructure.postgres.pool import Connection
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from application.calendars import Calendars
+    from application.agents.ticks import Tick
+    from application.scheduling.calendars import Calendars
     from application.settings import Settings
-    from application.ticks import Tick
 
 KEPT = "SELECT schedule_id FROM schedule_standings WHERE NOT removed ORDER BY schedule_id"
 START = "start `baton worker`, or `baton up`"
@@ -24,7 +24,7 @@ RESUME = "`temporal schedule toggle --unpause --schedule-id {}`"
 
 async def examine_schedules(connection: Connection, client: "Client", settings: "Settings | None") -> Finding:
     """Whether somebody keeps the calendars, and each is as it should be."""
-    from application.ticks import ticks_of
+    from application.agents.ticks import ticks_of
     from infrastructure.postgres.leadership import SCHEDULES_LOCK, is_led
     from infrastructure.temporal.attributes import missing
 
@@ -82,7 +82,7 @@ async def differences(
     connection: Connection, calendars: "Calendars", kept: list[Any], facility_code: str, lacking: set[str]
 ) -> list[str]:
     """The schedules of which the engine has something else than the record, and what; attributes it lacks do not count."""
-    from application.schedule_keeping import entry_of
+    from application.scheduling.schedule_keeping import entry_of
     from domain.operation.schedule import RETIRED, Schedule
     from infrastructure.postgres.projections import folded_streams
 

@@ -23,9 +23,10 @@ from activities.conduct import ConductActivities
 from activities.conduct_run import RunConductActivities
 from activities.mint_sweep import MintSweepActivities
 from activities.schedule_firing import ScheduleFiringActivities
+from application.boot_guards import idle_agents
+from application.conducting.reconciling import Reconciler
 from application.ports import EngineUnavailableError, StoreUnavailableError, Work
-from application.reconciling import Reconciler
-from application.settings import Settings, idle_agents
+from application.settings import Settings
 from application.telemetry import traced
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import opened_control

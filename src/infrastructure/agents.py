@@ -4,24 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from application.agents import Hands
+from application.agents.consulting import Consulting, Models
+from application.agents.expirer import Expirer
+from application.agents.hands import Hands
+from application.agents.model_agents import ModelAgents
+from application.agents.ports import LogbookMirror, People, Spending
+from application.agents.promoter import Promoter
+from application.agents.regenerations import Regenerations
+from application.agents.subscribers import CAUTION_DRAFTER, RUN_DEBRIEFER, BeamLosses, Proposals, RunEndings
+from application.agents.supervisor import Supervisor
+from application.agents.turns import Turns
 from application.commands import Commands
-from application.consulting import Consulting, Models
-from application.expirer import Expirer
-from application.logbook_mirror import LogbookMirror
-from application.model_agents import ModelAgents
-from application.people import People
 from application.ports import Authorizer, Clock, IdGenerator, Port
-from application.promoter import Promoter
 from application.queries import Queries
 from application.reactions import Subscriber
-from application.regenerations import Regenerations
-from application.schedule_triggers import ScheduleTriggers
+from application.scheduling.schedule_triggers import ScheduleTriggers
 from application.settings import Settings
-from application.spending import Spending
-from application.subscribers import CAUTION_DRAFTER, RUN_DEBRIEFER, BeamLosses, Proposals, RunEndings
-from application.supervisor import Supervisor
-from application.turns import Turns
 from domain.agent.debriefing import DEBRIEF
 from domain.agent.drafting import DRAFT
 from infrastructure.postgres.store import PostgresStore

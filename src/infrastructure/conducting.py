@@ -9,17 +9,17 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from application.actions import Actions
-from application.advisers import Advisers
-from application.compute import Compute
-from application.conduct_record import ConductRecord
-from application.conductor import Conductor
+from application.conducting.actions import Actions
+from application.conducting.advisers import Advisers
+from application.conducting.compute import Compute
+from application.conducting.conduct_record import ConductRecord
+from application.conducting.conductor import Conductor
+from application.conducting.effects import Effects
+from application.conducting.passes import Passes
+from application.conducting.run_conductor import RunConductor
+from application.conducting.scores import Scores
+from application.conducting.steps import Limits, Steps, Worker
 from application.control import Control
-from application.effects import Effects
-from application.passes import Passes
-from application.run_conductor import RunConductor
-from application.scores import Scores
-from application.steps import Limits, Steps, Worker
 from domain.operation.deciding import offered
 from infrastructure.actions.registry import installed_actions
 from infrastructure.compute.configured import configured_compute

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 from application.control import Control
-from application.monitors import Account, Intervals
-from application.observations import ControlObserver, permit_signals, supply_signals
-from application.permit_monitor import ENCLOSURE_MONITOR, EnclosureMonitor
-from application.stale_permits import StalePermits
-from application.supply_monitor import SUPPLY_MONITOR, SupplyMonitor
+from application.monitoring.monitors import Account, Intervals
+from application.monitoring.observations import ControlObserver, permit_signals, supply_signals
+from application.monitoring.permit_monitor import ENCLOSURE_MONITOR, EnclosureMonitor
+from application.monitoring.stale_permits import StalePermits
+from application.monitoring.supply_monitor import SUPPLY_MONITOR, SupplyMonitor
 from infrastructure.postgres.leadership import MONITOR_LOCK, lead, note_settled
 from infrastructure.postgres.pool import Connection
 from infrastructure.runtime import Runtime, clock, new_id

@@ -10,25 +10,25 @@ from uuid import UUID
 
 import uuid_utils.compat
 
+from application.agents.ports import LogbookMirror
+from application.agents.ticks import Ticks, ticks_of
 from application.authorization import PermissiveAuthorizer, PolicyAuthorizer, Standings
 from application.commands import Commands
-from application.conduct_sights import Watching
-from application.conducts import Conducts
+from application.conducting.conduct_sights import Watching
+from application.conducting.conducts import Conducts
+from application.conducting.procedure_conducts import ProcedureConducts
+from application.conducting.run_conducts import RunConducts
 from application.feed import Feed
-from application.firings import Firings
-from application.logbook_mirror import LogbookMirror
 from application.mint_sweeps import MintSweeps
 from application.ports import Caller, Port
-from application.procedure_conducts import ProcedureConducts
 from application.publications import Publications
 from application.queries import Queries
 from application.reactions import Dispatcher, ReactionSights
-from application.run_conducts import RunConducts
-from application.schedule_keeping import ScheduleKeeper
+from application.scheduling.firings import Firings
+from application.scheduling.schedule_keeping import ScheduleKeeper
 from application.seeds import Seeds
 from application.service import Service
 from application.settings import Settings, TraceExporter
-from application.ticks import Ticks, ticks_of
 from application.work_items import found_work
 from domain.access.actor import Actor, ActorKind, SubjectBinding
 from domain.agent.model_ref import ModelRef

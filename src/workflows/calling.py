@@ -1,6 +1,10 @@
-"""How workflows call on activities: something short, something that may wait for people, each tried until it is done."""
+"""How workflows call on activities: something quick, something short, something that may wait for people.
 
-from collections.abc import Sequence
+Each is tried until it is done.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +18,21 @@ HEARTBEAT = timedelta(seconds=6)
 SHORT = timedelta(seconds=60)
 """What something short may take, and a step beyond its own account."""
 LONGEST = timedelta(days=365)
+QUICK = timedelta(seconds=10)
+QUICK_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10))
 STATE = SearchAttributeKey.for_keyword("BatonState")
+
+
+async def quickly(name: str, *given: Any, result_type: Any = None, summary: str | None = None) -> Any:
+    """Something so quick that it gives no sign of life."""
+    return await workflow.execute_activity(
+        name,
+        args=given,
+        result_type=result_type,
+        start_to_close_timeout=QUICK,
+        retry_policy=QUICK_RETRY,
+        summary=summary,
+    )
 
 
 async def shortly(name: str, given: Sequence[Any], result_type: Any) -> Any:
@@ -41,6 +59,17 @@ async def patiently(name: str, given: Sequence[Any], result_type: Any, summary: 
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         summary=summary,
     )
+
+
+async def to_its_end(work: Coroutine[Any, Any, Any]) -> None:
+    """Have something done to its end, whoever cancels it now."""
+    doing = asyncio.create_task(work)
+    while not doing.done():
+        try:
+            await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            continue
+    doing.result()
 
 
 def is_findable() -> bool:

@@ -7,7 +7,7 @@ activity returns.
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from application.model_agents import Leased
+    from application.agents.model_agents import Leased
     from domain.agent.concluding import Order
     from workflows.calling import patiently, shortly
 

@@ -29,7 +29,7 @@ with workflow.unsafe.imports_passed_through():
         Verdict,
         closes,
     )
-    from workflows.calling import HEARTBEAT, RETRY, SHORT, STATE, is_findable, patiently, shortly
+    from workflows.calling import HEARTBEAT, RETRY, SHORT, STATE, is_findable, patiently, shortly, to_its_end
 
 STEPS_PER_EXECUTION = 500
 """Steps after which a conduct goes on in a fresh history."""
@@ -59,13 +59,7 @@ class ConductWorkflow:
             if not is_cancelled_exception(error):
                 raise
             outcome = Outcome(finish=Finish.CANCELLED, completed_count=self._completed)
-        finishing = asyncio.create_task(self._finish(outcome))
-        while not finishing.done():
-            try:
-                await asyncio.shield(finishing)
-            except asyncio.CancelledError:
-                continue  # what has come to its end is put on the record, whoever cancels it now
-        finishing.result()
+        await to_its_end(self._finish(outcome))
 
     async def _briefed(self) -> bool:
         """Hear what there is to conduct, and stand at the first step; there may be nothing any more."""

@@ -3,7 +3,6 @@
 It only decides what comes next. What is true is on the record, and every effect is an activity that may be repeated.
 """
 
-import asyncio
 from typing import Any
 
 from temporalio import workflow
@@ -27,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
         RunFinish,
         RunOutcome,
     )
-    from workflows.calling import STATE, is_findable, patiently, shortly
+    from workflows.calling import STATE, is_findable, patiently, shortly, to_its_end
 
 
 @workflow.defn(name="conduct-run")
@@ -50,7 +49,7 @@ class ConductRunWorkflow:
                 raise
             outcome, recorded = RunOutcome(finish=RunFinish.CANCELLED), False
         if not recorded:
-            await self._whatever_comes(outcome)
+            await to_its_end(self._end(outcome))
         self._show(ConductPhase.ENDED, outcome.finish.value)
 
     async def _conduct(self) -> tuple[RunOutcome, bool]:
@@ -122,16 +121,6 @@ class ConductRunWorkflow:
         at = min(self._index, self._count - 1)
         report: PhaseReport = await self._waiting("await_run_resumed", at, result_type=PhaseReport)
         return report
-
-    async def _whatever_comes(self, outcome: RunOutcome) -> None:
-        """Put the end on the record, whoever cancels it now."""
-        ending = asyncio.create_task(self._end(outcome))
-        while not ending.done():
-            try:
-                await asyncio.shield(ending)
-            except asyncio.CancelledError:
-                continue
-        ending.result()
 
     async def _end(self, outcome: RunOutcome) -> PhaseVerdict:
         verdict: PhaseVerdict = await self._waiting("end_run_conduct", outcome, result_type=PhaseVerdict)

@@ -11,8 +11,6 @@ with workflow.unsafe.imports_passed_through():
     from domain.operation.progress import ConductPhase
     from workflows.calling import STATE, is_findable, patiently, shortly
 
-OPEN = "open_firing"
-AWAIT = "await_firing"
 SCHEDULED = SearchAttributeKey.for_datetime("TemporalScheduledStartTime")
 """Where the engine says for when it started a workflow: the time of the calendar, whatever jitter was added."""
 
@@ -24,10 +22,10 @@ class ScheduleFiringWorkflow:
     @workflow.run
     async def run(self, order: FiringOrder) -> FiringVerdict:
         due = due_now(order)
-        verdict: FiringVerdict = await shortly(OPEN, [due], FiringVerdict)
+        verdict: FiringVerdict = await shortly("open_firing", [due], FiringVerdict)
         if verdict is FiringVerdict.OPENED:
             self._show(ConductPhase.WALKING, verdict)
-            await patiently(AWAIT, [due], None, f"firing of {due.scheduled_at:%Y-%m-%d %H:%M:%S}Z")
+            await patiently("await_firing", [due], None, f"firing of {due.scheduled_at:%Y-%m-%d %H:%M:%S}Z")
         self._show(ConductPhase.ENDED, verdict)
         return verdict
 

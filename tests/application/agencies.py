@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from application.agents import Hands
+from application.agents.consulting import Consulting
+from application.agents.hands import Hands
+from application.agents.model_agents import ModelAgents
+from application.agents.ports import Spending
+from application.agents.regenerations import Regenerations
+from application.agents.turns import Turns
 from application.authorization import PolicyAuthorizer
-from application.consulting import Consulting
-from application.model_agents import ModelAgents
 from application.ports import Batch, Caller, EventRow, Executed, StoreUnavailableError
-from application.regenerations import Regenerations
 from application.seeds import Seeds
-from application.spending import Spending
-from application.turns import Turns
 from application.unit import decoded
 from domain.access.actor import DeactivateActor
 from domain.agent.agent import DefineAgent, SuspendAgent, UpdateAgentBudget, VersionAgent

@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 
 from application.control import Quality, Reading
-from application.monitors import Account, Intervals
+from application.monitoring.monitors import Account, Intervals
 from application.ports import Caller, EventRow
 from application.settings import Settings
 from domain.enclosure.enclosure import NAMES, EnclosureContact, RegisterEnclosure, name_key

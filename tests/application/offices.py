@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from application.calendars import CalendarEntry, CalendarRefusedError, CalendarView
 from application.ports import Clock, EngineUnavailableError
-from application.schedule_keeping import ScheduleKeeper, entry_of
+from application.scheduling.calendars import CalendarEntry, CalendarRefusedError, CalendarView
+from application.scheduling.schedule_keeping import ScheduleKeeper, entry_of
 from domain.operation.calendar import EveryCalendar
 from domain.operation.schedule import DefineSchedule, Schedule
 from domain.operation.schedule_standing import ScheduleChange

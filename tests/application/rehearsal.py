@@ -8,21 +8,21 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from application.actions import ActionBody
-from application.advisers import Advisers
 from application.authorization import PermissiveAuthorizer
 from application.commands import Commands
-from application.conduct_record import ConductRecord
-from application.conductor import Conductor
+from application.conducting.actions import ActionBody
+from application.conducting.advisers import Advisers
+from application.conducting.conduct_record import ConductRecord
+from application.conducting.conductor import Conductor
+from application.conducting.deciders import Deciders
+from application.conducting.effects import Effects
+from application.conducting.ledger import Ledger
+from application.conducting.passes import Passes
+from application.conducting.scores import Score, Scores
+from application.conducting.steps import Limits, Steps, Worker
 from application.control import Control
-from application.deciders import Deciders
-from application.effects import Effects
-from application.ledger import Ledger
-from application.passes import Passes
 from application.plant import ControlRoute, Substrate
 from application.ports import Authorizer, Batch, Caller, Executed, StreamAppend
-from application.scores import Score, Scores
-from application.steps import Limits, Steps, Worker
 from application.timekeeping import Timekeeper
 from application.unit import decoded
 from domain.kernel import Call, Command, Event

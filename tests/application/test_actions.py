@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from application.actions import (
+from application.conducting.actions import (
     ActionBody,
     ActionRefusedError,
     ActionResultError,

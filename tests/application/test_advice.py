@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from application.deciders import Decider, DecideTimeoutError
+from application.conducting.deciders import Decider, DecideTimeoutError
 from domain.operation.deciding import AskedDecide, DecideNotAvailableError
 from domain.operation.procedure import (
     ProcedureIterationEnded,

@@ -153,6 +153,12 @@ class TestPolicies:
         assert await seam.verdict(person) == AuthzResult(ALLOW, None, (second,))
         assert await seam.verdict(person, "GetVisit") == AuthzResult(ALLOW, None, tuple(sorted((first, second))))
 
+    async def test_nothing_is_kept_of_surfaces_without_policies(self, seam: Seam) -> None:
+        person, surface = new_id(), new_id()
+        before = set(seam.admin.authorizer._policies)  # type: ignore[attr-defined]
+        assert (await seam.verdict(person, surface=surface)).reason == "no_applicable_policy"
+        assert set(seam.admin.authorizer._policies) == before  # type: ignore[attr-defined]
+
     async def test_a_revocation_counts_from_the_next_call(self, seam: Seam) -> None:
         person, other = new_id(), new_id()
         grant = await seam.grant(person, "DefineZone")

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from application.conduct_sights import Cursor, Found, Watch
+from application.conducting.conduct_sights import Cursor, Found, Watch
 from domain.operation.conduct_frames import LedgerRow
 from tests.domain.operation.written import OPENED, Conduct, conducts
 

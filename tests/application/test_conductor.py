@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from application.conducting.scores import Scores
 from application.ports import Batch, StoreUnavailableError, StreamAppend
 from domain.kernel import NIL, Call
 from domain.operation.actuation import ActuationKind
@@ -33,6 +34,14 @@ from tests.application.rehearsal import ENDING, STOOD_DOWN, Live, Permits, Rehea
 from tests.domain.world import OPERATOR, new_id
 from tests.timekeeping import LoopTime
 from tests.workflows.steps import compute, setpoint
+
+
+async def test_a_score_that_is_asked_for_twice_at_once_weighs_once(rehearsal: Rehearsal) -> None:
+    conduct, scores = await rehearsal.opened([setpoint("bl7:a", 3)]), Scores(rehearsal.store)
+    first, second = await asyncio.gather(*(scores.score(*conduct.ids) for _ in range(2)))
+    assert first == second
+    assert first is not None
+    assert scores._steps == first.weight == 1
 
 
 class TestWaitingForTheRun:

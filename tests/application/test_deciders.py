@@ -4,7 +4,13 @@ import asyncio
 
 import pytest
 
-from application.deciders import FAULTS, DecideColdStartError, DecideEvidenceRejectedError, DecideTimeoutError, advice_from
+from application.conducting.deciders import (
+    FAULTS,
+    DecideColdStartError,
+    DecideEvidenceRejectedError,
+    DecideTimeoutError,
+    advice_from,
+)
 from domain.operation.steering import DecideAdviceMalformedError, SteeringAdvice, SteeringEvidence, SteeringVerdict
 from tests.domain.operation.searching import FOCUS, evidence
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from application.conducting.effects import Done, Effects, TellingFault
 from application.control import (
     ControlNotConnectedError,
     ControlTimeoutError,
@@ -13,7 +14,6 @@ from application.control import (
     Reading,
     ReadingKind,
 )
-from application.effects import Done, Effects, TellingFault
 from application.plant import Substrate
 from domain.operation.judging import Memory, StepFault
 from domain.operation.results import Artifact

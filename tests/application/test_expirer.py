@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from application.expirer import Expirer
+from application.agents.expirer import Expirer
 from application.queries import Queries
 from domain.agent.expiry import REASON
 from domain.agent.seeded import SEEDED

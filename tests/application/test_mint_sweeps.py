@@ -1,5 +1,6 @@
 """A mint sweep's record: what it assigned is told as its own, and what is finished stays finished."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
@@ -73,3 +74,11 @@ async def test_a_finished_sweep_takes_no_further_assets(runtime: Runtime) -> Non
     await runtime.mint_sweeps.finish(sweep_id)
     assert await runtime.mint_sweeps.candidates(sweep_id) == []
     assert await runtime.mint_sweeps.unfinished() == []
+
+
+async def test_attempts_that_overlap_lose_nothing_of_one_another(runtime: Runtime) -> None:
+    assets, sweep_id = [await registered(runtime) for _ in range(5)], await begun(runtime)
+    await asyncio.gather(*(runtime.mint_sweeps.mint(sweep_id, asset_id) for asset_id in assets))
+    sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
+    assert sorted(minted.asset_id for minted in sweep.minted) == sorted(assets)
+    assert (sweep.scanned, sweep.skipped, sweep.failed) == (5, (), ())

@@ -8,11 +8,11 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from application.consulting import MOST_CALLS, BusyError
+from application.agents.consulting import MOST_CALLS, BusyError
+from application.agents.model_agents import Leased
+from application.agents.turns import FORGOTTEN, Turns
 from application.language_models import LanguageModelSchemaValidationError, LanguageModelServerError, Usage
-from application.model_agents import Leased
 from application.ports import EventRow, StoreUnavailableError
-from application.turns import FORGOTTEN, Turns
 from domain.access.actor import RegisterActor
 from domain.agent.agent import ResumeAgent
 from domain.agent.budget import Spent

@@ -15,14 +15,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from application.control import ControlNotConnectedError, Reading
-from application.monitors import Account, Outcome, Pace, followed, repeated
-from application.observations import ControlObserver, Observation, permit_signals
-from application.permit_monitor import EnclosureMonitor
+from application.monitoring.monitors import Account, Outcome, Pace, followed, repeated
+from application.monitoring.observations import ControlObserver, Observation, permit_signals
+from application.monitoring.permit_monitor import EnclosureMonitor
+from application.monitoring.stale_permits import StalePermits
+from application.monitoring.supply_monitor import SupplyMonitor
 from application.ports import StoreUnavailableError
 from application.seeds import monitor_id
 from application.service import Service
-from application.stale_permits import StalePermits
-from application.supply_monitor import SupplyMonitor
 from domain.enclosure.enclosure import (
     DecommissionEnclosure,
     EnclosurePermitStatus,
@@ -668,7 +668,7 @@ class TestStalePermits:
             assert await record.permits("Vault") == ["Permitted"]
 
     async def test_every_page_is_swept(self, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("application.stale_permits.PAGE", 2)
+        monkeypatch.setattr("application.monitoring.stale_permits.PAGE", 2)
         async with running(database_url) as record:
             names = [f"Cabinet {number}" for number in range(5)]
             for name in names:

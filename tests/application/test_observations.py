@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from application.control import Quality, Reading
-from application.observations import (
+from application.monitoring.observations import (
     ControlObserver,
     Observation,
     permit_signals,

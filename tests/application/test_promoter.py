@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.promoter import Promoter
+from application.agents.promoter import Promoter
 from domain.agent.drafting import DRAFT
 from domain.agent.promotion import PromoteCautionProposal, ProposalOrder, caution_id_of
 from domain.agent.seeded import SEEDED

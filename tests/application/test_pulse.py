@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from application.ledger import Orders
+from application.conducting.ledger import Orders
+from application.conducting.pulse import Countermanded, UnheardError, attended, stops
 from application.ports import StoreUnavailableError
-from application.pulse import Countermanded, UnheardError, attended, stops
 from domain.operation.procedure import PendingRequest
 from domain.run.run import RunStatus
 from tests.timekeeping import LoopTime

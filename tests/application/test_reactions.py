@@ -11,9 +11,9 @@ from uuid import UUID
 
 import pytest
 
+from application.agents.subscribers import BeamLosses, Proposals, RunEndings
 from application.ports import Batch, Caller, Clock, EventRow, Executed, Job, StreamAppend
 from application.reactions import Dispatcher, ReactionSights, place
-from application.subscribers import BeamLosses, Proposals, RunEndings
 from domain.access.actor import ActorKind, ActorRegistered, RegisterActor
 from domain.agent.agent import DeprecateAgent
 from domain.agent.debriefing import DEBRIEF

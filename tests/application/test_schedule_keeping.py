@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from application.calendars import CalendarEntry
+from application.agents.ticks import Ticks
 from application.ports import EngineUnavailableError, EventRow
-from application.schedule_keeping import AT_ONCE, MOST_SILENCES, entry_of
-from application.schedule_triggers import ScheduleTriggers
-from application.ticks import Ticks
+from application.scheduling.calendars import CalendarEntry
+from application.scheduling.schedule_keeping import AT_ONCE, MOST_SILENCES, entry_of
+from application.scheduling.schedule_triggers import ScheduleTriggers
 from cli.worker import beside, keep_schedules
 from domain.kernel import NIL
 from domain.operation.calendar import EveryCalendar

@@ -10,18 +10,10 @@ import pytest
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from application.boot_guards import boot_objections, bootstrap_awaits_binding, bootstrap_objections, idle_agents
+from application.identity_providers import SIGNATURE_ALGORITHMS, IdentityProvider, provider_objections
 from application.plant import Substrate
-from application.settings import (
-    SIGNATURE_ALGORITHMS,
-    IdentityProvider,
-    Settings,
-    boot_objections,
-    bootstrap_awaits_binding,
-    bootstrap_objections,
-    idle_agents,
-    provider_objections,
-    shown_settings,
-)
+from application.settings import Settings, shown_settings
 from domain.access.actor import ActorKind
 from domain.agent.seeded_ids import seeded_id
 from domain.kernel import NIL

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from application.compute import JobSpec, JobStatus
-from application.ledger import Orders, Standing
+from application.conducting.compute import JobSpec, JobStatus
+from application.conducting.ledger import Orders, Standing
+from application.conducting.pulse import UnheardError
 from application.ports import StoreUnavailableError
-from application.pulse import UnheardError
 from domain.operation.stopping import AbortProcedure, HoldProcedure
 from domain.operation.walking import Verdict
 from domain.run.run import RunAborted, RunHeld, RunStopped

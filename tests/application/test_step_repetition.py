@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from application.compute import JobSpec
+from application.conducting.compute import JobSpec
+from application.conducting.ledger import Standing
+from application.conducting.pulse import UnheardError
 from application.control import Control
-from application.ledger import Standing
-from application.pulse import UnheardError
 from application.timekeeping import Timekeeper
 from domain.operation.stopping import HoldProcedure
 from domain.operation.walking import Verdict

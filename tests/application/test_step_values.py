@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.actions import ActionRefusedError
+from application.conducting.actions import ActionRefusedError
 from application.control import Control, Quality, Reading, ReadingKind
 from application.timekeeping import Timekeeper
 from domain.operation.results import Artifact

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from application.actions import ActionRefusedError, InvalidActionParametersError
-from application.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
+from application.conducting.actions import ActionRefusedError, InvalidActionParametersError
+from application.conducting.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
 from application.control import Control, Reading
 from application.timekeeping import Timekeeper
 from domain.operation.results import Measured

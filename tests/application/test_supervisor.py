@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from application.agents import in_process
+from application.agents.hands import in_process
+from application.agents.supervisor import Beam, Supervisor
 from application.queries import Queries
-from application.supervisor import Beam, Supervisor
 from domain.agent.seeded import SEEDED
 from domain.agent.supervision import HoldForBeam, Verb, decision_of, needs_beam
 from domain.equipment.scope import AssetScope

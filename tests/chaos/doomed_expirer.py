@@ -5,7 +5,7 @@ import os
 import signal
 from typing import Any
 
-from application.agents import Hands
+from application.agents.hands import Hands
 from application.ports import Executed
 from application.settings import Settings
 from cli.worker import worker

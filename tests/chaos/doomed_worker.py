@@ -17,8 +17,8 @@ from uuid import UUID
 
 from temporalio import activity
 
+from application.conducting.ledger import Closing, Crossing
 from application.control import Control
-from application.ledger import Closing, Crossing
 from application.settings import Settings
 from application.timekeeping import Timekeeper
 from cli.worker import worker

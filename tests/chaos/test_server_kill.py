@@ -16,7 +16,7 @@ import httpx
 import psutil
 import pytest
 
-from application.conducts import workflow_id
+from application.conducting.conducts import workflow_id
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from cli.up import SEARCH_ATTRIBUTES

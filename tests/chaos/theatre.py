@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from application.conducts import workflow_id
+from application.conducting.conducts import workflow_id
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.equipment.asset_tree import RegisterAsset
 from domain.kernel import Command

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from application.conducts import workflow_id
+from application.conducting.conducts import workflow_id
 from cli.embedded.temporal import EmbeddedTemporal
 from cli.up import SEARCH_ATTRIBUTES
 from domain.operation.conducting import ConductProcedure

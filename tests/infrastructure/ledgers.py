@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from application.ledger import Crossing, Ledger
+from application.conducting.ledger import Crossing, Ledger
 from application.ports import Batch, Caller, Port, StreamAppend
 from domain.kernel import Call, Event
 from domain.operation.activities import Activity

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.ledger import Closing, Orders
+from application.conducting.ledger import Closing, Orders
 from cli.embedded.postgres import EmbeddedPostgres
 from domain.kernel import Event
 from domain.operation.actuation import ActuationKind

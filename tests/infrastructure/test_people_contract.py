@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from application.people import People
+from application.agents.ports import People
 from application.ports import Store
 from application.seeds import Seeds
 from domain.access.actor import ForgetActor, RegisterActor, UpdateActorProfile

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
+from application.agents.ports import Spending
 from application.ports import Batch, Store
-from application.spending import Spending
 from domain.agent.budget import Spent
 from domain.decision.inferences import Inference
 from domain.kernel import NIL, Call

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from application.consulting import Models
+from application.agents.consulting import Models
 from application.language_models import ModelProvider
 from application.settings import Settings
 from cli.worker import reacting, worker

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from temporalio.client import Client
 
-from application.actions import InvalidActionParametersError
-from application.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
+from application.conducting.actions import InvalidActionParametersError
+from application.conducting.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
 from application.control import Reading
 from application.plant import ControlRoute
 from cli.worker import reconciling

@@ -21,8 +21,8 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
-from application.conducts import workflow_id
-from application.model_agents import Leased
+from application.agents.model_agents import Leased
+from application.conducting.conducts import workflow_id
 from application.settings import Settings
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal

@@ -9,8 +9,8 @@ from uuid import UUID
 from temporalio.client import ScheduleHandle, WorkflowExecutionStatus
 
 from application.ports import Caller
-from application.schedule_keeping import PREFIX
-from application.schedule_triggers import ScheduleTriggers
+from application.scheduling.schedule_keeping import PREFIX
+from application.scheduling.schedule_triggers import ScheduleTriggers
 from application.unit import decoded
 from domain.access.actor import RegisterActor
 from domain.kernel import SYSTEM_CONDUIT, Event

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from temporalio.client import Client
 
-from application.actions import Actions
-from application.compute import Compute
+from application.conducting.actions import Actions
+from application.conducting.compute import Compute
 from application.control import WRITE_TIMEOUT, Control, Reading
 from application.ports import Caller, Executed
 from application.settings import Settings

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from application.agents.turns import Turns
 from application.language_models import ChatRequest
 from application.settings import Settings
-from application.turns import Turns
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.agent.budget import SpendingTurn
 from infrastructure.llm.scripted import ScriptedModel

@@ -10,9 +10,9 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from application.conducts import workflow_id
+from application.conducting.conducts import workflow_id
+from application.conducting.reconciling import Reconciler
 from application.ports import Caller
-from application.reconciling import Reconciler
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.access.actor import RegisterActor

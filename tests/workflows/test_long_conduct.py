@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from application.conducts import workflow_id
+from application.conducting.conducts import workflow_id
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.operation.conducting import ConductProcedure
 from tests.waiting import until

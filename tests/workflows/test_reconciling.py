@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from application.conducts import workflow_id
-from application.reconciling import Reconciler
+from application.conducting.conducts import workflow_id
+from application.conducting.reconciling import Reconciler
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.operation.conducting import ConductProcedure
 from domain.operation.procedure import ProcedureStatus

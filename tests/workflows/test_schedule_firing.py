@@ -13,9 +13,9 @@ from temporalio.service import RPCError
 
 from activities.attempts import EngineAttempt
 from application.commands import Commands
-from application.firings import Firings
 from application.ports import Caller, Executed, Job
-from application.schedule_keeping import PREFIX, entry_of
+from application.scheduling.firings import Firings
+from application.scheduling.schedule_keeping import PREFIX, entry_of
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from cli.worker import keeping_schedules

@@ -11,7 +11,7 @@ from uuid import UUID
 from temporalio import activity, client, worker
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from application.compute import JobSpec, JobStatus
+from application.conducting.compute import JobSpec, JobStatus
 from application.control import WRITE_TIMEOUT, Control, Reading
 from domain.operation.walking import Place
 from infrastructure.compute.in_memory import SimulatedCompute

@@ -4,8 +4,9 @@ import uuid_utils.compat
 from mcp.server.stdio import stdio_server
 
 from api.mcp.server import Context, Toolbox, mcp_server
+from application.boot_guards import boot_objections
 from application.ports import Caller
-from application.settings import Settings, boot_objections
+from application.settings import Settings
 from domain.contexts import REGISTRY
 from domain.kernel import NIL
 from domain.trust.surface import SYSTEM_MCP_STDIO

@@ -5,7 +5,11 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from application.actions import InvalidActionParametersError, UnboundedAcquisitionError, UnwiredExternalTriggerError
+from application.conducting.actions import (
+    InvalidActionParametersError,
+    UnboundedAcquisitionError,
+    UnwiredExternalTriggerError,
+)
 from application.plant import SignalAddress
 
 Form = TypeVar("Form", bound="Parameters")

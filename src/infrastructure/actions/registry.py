@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 
-from application.actions import ActionBody, UnknownActionError
+from application.conducting.actions import ActionBody, UnknownActionError
 from infrastructure.actions.acquisition import collect, continuous, discrete, stream
 
 ENTRY_POINTS = "baton.actions"

@@ -1,6 +1,6 @@
 """Where this deployment runs its jobs."""
 
-from application.compute import Compute
+from application.conducting.compute import Compute
 from application.settings import ComputeSubstrate, Settings
 from infrastructure.compute.in_memory import SimulatedCompute
 from infrastructure.compute.local_process import LocalProcesses

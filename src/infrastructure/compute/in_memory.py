@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.compute import (
+from application.conducting.compute import (
     ArtifactNotFoundError,
     ComputeJobFailedError,
     ComputeOutcomeUnknown,

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from pydantic import Field, ValidationError
 
-from application.compute import (
+from application.conducting.compute import (
     TAIL,
     ArtifactNotFoundError,
     ComputeJobFailedError,

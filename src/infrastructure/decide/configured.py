@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection
 from typing import assert_never
 
-from application.deciders import Decider
+from application.conducting.deciders import Decider
 from application.language_models import ModelProvider
 from domain.agent.model_ref import ModelRef
 from domain.operation.deciding import (

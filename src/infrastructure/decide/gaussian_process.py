@@ -12,7 +12,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor  # type: ignore[im
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from application.deciders import DecideColdStartError, DecideEvidenceRejectedError
+from application.conducting.deciders import DecideColdStartError, DecideEvidenceRejectedError
 from domain.operation.deciding import EXTREMA, Optimizing
 from domain.operation.steering import SteeringAdvice, SteeringEvidence, SteeringObjectiveKind, SteeringVerdict
 from infrastructure.decide.intervals import Intervals

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from application.deciders import DecideEvidenceRejectedError
+from application.conducting.deciders import DecideEvidenceRejectedError
 from domain.operation.grid_walk import between
 from domain.operation.steering import SteeringSpace
 

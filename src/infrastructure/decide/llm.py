@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, ValidationError
 
-from application.deciders import DecideAccessDeniedError, DecideEvidenceRejectedError, DecideTimeoutError
+from application.conducting.deciders import DecideAccessDeniedError, DecideEvidenceRejectedError, DecideTimeoutError
 from application.language_models import (
     ChatRequest,
     LanguageModelAuthenticationError,

@@ -1,6 +1,6 @@
 """A decider in two stages: fill the space until there is enough to model, then follow the model."""
 
-from application.deciders import DecideColdStartError
+from application.conducting.deciders import DecideColdStartError
 from domain.operation.deciding import StagedDecide
 from domain.operation.steering import SteeringAdvice, SteeringEvidence
 from infrastructure.decide.gaussian_process import GaussianProcessDecider, training_data

@@ -11,8 +11,8 @@ import httpx
 import structlog
 
 from application.identity import IntrospectionUnavailableError, InvalidTokenError, TokenFault, VerifiedToken
+from application.identity_providers import IdentityProvider
 from application.ports import Clock
-from application.settings import IdentityProvider
 from infrastructure.identity.claims import LEEWAY, verified_token
 from infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
 

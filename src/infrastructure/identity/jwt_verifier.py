@@ -9,8 +9,8 @@ import jwt
 import structlog
 
 from application.identity import InvalidTokenError, KeySetUnavailableError, TokenFault, VerifiedToken
+from application.identity_providers import IdentityProvider
 from application.ports import Clock
-from application.settings import IdentityProvider
 from infrastructure.identity.claims import LEEWAY, verified_token
 from infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
 

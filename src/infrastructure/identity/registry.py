@@ -17,8 +17,8 @@ from application.identity import (
     VerifiedPrincipal,
     VerifiedToken,
 )
+from application.identity_providers import IdentityProvider, provider_objections
 from application.ports import Clock
-from application.settings import IdentityProvider, provider_objections
 from domain.access.actor import ActorKind
 from domain.kernel import NIL
 from infrastructure.identity.introspection import IntrospectionVerifier

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from application.calendars import CalendarEntry, CalendarView
 from application.ports import Clock, EngineUnavailableError
+from application.scheduling.calendars import CalendarEntry, CalendarView
 from domain.operation.calendar import next_firings
 
 SHOWN = 10
@@ -37,7 +37,6 @@ class MemoryCalendars:
             note=kept.note,
             missed_count=self.missed.get(entry.id, 0),
             skipped_count=self.skipped.get(entry.id, 0),
-            last_times=(),
             next_times=next_firings(kept.calendar, kept.time_zone, self._clock(), SHOWN),
         )
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
-from application.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
+from application.conducting.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
 from application.ports import Clock
 from domain.operation.activities import Activity, StepKind
 from domain.operation.procedure import PendingRequest

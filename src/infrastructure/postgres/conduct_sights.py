@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from application.conduct_sights import Bearing, Cursor, Found, Standing
+from application.conducting.conduct_sights import Bearing, Cursor, Found, Standing
 from domain.kernel import Event
 from domain.operation.activities import Activity
 from domain.operation.conduct_frames import LedgerRow, Outline, StreamRow

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from application.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
+from application.conducting.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
 from domain.kernel import Event
 from domain.operation.activities import Activity
 from domain.operation.procedure import PendingRequest

@@ -20,9 +20,10 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from temporalio.contrib.opentelemetry import TracingInterceptor
 
+from application.boot_guards import OTLP_EXPORTER
 from application.ports import Caller, Executed
 from application.service import Service, Told
-from application.settings import OTLP_EXPORTER, Settings, TraceExporter
+from application.settings import Settings, TraceExporter
 from domain.kernel import Command, Query
 from domain.registry import Operation
 from domain.shared.refusals import Refusal

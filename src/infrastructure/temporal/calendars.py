@@ -21,8 +21,8 @@ from temporalio.client import (
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
-from application.calendars import CalendarEntry, CalendarRefusedError, CalendarView
 from application.ports import Clock
+from application.scheduling.calendars import CalendarEntry, CalendarRefusedError, CalendarView
 from domain.operation.schedule import Overlap
 from infrastructure.temporal.attributes import command_for
 from infrastructure.temporal.converter import data_converter
@@ -97,7 +97,6 @@ class TemporalCalendars:
             note=described.schedule.state.note or "",
             missed_count=info.num_actions_missed_catchup_window,
             skipped_count=info.num_actions_skipped_overlap,
-            last_times=tuple(action.scheduled_at for action in info.recent_actions),
             next_times=tuple(info.next_action_times),
         )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from application.actions import UnknownActionError, perform
+from application.conducting.actions import UnknownActionError, perform
 from infrastructure.actions.registry import ActionUnusableError, installed_actions
 from infrastructure.control.simulator import Simulator
 from infrastructure.timekeeping import WallClock

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from application.compute import (
+from application.conducting.compute import (
     ArtifactNotFoundError,
     Compute,
     ComputeJobFailedError,

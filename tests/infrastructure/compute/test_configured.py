@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from application.compute import JobStatus
-from application.settings import HIDDEN, Settings, boot_objections, shown_settings
+from application.boot_guards import boot_objections
+from application.conducting.compute import JobStatus
+from application.settings import HIDDEN, Settings, shown_settings
 from domain.operation.deciding import DecideSubstrate, offered
 from infrastructure.compute.configured import configured_compute
 from infrastructure.compute.in_memory import SimulatedCompute

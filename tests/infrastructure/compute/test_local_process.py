@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from application.compute import (
+from application.conducting.compute import (
     ComputeJobFailedError,
     ComputeNotAvailableError,
     ComputeOutcomeUnknown,
@@ -253,7 +253,7 @@ WORKER = """
 import asyncio, os, sys
 from pathlib import Path
 from uuid import UUID
-from application.compute import JobSpec
+from application.conducting.compute import JobSpec
 from infrastructure.compute.local_process import LocalProcesses
 
 async def main():

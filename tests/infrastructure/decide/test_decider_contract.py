@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from application.deciders import Decider, advice_from
+from application.conducting.deciders import Decider, advice_from
 from application.language_models import ChatRequest
 from domain.agent.model_ref import ModelRef
 from domain.operation.deciding import BotorchDecide, DecideSubstrate, StagedDecide

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from application.deciders import DecideAccessDeniedError, DecideEvidenceRejectedError, DecideTimeoutError
+from application.conducting.deciders import DecideAccessDeniedError, DecideEvidenceRejectedError, DecideTimeoutError
 from application.language_models import (
     LanguageModelAuthenticationError,
     LanguageModelError,

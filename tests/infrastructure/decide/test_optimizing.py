@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from application.deciders import DecideColdStartError, DecideEvidenceRejectedError, Decider
+from application.conducting.deciders import DecideColdStartError, DecideEvidenceRejectedError, Decider
 from domain.operation.deciding import BotorchDecide, DecideSubstrate, StagedDecide
 from domain.operation.steering import SteeringObservation, SteeringVerdict
 from infrastructure.decide.gaussian_process import MOST_POINTS, GaussianProcessDecider, TrainingData, log_improvement

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from application.boot_guards import boot_objections
 from application.language_models import OFFLINE, named_model
-from application.settings import HIDDEN, Settings, boot_objections, shown_settings
+from application.settings import HIDDEN, Settings, shown_settings
 from domain.agent.model_ref import ModelRef
 from infrastructure.llm.anthropic import AnthropicModels
 from infrastructure.llm.configured import ConfiguredModels

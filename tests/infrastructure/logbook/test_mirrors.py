@@ -11,7 +11,7 @@ import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from application.logbook_mirror import LogbookMirror
+from application.agents.ports import LogbookMirror
 from application.settings import Settings
 from infrastructure.logbook.mirrors import FileMirror, MemoryMirror, directory_name
 from infrastructure.runtime import Runtime

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.ledger import Closing
+from application.conducting.ledger import Closing
 from domain.operation.progress import WaitingFor
 from domain.operation.stopping import HoldProcedure, TruncateProcedure
 from domain.operation.walking import Mark

@@ -14,9 +14,10 @@ from opentelemetry.trace import Status, StatusCode
 
 from api.app import create_app
 from api.edge import Edge
+from application.boot_guards import boot_objections
 from application.ports import Caller
 from application.service import Service
-from application.settings import Settings, boot_objections
+from application.settings import Settings
 from cli.embedded.temporal import EmbeddedTemporal
 from cli.worker import start_unfinished
 from domain.operation.conducting import ConductProcedure

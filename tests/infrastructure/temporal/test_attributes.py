@@ -11,9 +11,9 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 
-from application.calendars import CalendarEntry
-from application.conducts import workflow_id
+from application.conducting.conducts import workflow_id
 from application.ports import Job
+from application.scheduling.calendars import CalendarEntry
 from application.settings import Settings
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.operation.calendar import EveryCalendar

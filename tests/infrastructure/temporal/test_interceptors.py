@@ -13,7 +13,7 @@ from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from application.conducts import workflow_id
+from application.conducting.conducts import workflow_id
 from application.settings import Settings
 from cli.embedded.temporal import EmbeddedTemporal
 from infrastructure.temporal.engine import connect

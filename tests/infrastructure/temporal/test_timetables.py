@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, ScheduleSpec, ScheduleState
 
-from application.calendars import CalendarEntry, CalendarRefusedError
+from application.scheduling.calendars import CalendarEntry, CalendarRefusedError
 from application.settings import Settings
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.operation.calendar import Calendar, CronCalendar, EveryCalendar, next_firings

@@ -5,7 +5,8 @@ from temporalio.client import Client
 from temporalio.common import VersioningBehavior
 from temporalio.worker import Worker
 
-from application.settings import Settings, boot_objections
+from application.boot_guards import boot_objections
+from application.settings import Settings
 from cli.embedded.temporal import EmbeddedTemporal
 from cli.worker import worker
 from infrastructure.conducting import conducting

@@ -1,0 +1,1 @@
+"""How agents act, by rules and by language models, and what wakes them."""

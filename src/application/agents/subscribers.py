@@ -1,0 +1,126 @@
+"""Who reacts to what: agents to the ends of runs, the promoter to proposals, the supervisor to a beam that goes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from application.agents.hands import Hands
+from application.ports import Caller, EventRow, Job
+from application.reactions import started_by
+from application.unit import decoded
+from domain.agent.agent import VERSIONED, Agent, agents_of
+from domain.agent.concluding import TERMINAL, Order, Task
+from domain.agent.drafting import DRAFT
+from domain.agent.model_ref import ModelRef
+from domain.agent.promotion import CAUTION_PROMOTER, ProposalOrder
+from domain.agent.seeded import SEEDED
+from domain.decision.decision import Decision, DecisionRegistered
+from domain.kernel import Event
+from domain.shared.reads import existing
+from domain.supply.beam import LEAVING, PHOTON_BEAM, takes_beam_away
+from domain.supply.supply import Supply
+
+RUN_DEBRIEFER, CAUTION_DRAFTER = "run_debriefer", "caution_drafter"
+
+
+class RunEndings:
+    """Every agent of a kind that is in service concludes about every run that ends."""
+
+    events: tuple[type[Event], ...] = TERMINAL
+
+    def __init__(
+        self, name: str, task: Task, on: bool, hands: Hands, configured: Callable[[ModelRef], bool], facility_code: str
+    ) -> None:
+        self.name = name
+        self.workflows = (task.workflow,)
+        self._task = task
+        self._on = on
+        self._hands = hands
+        self._configured = configured
+        self._facility_code = facility_code
+
+    async def enabled(self) -> bool:
+        return self._on
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        agents = await self._hands.read(agents_of(self._task.kind), Caller.system(event.correlation_id))
+        return [
+            self._job(agent, event) for agent in agents if agent.status is VERSIONED and self._configured(agent.model_ref)
+        ]
+
+    def _job(self, agent: Agent, event: EventRow) -> Job:
+        order = Order(
+            kind=self._task.kind,
+            agent_id=agent.id,
+            run_id=event.stream_id,
+            terminal_event_id=event.event_id,
+            correlation_id=event.correlation_id,
+        )
+        return Job(
+            self._task.workflow,
+            f"{self._task.workflow}:{agent.id}:{event.event_id}",
+            order,
+            attributes={
+                "BatonFacility": self._facility_code,
+                "BatonRun": str(event.stream_id),
+                "BatonPrincipal": str(agent.id),
+            },
+            summary=f"{self._task.kind} on {event.event_type} of run {event.stream_id}",
+            once=True,
+            memo=started_by(event),
+        )
+
+
+class Proposals:
+    """The promoter judges every caution that is proposed."""
+
+    name = "caution_promoter"
+    workflows = ("promote-caution",)
+    events: tuple[type[Event], ...] = (DecisionRegistered,)
+
+    def __init__(self, on: bool, facility_code: str) -> None:
+        self._on = on
+        self._facility_code = facility_code
+
+    async def enabled(self) -> bool:
+        return self._on
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        registered: Any = decoded(Decision.aggregate, event)
+        if registered.context != DRAFT.context:
+            return ()
+        agent_id = SEEDED[CAUTION_PROMOTER].id
+        order = ProposalOrder(
+            proposal_decision_id=event.stream_id,
+            event_id=event.event_id,
+            agent_id=agent_id,
+            correlation_id=event.correlation_id,
+        )
+        attributes = {"BatonFacility": self._facility_code, "BatonPrincipal": str(agent_id)}
+        summary = f"{CAUTION_PROMOTER} on proposal {event.stream_id}"
+        id = f"promote-caution:{event.stream_id}"
+        return (Job("promote-caution", id, order, attributes, summary, once=True, memo=started_by(event)),)
+
+
+class BeamLosses:
+    """The supervisor looks at once where a beam goes, and does not wait for its next turn."""
+
+    name = "run_supervisor"
+    workflows = ("supervise-runs",)
+    events: tuple[type[Event], ...] = LEAVING
+
+    def __init__(self, on: bool, hands: Hands) -> None:
+        self._on = on
+        self._hands = hands
+
+    async def enabled(self) -> bool:
+        return self._on
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        transition: Any = decoded(Supply.aggregate, event)
+        if not takes_beam_away(transition):
+            return ()
+        supply = await self._hands.read(existing(Supply, event.stream_id), Caller.system(event.correlation_id))
+        if supply is None or supply.kind != PHOTON_BEAM:
+            return ()
+        id = f"run-supervisor:{event.event_id}"
+        return (Job("supervise-runs", id, None, summary="The beam went", once=True, memo=started_by(event)),)

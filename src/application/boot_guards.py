@@ -1,0 +1,171 @@
+"""Settings that no process starts with, and those that leave something idle: what is wrong, and how to mend it."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from uuid import UUID
+
+from application.identity_providers import provider_objections
+from application.language_models import OFFLINE, named_model
+from application.settings import ComputeSubstrate, Settings, TraceExporter
+from domain.agent.seeded_ids import SEEDED_IDS
+from domain.kernel import NIL
+from domain.operation.deciding import DecideSubstrate
+
+OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+
+
+def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
+    """Why a process with these settings must not start; `stdio` asks for the process that serves MCP over stdio."""
+    return [
+        *_access_guards(settings),
+        *_plant_guards(settings),
+        *_work_guards(settings),
+        *_model_guards(settings),
+        *_engine_guards(settings),
+        *provider_objections(settings.identity_providers),
+        *(_stdio_guards(settings) if stdio else ()),
+    ]
+
+
+def _access_guards(settings: Settings) -> Iterator[str]:
+    tier = f"APP_ENV={settings.app_env}"
+    if settings.production and not settings.require_authenticated_principal:
+        yield f"{tier} answers authenticated callers only; set REQUIRE_AUTHENTICATED_PRINCIPAL=true."
+    if settings.require_authenticated_principal and not settings.identity_providers:
+        yield (
+            "REQUIRE_AUTHENTICATED_PRINCIPAL=true without an identity provider would lock everyone out; configure "
+            "IDENTITY_PROVIDERS."
+        )
+    if settings.enforced and settings.app_env != "test" and not settings.require_authenticated_principal:
+        yield (
+            "AUTHORIZATION_MODE=policy judges principals that anybody could claim to be; set "
+            "REQUIRE_AUTHENTICATED_PRINCIPAL=true."
+        )
+    if settings.production and not settings.enforced and not settings.allow_permissive_authz:
+        yield (
+            f"{tier} with AUTHORIZATION_MODE=permissive lets every caller do everything; set AUTHORIZATION_MODE=policy, or "
+            "ALLOW_PERMISSIVE_AUTHZ=true if that is meant."
+        )
+    if settings.production:
+        for number, provider in enumerate(settings.identity_providers, start=1):
+            for flag in ("allow_insecure_jwks_url", "allow_insecure_introspection_url"):
+                if getattr(provider, flag):
+                    yield (
+                        f"Identity provider {number} ({provider.issuer}) sets {flag}, which {tier} does not accept; remove "
+                        "it and use https."
+                    )
+    for name in ("bootstrap_principal_id", "mcp_stdio_principal_id"):
+        if getattr(settings, name) == NIL:
+            yield f"{name.upper()} is the nil UUID, which stands for the service itself; give the id of an actor."
+    if settings.bootstrap_principal_id in SEEDED_IDS:
+        yield (
+            f"BOOTSTRAP_PRINCIPAL_ID is {settings.bootstrap_principal_id}, which is an agent of the service itself; choose "
+            "another id for the administrator."
+        )
+
+
+def _plant_guards(settings: Settings) -> Iterator[str]:
+    for prefix in _repeated(route.prefix for route in settings.control_routes):
+        yield f"CONTROL_ROUTES lists the prefix {prefix!r} more than once; keep one route for each prefix."
+    for address in _repeated(device.address for device in settings.simulated_devices):
+        yield f"SIMULATED_DEVICES lists {address} more than once; keep one device at each address."
+    for code in _repeated(supply.code for supply in settings.monitored_supplies):
+        yield f"MONITORED_SUPPLIES lists {code} more than once; keep one signal for each supply."
+    monitored = {
+        "MONITORED_ENCLOSURES": settings.monitored_enclosures.values(),
+        "MONITORED_SUPPLIES": [supply.signal for supply in settings.monitored_supplies],
+    }
+    for variable, signals in monitored.items():
+        for signal in signals if settings.control_routes else ():
+            if not any(signal.startswith(route.prefix) for route in settings.control_routes):
+                yield f"{variable} names the signal {signal}, which no route leads to; add its prefix to CONTROL_ROUTES."
+    for name in ("simulated_signals", "simulated_devices"):
+        if settings.production and getattr(settings, name):
+            yield (
+                f"{name.upper()} makes up what the plant says, which APP_ENV={settings.app_env} does not accept; unset it."
+            )
+
+
+def _work_guards(settings: Settings) -> Iterator[str]:
+    if settings.compute_substrate is ComputeSubstrate.LOCAL_PROCESS and settings.compute_job_directory is None:
+        yield "COMPUTE_SUBSTRATE=local_process needs a place for its jobs; set COMPUTE_JOB_DIRECTORY to a directory."
+    modelling = [name.value for name in settings.decide_substrates if name is not DecideSubstrate.LLM]
+    if modelling and not all(find_spec(library) for library in ("scipy", "sklearn")):
+        yield f"DECIDE_SUBSTRATES offers {', '.join(modelling)}, whose libraries are not installed; install baton[optimize]."
+
+
+def _model_guards(settings: Settings) -> Iterator[str]:
+    for name in ("run_debriefer_model", "caution_drafter_model", "decide_model"):
+        if (chosen := getattr(settings, name)) is None:
+            continue
+        try:
+            model = named_model(chosen)
+        except ValueError as error:
+            yield f"{name.upper()} {error}."
+        else:
+            if name == "decide_model" and model == OFFLINE:
+                yield "DECIDE_MODEL is the offline model, which does not steer; name the model of a provider."
+    if DecideSubstrate.LLM in settings.decide_substrates and settings.decide_model is None:
+        yield "DECIDE_SUBSTRATES offers llm without a model; set DECIDE_MODEL to provider/model."
+
+
+def _engine_guards(settings: Settings) -> Iterator[str]:
+    if (settings.worker_deployment_name is None) != (settings.worker_build_id is None):
+        yield "WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID name a worker together; set both, or none."
+    if settings.trace_exporter is TraceExporter.OTLP and not _installed(OTLP_EXPORTER):
+        yield "TRACE_EXPORTER=otlp needs an exporter that is not installed; install baton[otlp], or choose console or none."
+
+
+def _stdio_guards(settings: Settings) -> Iterator[str]:
+    if settings.production:
+        yield f"MCP over stdio carries no token and is not served under APP_ENV={settings.app_env}; use /mcp over HTTP."
+    if settings.enforced and settings.mcp_stdio_principal_id is None:
+        yield "AUTHORIZATION_MODE=policy needs to know whom MCP over stdio acts for; set MCP_STDIO_PRINCIPAL_ID to an actor."
+
+
+def bootstrap_awaits_binding(settings: Settings) -> bool:
+    """Whether the bootstrap principal must be named by a stored binding, because configuration names it nowhere."""
+    configured = {binding.actor_id for provider in settings.identity_providers for binding in provider.subject_bindings}
+    bootstrap = settings.bootstrap_principal_id
+    return settings.production and settings.enforced and bootstrap is not None and bootstrap not in configured
+
+
+def bootstrap_objections(settings: Settings, stored: Iterable[UUID]) -> list[str]:
+    """The guard that needs the database: nobody can log in as a bootstrap principal that no binding names."""
+    if not bootstrap_awaits_binding(settings) or settings.bootstrap_principal_id in set(stored):
+        return []
+    return [
+        "BOOTSTRAP_PRINCIPAL_ID is bound to no token subject, so nobody could act as it; add a subject binding for it to "
+        "IDENTITY_PROVIDERS, or unset it."
+    ]
+
+
+def idle_agents(settings: Settings) -> list[str]:
+    """The agents that are on and whose model nobody here can ask, so that they start nothing; each with what mends it."""
+    chosen = {
+        "RunDebriefer": ("RUN_DEBRIEFER_MODEL", settings.run_debriefer_enabled, settings.run_debriefer_model),
+        "CautionDrafter": ("CAUTION_DRAFTER_MODEL", settings.caution_drafter_enabled, settings.caution_drafter_model),
+    }
+    reachable = {
+        OFFLINE.provider: True,
+        "anthropic": settings.anthropic_api_key is not None,
+        "openai": settings.openai_api_key is not None or settings.openai_base_url is not None,
+    }
+    return [
+        f"{agent} is on and does nothing: {name} is {model}, and there are no credentials of that provider; set "
+        f"{model.partition('/')[0].upper()}_API_KEY."
+        for agent, (name, on, model) in chosen.items()
+        if on and model is not None and not reachable.get(model.partition("/")[0], False)
+    ]
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even what it is a part of
+        return False
+
+
+def _repeated(texts: Iterable[str]) -> list[str]:
+    return [text for text, count in Counter(texts).items() if count > 1]

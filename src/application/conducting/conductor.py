@@ -1,0 +1,320 @@
+"""What a conductor does between the steps: it begins, waits for its run, closes and ends, each time on the record.
+
+Everything here may be repeated: the stream says whether it was done already.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from application.conducting.conduct_record import ConductRecord, refused
+from application.conducting.ledger import Closing, Ledger
+from application.conducting.pulse import Attempt
+from application.conducting.scores import CLOSING_BLOCKS, MAIN_BLOCKS, Score, Scores
+from application.conducting.steps import Steps
+from application.looking import happened
+from application.ports import Clock, Store
+from domain.operation.actuation import merged_kind
+from domain.operation.deciding import CallerDecide
+from domain.operation.procedure import (
+    ConductMode,
+    HoldCause,
+    PendingRequest,
+    Procedure,
+    ProcedureAbortRequested,
+    ProcedureHoldRequested,
+    ProcedureOutcomeRecorded,
+)
+from domain.operation.progress import WaitingFor
+from domain.operation.results import Artifact, ConductResult, Failure
+from domain.operation.stopping import (
+    EXPIRED,
+    AbortProcedure,
+    CompleteProcedure,
+    HoldProcedure,
+    RecordConductEnd,
+    given_up,
+)
+from domain.operation.walking import (
+    REASON,
+    Briefing,
+    Finish,
+    Outcome,
+    Verdict,
+    failure_of,
+    holds,
+    lifecycle,
+    reason_of,
+)
+from domain.run.run import ENDINGS, RunResumed
+from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
+
+POLL = 1.0
+"""Seconds between two looks at the record while a conduct waits."""
+
+
+class Conductor:
+    """Acts for conducts through the command path, as whoever asked for them."""
+
+    def __init__(
+        self,
+        store: Store,
+        record: ConductRecord,
+        clock: Clock,
+        ledger: Ledger,
+        scores: Scores,
+        steps: Steps,
+    ) -> None:
+        self._store = store
+        self._record = record
+        self._clock = clock
+        self._ledger = ledger
+        self._scores = scores
+        self._steps = steps
+
+    async def brief(self, procedure_id: UUID, conduct_id: UUID) -> Briefing | None:
+        """What there is to conduct; None where the conduct is not the live one, or it was left too long to begin."""
+        score = await self._scores.score(procedure_id, conduct_id)
+        if score is None:
+            return None
+        if self._clock() - score.started_at > timedelta(seconds=self._steps.limits.restart):
+            result = given_up(procedure_id, conduct_id, score.command_name, EXPIRED)
+            with suppress(RecordConductEnd.Cannot):
+                await self._record.as_service(score, RecordConductEnd(result=result, abort_reason=reason_of(EXPIRED)))
+        procedure = await self._record.procedure(score)
+        if procedure.live_conduct_id != conduct_id:
+            self._scores.forget(conduct_id)
+            return None
+        await self._ledger.go_on(procedure_id, conduct_id)
+        if (left_open := procedure.current_iteration_index) is not None:
+            await self._record.end_pass(score, left_open, "It was left open.")
+        measured = await self._record.happened(score, ProcedureOutcomeRecorded) if score.steering is not None else ()
+        return Briefing(
+            command_name=score.command_name,
+            mode=score.mode,
+            step_count=len(score.steps),
+            closing_count=len(score.closing_steps),
+            boundary=score.boundary,
+            ahead=self._steps.ahead(score.steps[score.boundary] if score.boundary < len(score.steps) else None),
+            closing_ahead=self._steps.ahead(score.closing_steps[0] if score.closing_steps else None),
+            loop_ahead=self._steps.ahead(score.steps[0] if score.steps else None),
+            asks_first=bool(measured),
+            advised_from_outside=score.steering is not None and isinstance(score.steering.decide, CallerDecide),
+            first_point=None if score.steering is None else score.steering.space.first_point,
+        )
+
+    async def await_run(self, procedure_id: UUID, conduct_id: UUID, attempt: Attempt) -> Verdict:
+        """Wait while the parent run is held; answers what the conduct is to do then."""
+        score = await self._scores.score(procedure_id, conduct_id)
+        if score is None:
+            return Verdict.GONE
+        await self._ledger.wait(procedure_id, conduct_id, WaitingFor.RUN, None)
+        verdict: Verdict | None = Verdict.RUN_HELD
+        while verdict is Verdict.RUN_HELD:
+            attempt.alive()
+            verdict = (await self._ledger.beat(score.between, None, score.run_id)).verdict
+            if verdict is Verdict.RUN_HELD:
+                await asyncio.sleep(POLL)
+        resumed = await self._resumed(score) if verdict is None else None
+        await self._ledger.go_on(procedure_id, conduct_id, resumed)
+        return verdict or Verdict.DONE
+
+    async def _resumed(self, score: Score) -> datetime | None:
+        """When the parent run was resumed last."""
+        assert score.run_id is not None, "a run was waited for"
+        resumptions = await happened(self._store, score.run_id, RunResumed)
+        return resumptions[-1].occurred_at if resumptions else None
+
+    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome) -> Verdict:
+        """Close the open pass and mark that closing begins, unless something was asked for before."""
+        score = await self._scores.score(procedure_id, conduct_id)
+        if score is None:
+            return Verdict.GONE
+        closing = Closing(
+            procedure_id=procedure_id,
+            conduct_id=conduct_id,
+            run_id=None if score.closing_only else score.run_id,
+            may_hold=not outcome.denied and not score.closing_only,
+            run_blocks=MAIN_BLOCKS if outcome.finish is Finish.COMPLETED else CLOSING_BLOCKS,
+        )
+        if (verdict := (await self._ledger.begin_closing(closing)).verdict) is not None:
+            return verdict
+        await self._close_pass(score, outcome)
+        return Verdict.DONE
+
+    async def end(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome, closed: bool) -> Failure | None:
+        """Put the end of a conduct on the record.
+
+        Where its submitter may not end it, the service does, naming who that was; but what was not closed must be closed
+        before, and then the failure is answered and nothing is written.
+        """
+        score = await self._scores.score(procedure_id, conduct_id)
+        while score is not None:
+            procedure = await self._record.procedure(score)
+            if procedure.live_conduct_id != conduct_id:
+                break
+            await self._close_pass(score, outcome)
+            try:
+                await (self._record_denied if outcome.denied else self._record_end)(score, procedure, outcome)
+            except UnauthorizedError as denied:
+                failure = refused("complete" if outcome.finish is Finish.COMPLETED else "abort", denied)
+                outcome = outcome.model_copy(update={"denied": True, "failure": failure})
+                if not closed and procedure.pending_request is not PendingRequest.ABORT:
+                    return failure
+            except ConcurrencyError:
+                continue
+            except Unavailable:
+                raise
+            except Refusal as refusal:
+                procedure = await self._record.procedure(score)
+                if procedure.live_conduct_id == conduct_id and refusal.reason != "request_pending":
+                    await self._record_refused(score, procedure, outcome, refusal)
+        self._scores.forget(conduct_id)
+        return None
+
+    async def _record_end(self, score: Score, procedure: Procedure, outcome: Outcome) -> None:
+        """The command that the end of the conduct comes to."""
+        if procedure.pending_request is PendingRequest.ABORT:
+            asked = (await self._record.happened(score, ProcedureAbortRequested))[-1]
+            aborted = outcome.model_copy(update={"finish": Finish.ABORTED})
+            result = await self._told_result(score, procedure, aborted)
+            await self._record.execute(score, AbortProcedure(reason=asked.reason, conducted=result))
+            return
+        if procedure.pending_request is PendingRequest.HOLD and outcome.finish is Finish.HALTED:
+            outcome = outcome.model_copy(update={"finish": Finish.HELD})
+        result = await self._told_result(score, procedure, outcome)
+        match outcome.finish:
+            case Finish.COMPLETED if score.closing_only:
+                asked = (await self._record.happened(score, ProcedureAbortRequested))[-1]
+                await self._record.execute(score, AbortProcedure(reason=asked.reason, conducted=result))
+            case Finish.COMPLETED:
+                await self._record.execute(score, CompleteProcedure(conducted=result))
+            case Finish.HELD | Finish.STOOD_DOWN:
+                await self._hold(score, procedure, outcome, result)
+            case Finish.FAILED if holds(score.command_name, outcome.failure):
+                await self._hold(score, procedure, outcome, result)
+            case Finish.HALTED:
+                await self._record.as_service(score, RecordConductEnd(result=result))
+            case Finish.FAILED | Finish.ABORTED | Finish.STOPPED | Finish.CANCELLED:
+                await self._record.execute(score, AbortProcedure(reason=await self._why(score, outcome), conducted=result))
+            case Finish.GONE:
+                raise AssertionError("what is gone has ended")
+
+    async def _hold(self, score: Score, procedure: Procedure, outcome: Outcome, result: ConductResult) -> None:
+        """Leave the procedure Held: for whoever asked, for a step that failed, or because nobody steers any more."""
+        if procedure.pending_request is PendingRequest.HOLD:
+            asked = (await self._record.happened(score, ProcedureHoldRequested))[-1]
+            command = HoldProcedure(
+                reason=asked.reason, decided_by_decision_id=asked.decided_by_decision_id, conducted=result
+            )
+        else:
+            assert outcome.failure is not None, "nobody asked, so something failed"
+            cause = HoldCause.DRIVER_STOOD_DOWN if outcome.finish is Finish.STOOD_DOWN else HoldCause.STEP_FAULT
+            command = HoldProcedure(reason=reason_of(outcome.failure), cause=cause, conducted=result)
+        await self._record.execute(score, command)
+
+    async def _why(self, score: Score, outcome: Outcome) -> str:
+        """The reason of an abort that nobody asked the procedure for."""
+        if outcome.finish is Finish.CANCELLED:
+            return "conduct cancelled"
+        if outcome.finish in (Finish.STOPPED, Finish.ABORTED) and score.run_id is not None:
+            ending = (await happened(self._store, score.run_id, *ENDINGS))[-1]
+            return str(getattr(ending, "reason", "The parent run was completed."))
+        assert outcome.failure is not None, "an abort has a reason"
+        return reason_of(outcome.failure)
+
+    async def _record_denied(self, score: Score, procedure: Procedure, outcome: Outcome) -> None:
+        """End what its submitter may not end any more, as the service itself."""
+        assert outcome.failure is not None, "something was denied"
+        result = await self._told_result(score, procedure, outcome)
+        reason = f"The principal {score.caller.principal_id} may not go on with this: {outcome.failure.message}"[:REASON]
+        await self._record.as_service(score, RecordConductEnd(result=ended_badly(result), abort_reason=reason))
+
+    async def _record_refused(self, score: Score, procedure: Procedure, outcome: Outcome, refusal: Refusal) -> None:
+        """End a conduct whose last command was refused; the status stays, and the first failure is what is told."""
+        target = "complete" if outcome.finish is Finish.COMPLETED else "abort"
+        failure = outcome.failure or lifecycle(target, refusal.code, refusal.detail)
+        result = await self._told_result(score, procedure, outcome.model_copy(update={"failure": failure}))
+        await self._record.as_service(score, RecordConductEnd(result=ended_badly(result)))
+
+    async def _told_result(self, score: Score, procedure: Procedure, outcome: Outcome) -> ConductResult:
+        """The result as the ledger and the outcome have it."""
+        loop = score.mode in (ConductMode.CONVERGED, ConductMode.ADVISED)
+        tally = await self._ledger.tally(score.conduct_id, procedure.iteration_count if loop else 0)
+        outputs = {**(await self._kept(score) if score.resumed else {}), **tally.outputs}
+        closing = {failure.step_index: failure for failure in (*self._cut(score, outcome), *tally.closing_failures)}
+        result = self._result(score, outcome)
+        return result.model_copy(
+            update={
+                "iteration_count": procedure.iteration_count if loop else None,
+                "actuation_kind": merged_kind((procedure.actuation_kind, tally.actuation_kind)),
+                "measurements": tally.measurements,
+                "artifacts": tally.artifacts,
+                "outputs": outputs,
+                "substrate_writes": dict(tally.substrate_writes),
+                "closing_failures": tuple(closing[index] for index in sorted(closing, key=lambda index: index or 0)),
+            }
+        )
+
+    async def _kept(self, score: Score) -> dict[str, Artifact]:
+        """The outputs of earlier conducts that a conduct which goes on has found."""
+        rows = await self._ledger.slots(score.procedure_id, score.conduct_id, 0, score.boundary)
+        return {
+            row.slot: Artifact(**row.content["artifact"]) for row in rows if "artifact" in row.content and not row.closing
+        }
+
+    def _cut(self, score: Score, outcome: Outcome) -> Sequence[Failure]:
+        """The closing steps that an abort kept from being done."""
+        if outcome.closing_cut_at is None:
+            return ()
+        left = list(enumerate(score.closing_steps))[outcome.closing_cut_at :]
+        message = "An abort stopped the closing steps before this one."
+        return [failure_of(step, index, "ClosingCancelled", message) for index, step in left]
+
+    def _result(self, score: Score, outcome: Outcome) -> ConductResult:
+        held = outcome.finish in (Finish.HELD, Finish.STOOD_DOWN) or (
+            outcome.finish is Finish.FAILED and holds(score.command_name, outcome.failure)
+        )
+        failure = outcome.failure or UNASKED.get(outcome.finish)
+        return ConductResult(
+            procedure_id=score.procedure_id,
+            conduct_id=score.conduct_id,
+            command_name=score.command_name,
+            succeeded=failure is None,
+            completed_count=outcome.completed_count,
+            failure=failure,
+            held=held,
+            acquisition_halt=outcome.finish is Finish.HALTED,
+            re_establishment_boundary=score.stated_boundary,
+            termination_reason=outcome.termination_reason,
+        )
+
+    async def _close_pass(self, score: Score, outcome: Outcome) -> None:
+        """End a pass that is still open, before anything else ends."""
+        procedure = await self._record.procedure(score)
+        while (index := procedure.current_iteration_index) is not None and procedure.live_conduct_id == score.conduct_id:
+            failed = outcome.failure is not None and outcome.finish is not Finish.HELD
+            reason = reason_of(outcome.failure) if failed and outcome.failure else outcome.finish.value
+            await self._record.end_pass(score, index, reason)
+            procedure = await self._record.procedure(score)
+
+
+UNASKED = {
+    Finish.HELD: lifecycle("hold", "ProcedureHeldByOperator", "The procedure was held as asked."),
+    Finish.ABORTED: lifecycle("abort", "ProcedureAborted", "The conduct was aborted as asked."),
+    Finish.STOPPED: lifecycle("abort", "RunStopped", "The parent run was stopped."),
+    Finish.CANCELLED: lifecycle("abort", "CancelledError", "The conduct was cancelled in the engine."),
+    Finish.HALTED: lifecycle(
+        "hold",
+        "AcquisitionResumeRequiresOperator",
+        "The next step was begun by an earlier conduct and is not repeated; settle it by hand first.",
+    ),
+}
+"""What a result says of an end that no step failed in."""
+
+
+def ended_badly(result: ConductResult) -> ConductResult:
+    """The result of a conduct that did not come to the end it was bound for."""
+    return result.model_copy(update={"succeeded": False, "held": False})

@@ -1,0 +1,268 @@
+"""What a conductor does about passes: it begins each, judges or measures it, and ends it, each time on the record.
+
+Everything here may be repeated: the stream says whether it was done already.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from application.conducting.advisers import Advisers, stood_down
+from application.conducting.conduct_record import ConductRecord, refused
+from application.conducting.ledger import Ledger
+from application.conducting.pulse import Attempt
+from application.conducting.scores import Score, Scores
+from application.looking import found
+from application.ports import Authorizer, Clock, Store
+from domain.access.actor import Actor, ActorKind, ActorStatus
+from domain.operation.iterations import (
+    EndProcedureIteration,
+    ProcedureIterationLimitReachedError,
+    StartProcedureIteration,
+)
+from domain.operation.judging import meets
+from domain.operation.procedure import (
+    PendingRequest,
+    Procedure,
+    ProcedureIterationEnded,
+    ProcedureIterationStarted,
+    ProcedureOutcomeRecorded,
+)
+from domain.operation.results import Failure, Measured, TerminationReason
+from domain.operation.steered import RecordProcedureOutcome, remaining
+from domain.operation.steering import Point, SteeringAdvice, SteeringVerdict
+from domain.operation.walking import CEILING, Turn, Verdict, lifecycle
+from domain.shared.refusals import ConcurrencyError, UnauthorizedError
+
+
+class Passes:
+    """Turns the loops of conducts through the command path, as whoever asked for them."""
+
+    def __init__(
+        self,
+        store: Store,
+        record: ConductRecord,
+        authorizer: Authorizer,
+        clock: Clock,
+        ledger: Ledger,
+        scores: Scores,
+        advisers: Advisers,
+    ) -> None:
+        self._store = store
+        self._record = record
+        self._authorizer = authorizer
+        self._clock = clock
+        self._ledger = ledger
+        self._scores = scores
+        self._advisers = advisers
+
+    async def start(self, procedure_id: UUID, conduct_id: UUID, passes: int, point: Point | None) -> Turn:
+        """Begin the next pass, unless the loop has come to its end or something else stands in the way."""
+        score = await self._scores.score(procedure_id, conduct_id)
+        return Turn(verdict=Verdict.GONE) if score is None else await self._start(score, passes, point, None)
+
+    async def take_up(self, procedure_id: UUID, conduct_id: UUID, attempt: Attempt) -> Turn:
+        """Ask where a search goes on that has measured before, and begin the pass that measures there.
+
+        What was advised stands on the record with that pass, and nowhere else.
+        """
+        score, procedure = await self._live(procedure_id, conduct_id)
+        if score is None or procedure is None or score.steering is None:
+            return Turn(verdict=Verdict.GONE)
+        if procedure.current_iteration_index is not None:
+            begun = (await self._record.happened(score, ProcedureIterationStarted))[-1]
+            return Turn(verdict=Verdict.DONE, iteration_index=begun.iteration_index, point=begun.point)
+        said = await self._advisers.advice(score, procedure, procedure.iteration_count + 1, 0, attempt)
+        if isinstance(said, Turn):
+            return said
+        advice, _ = said
+        if advice.verdict is SteeringVerdict.STOP:
+            return Turn(verdict=Verdict.DONE, stop=True)
+        return await self._start(score, 0, advice.next_point, advice)
+
+    async def _start(self, score: Score, passes: int, point: Point | None, advice: SteeringAdvice | None) -> Turn:
+        conduct_id = score.conduct_id
+        while True:
+            procedure = await self._record.procedure(score)
+            if procedure.live_conduct_id != conduct_id:
+                break
+            if (begun := procedure.current_iteration_index) is not None:
+                return Turn(verdict=Verdict.DONE, iteration_index=begun, point=point)
+            if (turn := await self._before_pass(score, procedure, passes)) is not None:
+                return turn
+            index = procedure.iteration_count + 1
+            command = StartProcedureIteration(iteration_index=index, conduct_id=conduct_id, point=point, advice=advice)
+            try:
+                await self._record.execute(score, command)
+            except UnauthorizedError as denied:
+                return Turn(verdict=Verdict.FAILED, failure=refused("start", denied), denied=True)
+            except ProcedureIterationLimitReachedError:
+                return Turn(verdict=Verdict.FAILED, failure=cap_reached(procedure))
+            except (ConcurrencyError, StartProcedureIteration.Cannot):
+                continue
+            return Turn(verdict=Verdict.DONE, iteration_index=index, point=point)
+        return Turn(verdict=Verdict.GONE)
+
+    async def _before_pass(self, score: Score, procedure: Procedure, passes: int) -> Turn | None:
+        """What keeps a pass from beginning, in the order of the turn."""
+        orders = await self._ledger.beat(score.between, None, score.run_id)
+        if (verdict := orders.verdict) is not None:
+            return Turn(verdict=verdict)
+        if procedure.iteration_count >= CEILING:
+            message = f"The loop has come to {CEILING} passes, which none goes beyond."
+            return Turn(verdict=Verdict.FAILED, failure=lifecycle("abort", "AbsoluteIterationCeilingReached", message))
+        if score.convergence is not None:
+            cap = score.convergence.max_consecutive_unconverged_iterations
+            if cap is not None and procedure.consecutive_unconverged_iterations >= cap:
+                return Turn(verdict=Verdict.FAILED, failure=cap_reached(procedure))
+        if score.steering is None:
+            return None
+        if (standing_down := await self._stood_down(score)) is not None:
+            return Turn(verdict=Verdict.HOLD, stood_down=True, failure=standing_down)
+        left = remaining(score.steering, passes, score.started_at, self._clock())
+        if left.iterations_remaining == 0:
+            return Turn(verdict=Verdict.DONE, stop=True, termination_reason=TerminationReason.ITERATIONS)
+        if left.wall_clock_remaining == 0:
+            return Turn(verdict=Verdict.DONE, stop=True, termination_reason=TerminationReason.WALL_CLOCK)
+        return None
+
+    async def _stood_down(self, score: Score) -> Failure | None:
+        """Why an agent that steers must not go on; people and machines are not asked again."""
+        actor = await found(self._store, Actor, score.caller.principal_id)
+        if actor is None or actor.kind is not ActorKind.AGENT:
+            return None
+        verdict = await self._authorizer.authorize(score.caller, score.command_name)
+        if actor.status is ActorStatus.ACTIVE and verdict.reason != "agent_not_versioned":
+            return None
+        return stood_down("The agent that steers is not in service any more.")
+
+    async def judge(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Turn:
+        """Whether a pass that was walked to its end has converged, on the record."""
+        score = await self._scores.score(procedure_id, conduct_id)
+        while score is not None and score.convergence is not None:
+            procedure = await self._record.procedure(score)
+            if procedure.live_conduct_id != conduct_id:
+                break
+            if procedure.current_iteration_index != iteration_index:
+                ended = await self._ended(score, iteration_index)
+                return Turn(verdict=Verdict.DONE, converged=bool(ended.converged))
+            if procedure.pending_request is not None:
+                return Turn(verdict=REQUESTED[procedure.pending_request])
+            name = score.convergence.capture_name
+            measured = await self._captured(score, iteration_index, name)
+            if measured is None:
+                return Turn(verdict=Verdict.FAILED, failure=not_measured(name))
+            criterion = score.convergence.criterion
+            converged = meets(criterion, criterion.expected, measured)
+            if (turn := await self._try_end(score, iteration_index, converged=converged)) is not None:
+                return turn
+        return Turn(verdict=Verdict.GONE)
+
+    async def record_outcome(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, point: Point) -> Turn:
+        """Put on the record what a steered pass measured, once."""
+        score, procedure = await self._live(procedure_id, conduct_id)
+        if score is None or procedure is None or score.steering is None:
+            return Turn(verdict=Verdict.GONE)
+        if procedure.pending_request is not None:
+            return Turn(verdict=REQUESTED[procedure.pending_request])
+        tally = await self._ledger.tally(conduct_id, iteration_index, of_pass=True)
+        name, measurements = score.steering.objective_capture_name, tally.measurements
+        measured = await self._captured(score, iteration_index, name)
+        if measured is None:
+            return Turn(verdict=Verdict.FAILED, failure=not_measured(name))
+        if not any(item.name == name for item in measurements):
+            measurements = (*measurements, Measured(name=name, value=measured, kind="Scalar", quality="Good"))
+        outcome = ProcedureOutcomeRecorded(
+            iteration_index=iteration_index,
+            point=point,
+            measurements=measurements,
+            succeeded=True,
+            actuation_kind=tally.actuation_kind,
+        )
+        await self._record.as_service(score, RecordProcedureOutcome(outcome=outcome))
+        return Turn(verdict=Verdict.DONE)
+
+    async def advise(
+        self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, passes: int, attempt: Attempt
+    ) -> Turn:
+        """Have the decider say where to measure next, and end the open pass with what it said."""
+        score = await self._scores.score(procedure_id, conduct_id)
+        while score is not None and score.steering is not None:
+            procedure = await self._record.procedure(score)
+            if procedure.live_conduct_id != conduct_id:
+                break
+            if procedure.current_iteration_index != iteration_index:
+                return advised_at(await self._ended(score, iteration_index))
+            asked = self._clock()
+            said = await self._advisers.advice(score, procedure, iteration_index, passes, attempt)
+            if isinstance(said, Turn):
+                return said
+            advice, adviser = said
+            latency = (self._clock() - asked).total_seconds()
+            ended = await self._try_end(score, iteration_index, **provenance(advice, adviser, latency))
+            if ended is not None and ended.verdict is not Verdict.DONE:
+                return ended
+        return Turn(verdict=Verdict.GONE)
+
+    async def _captured(self, score: Score, iteration_index: int, name: str) -> Any:
+        """What a pass has left in a slot; None where it has left nothing."""
+        slots = await self._ledger.slots(score.procedure_id, score.conduct_id, iteration_index, 0)
+        return next((row.content["value"] for row in slots if row.slot == name and "value" in row.content), None)
+
+    async def _live(self, procedure_id: UUID, conduct_id: UUID) -> tuple[Score | None, Procedure | None]:
+        """The score of a conduct and its procedure; None each where it is not the live one."""
+        score = await self._scores.score(procedure_id, conduct_id)
+        procedure = None if score is None else await self._record.procedure(score)
+        return (score, procedure) if procedure is not None and procedure.live_conduct_id == conduct_id else (None, None)
+
+    async def _try_end(self, score: Score, iteration_index: int, **fields: Any) -> Turn | None:
+        """End a pass as the submitter; None where the record moved meanwhile and is to be looked at again."""
+        command = EndProcedureIteration(
+            iteration_index=iteration_index, conduct_id=score.conduct_id, **{"converged": None, **fields}
+        )
+        try:
+            await self._record.execute(score, command)
+        except UnauthorizedError as denied:
+            return Turn(verdict=Verdict.FAILED, failure=refused("abort", denied), denied=True)
+        except (ConcurrencyError, EndProcedureIteration.Cannot):
+            return None
+        return Turn(verdict=Verdict.DONE, converged=fields.get("converged"))
+
+    async def _ended(self, score: Score, iteration_index: int) -> ProcedureIterationEnded:
+        events = await self._record.happened(score, ProcedureIterationEnded)
+        return next(event for event in reversed(events) if event.iteration_index == iteration_index)
+
+
+REQUESTED = {PendingRequest.HOLD: Verdict.HOLD, PendingRequest.ABORT: Verdict.ABORT}
+
+
+def not_measured(name: str) -> Failure:
+    """The failure of a pass that did not bring what it is judged by."""
+    message = f"The pass captured no {name}, by which it is judged."
+    return Failure(source_kind="capture", target=name, error_class="ComputeMeasurementNotFound", message=message)
+
+
+def cap_reached(procedure: Procedure) -> Failure:
+    """The failure of a loop whose patience is at its end."""
+    streak = procedure.consecutive_unconverged_iterations
+    message = f"{streak} passes in a row have not converged, and patience lasts no longer."
+    return lifecycle("abort", "ConvergenceIterationCapReached", message)
+
+
+def advised_at(ended: ProcedureIterationEnded) -> Turn:
+    """What was advised at the end of a pass that is over already."""
+    return Turn(verdict=Verdict.DONE, stop=bool(ended.advised_stop), point=ended.advised_next_point)
+
+
+def provenance(advice: SteeringAdvice, adviser: UUID | None, latency: float) -> dict[str, Any]:
+    """What the end of a pass keeps of the advice it was given."""
+    return {
+        "advised_stop": advice.verdict is SteeringVerdict.STOP,
+        "reasoning": advice.rationale,
+        "confidence": advice.confidence,
+        "confidence_source": advice.confidence_source,
+        "alternatives": advice.alternatives or None,
+        "model_ref": advice.model_ref,
+        "advised_next_point": advice.next_point,
+        "advised_by": adviser,
+        "advice_latency": latency,
+    }

@@ -1,0 +1,143 @@
+"""Work that is heard of while it goes on, and that hears what the record says to it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from application.conducting.ledger import Orders
+from application.ports import StoreUnavailableError
+from domain.operation.walking import Verdict
+
+T = TypeVar("T")
+
+INTERVAL = 1.0
+"""Seconds between two signs of life."""
+SILENT_AFTER = 6.0
+"""Seconds after which whoever does a step counts as lost."""
+GIVES_UP_AFTER = SILENT_AFTER / 2
+"""Seconds without a sign of life after which work stops itself, well before anybody takes it for lost."""
+
+
+class Attempt(Protocol):
+    """One try at a piece of work, which the engine may cancel and have tried again."""
+
+    def alive(self) -> None:
+        """Let the engine know that the try goes on."""
+        ...
+
+    @property
+    def called_off(self) -> bool:
+        """Whether the work is not wanted any more; otherwise a cancelled try is followed by another one."""
+        ...
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the engine has only lost sight of this try, and has another one made."""
+        ...
+
+
+class Perseverance:
+    """Sees work through of which the engine has lost sight: what another try finds begun, it waits for."""
+
+    def __init__(self) -> None:
+        self._unseen: set[asyncio.Task[Any]] = set()
+
+    async def see_through(self, work: Coroutine[Any, Any, T], attempt: Attempt) -> T:
+        """The result of work that is cancelled only if it is not wanted any more, or this process stops."""
+        task = asyncio.create_task(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if attempt.given_up:
+                self._unseen.add(task)
+                task.add_done_callback(self._seen)
+            else:
+                task.cancel()
+                await asyncio.wait({task})
+            raise
+
+    async def close(self) -> None:
+        """Stop what still goes on."""
+        unseen = list(self._unseen)
+        for task in unseen:
+            task.cancel()
+        await asyncio.gather(*unseen, return_exceptions=True)
+
+    def _seen(self, task: "asyncio.Task[Any]") -> None:
+        self._unseen.discard(task)
+        if not task.cancelled():
+            task.exception()  # the try that follows finds what came of it, or that nothing did
+
+
+class Countermanded(Exception):
+    """The record told the work to stop: an abort was asked for, or the conduct is not live any more."""
+
+    def __init__(self, orders: Orders) -> None:
+        super().__init__("the record told the work to stop")
+        self.orders = orders
+
+    @property
+    def verdict(self) -> Verdict:
+        """What that means for the conduct."""
+        verdict = self.orders.verdict
+        assert verdict is not None, "work is not stopped for nothing"
+        return verdict
+
+
+class UnheardError(Exception):
+    """No sign of life could be given for too long, so the work stopped itself; somebody else may take it up."""
+
+
+def stops(orders: Orders) -> bool:
+    """Whether orders end work at once: an abort does, a hold waits for the end of the step."""
+    return orders.verdict in (Verdict.GONE, Verdict.ABORT, Verdict.RUN_ABORTED)
+
+
+async def attended(body: Coroutine[Any, Any, T], beat: Callable[[], Coroutine[Any, Any, Orders]], heard: float) -> T:
+    """The result of a body, with a sign of life each second; stopped by the record, or by the lack of any sign.
+
+    The work counts as heard of at the loop's time `heard`. If that is too long ago, somebody may have taken it for lost, and
+    it is not begun.
+    """
+    loop = asyncio.get_running_loop()
+    if loop.time() - heard >= GIVES_UP_AFTER:
+        body.close()
+        raise UnheardError("The step was marked as begun too long ago, so it was not begun.")
+    work = asyncio.ensure_future(body)
+    try:
+        while True:
+            done, _ = await asyncio.wait({work}, timeout=INTERVAL)
+            if done:
+                return work.result()
+            orders = await sign(beat, max(0.1, heard + GIVES_UP_AFTER - loop.time()))
+            if work.done():
+                return work.result()
+            if orders is not None and loop.time() - heard <= SILENT_AFTER:
+                heard = loop.time()
+                if stops(orders):
+                    raise Countermanded(orders)
+            elif loop.time() - heard >= GIVES_UP_AFTER:
+                raise UnheardError("The database could not be told that the step goes on, so it was stopped.")
+    finally:
+        work.cancel()
+        while not (await asyncio.wait({work}, timeout=INTERVAL))[0]:  # what it does to stop is heard of as well
+            await sign(beat, INTERVAL)
+
+
+async def sign(beat: Callable[[], Coroutine[Any, Any, Orders]], within: float) -> Orders | None:
+    """What the record says to a sign of life; None where it was not heard in time."""
+    try:
+        return await in_time(beat(), within)
+    except (StoreUnavailableError, TimeoutError):
+        return None
+
+
+async def in_time(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    """The result of work that is not waited for any longer: what hangs may hang when it is cancelled, too."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda task: task.cancelled() or task.exception())
+    done, _ = await asyncio.wait({task}, timeout=seconds)
+    if not done:
+        task.cancel()
+        raise TimeoutError
+    return task.result()

@@ -1,0 +1,83 @@
+"""The steps of conducts as a worker does them: which it is at, and who else may be."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from application.conducting.compute import Compute
+from application.conducting.doing import Doing
+from application.conducting.effects import Effects
+from application.conducting.ledger import Ledger, Stored
+from application.conducting.pulse import Attempt, Perseverance
+from application.conducting.scores import Score
+from application.ports import Clock
+from domain.operation.activities import StepKind
+from domain.operation.steering import Point
+from domain.operation.walking import Ahead, Place, Report, ahead_of
+from domain.recipe.steps import RecipeStep
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long things may take, in seconds."""
+
+    action: float
+    compute: float
+    restart: float
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Who does steps: its name, and how to tell of another whether it is dead for certain."""
+
+    name: str
+    is_dead: Callable[[str], bool]
+
+
+class Steps:
+    """Does the steps of conducts."""
+
+    def __init__(
+        self, ledger: Ledger, effects: Effects, compute: Compute, clock: Clock, limits: Limits, worker: Worker
+    ) -> None:
+        self.ledger = ledger
+        self.effects = effects
+        self.compute = compute
+        self.clock = clock
+        self.limits = limits
+        self.worker = worker
+        self._perseverance = Perseverance()
+        self.at_work: Counter[UUID] = Counter()
+        """The `in_flight` rows whose effects are being had here, or will be as soon as the row is known to be written."""
+
+    def is_over(self, marker: Stored) -> bool:
+        """Whether nobody can be at work any more on what this row says was begun."""
+        by = marker.payload["worker"]
+        return marker.event_id not in self.at_work if by == self.worker.name else self.worker.is_dead(by)
+
+    def leave(self, marker: UUID) -> None:
+        """Be at work no more on what this row says was begun; another try may be."""
+        self.at_work[marker] -= 1
+        if not self.at_work[marker]:
+            del self.at_work[marker]
+
+    def ahead(self, step: RecipeStep | None) -> Ahead | None:
+        """What there is to know of a step before it begins."""
+        return None if step is None else ahead_of(step, self.limits.action, self.limits.compute)
+
+    async def do(self, score: Score, place: Place, point: Point, deadline: datetime | None, attempt: Attempt) -> Report:
+        """Do one step of a pass at this point; a program is only submitted."""
+        doing = Doing(self, score, place, point, attempt)
+        work = doing.submit() if doing.kind is StepKind.COMPUTE else doing.do(deadline)
+        return await self._perseverance.see_through(work, attempt)
+
+    async def collect(self, score: Score, place: Place, point: Point, job_id: str, attempt: Attempt) -> Report:
+        """Wait for a program that was submitted, and deposit what it brings."""
+        work = Doing(self, score, place, point, attempt).collect(job_id)
+        return await self._perseverance.see_through(work, attempt)
+
+    async def close(self) -> None:
+        """Stop what still goes on although nobody waits for it."""
+        await self._perseverance.close()

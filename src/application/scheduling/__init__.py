@@ -1,0 +1,1 @@
+"""How schedules fire, and how the engine is kept to their calendars."""
