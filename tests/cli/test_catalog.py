@@ -65,7 +65,7 @@ async def test_what_is_there_already_is_left_alone_and_what_was_cut_off_is_compl
 
 async def refusal(url: str, capsys: pytest.CaptureFixture[str], token: str | None = None) -> str:
     with pytest.raises(SystemExit) as refused:
-        await asyncio.to_thread(load_catalog, url, token)
+        await asyncio.to_thread(load_catalog, url, {"Authorization": f"Bearer {token}"} if token else {})
     assert refused.value.code == 2
     [sentence] = capsys.readouterr().err.splitlines()
     return sentence

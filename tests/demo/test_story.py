@@ -1,0 +1,115 @@
+"""What surrounds the night: recipes that the service takes, programs that say what they found, and an honest teller."""
+
+import json
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import h5py
+import httpx
+import numpy as np
+import pytest
+from rich.console import Console
+
+from demo import programs, recipes
+from demo.ioc import save
+from demo.optics import AXIS_AT, FOCUS_AT, Beamline
+from demo.people import StageError
+from demo.telling import Teller
+from domain.recipe.step_shapes import read_closing_steps, read_steps
+
+HERE = Path("/data")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        recipes.darks_and_flats(),
+        recipes.centring(HERE),
+        recipes.focusing(),
+        recipes.projections(),
+        recipes.reconstruction(HERE, HERE / "slice.h5"),
+        recipes.round_of_the_hall(),
+    ],
+)
+def test_the_service_can_read_every_recipe(steps: list[recipes.Step]) -> None:
+    assert len(read_steps(steps)) == len(steps)
+    assert read_closing_steps(recipes.SAMPLE_BACK)
+
+
+def taken(path: Path, beamline: Beamline, count: int = 1) -> Path:
+    """A file of pictures, as the beamline's writer makes it."""
+    seen = [beamline.picture(0.02, np.random.default_rng(number)) for number in range(count)]
+    save(path, np.array(seen), np.full(count, beamline.angle), np.full(count, beamline.current))
+    return path
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Give a program its task."""
+
+    def give(*inputs: Path, output: Path | None = None, **parameters: float) -> None:
+        monkeypatch.setenv("CONDUCT_INPUT_URIS", json.dumps([path.as_uri() for path in inputs]))
+        monkeypatch.setenv("CONDUCT_OUTPUT_URI", output.as_uri() if output else "")
+        monkeypatch.setenv("CONDUCT_PARAMETERS", json.dumps(parameters))
+
+    return give
+
+
+def test_the_programs_measure_the_axis_and_say_where_to_go(
+    tmp_path: Path, given: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    stands = {"hexapod": AXIS_AT + 0.1, "focus": FOCUS_AT}
+    darks = taken(tmp_path / "darks.h5", Beamline(sample_in=False, **stands), 3)
+    flats = taken(tmp_path / "flats.h5", Beamline(sample_in=False, shutter_open=True, **stands), 3)
+    turned = [taken(tmp_path / f"{angle}.h5", Beamline(angle=angle, shutter_open=True, **stands)) for angle in (0, 180)]
+    given(darks, flats, *turned)
+    programs.find_axis()
+    (offset,) = json.loads(capsys.readouterr().out)["measurements"]
+    assert (offset["name"], offset["value"], offset["units"]) == ("offset", pytest.approx(10, abs=0.5), "px")
+    given(position=AXIS_AT + 0.1, offset=10.0)
+    programs.aim_axis()
+    (target,) = json.loads(capsys.readouterr().out)["measurements"]
+    assert (target["name"], target["units"]) == ("target", "mm")
+    assert AXIS_AT < target["value"] < AXIS_AT + 0.1, "nearer, and not there yet"
+
+
+def test_projections_without_beam_are_left_out_of_the_slice(tmp_path: Path, given: Callable[..., None]) -> None:
+    stands = {"hexapod": AXIS_AT, "focus": FOCUS_AT}
+    darks = taken(tmp_path / "darks.h5", Beamline(sample_in=False, **stands), 3)
+    flats = taken(tmp_path / "flats.h5", Beamline(sample_in=False, shutter_open=True, **stands), 3)
+    for number in range(6):
+        current = 0.0 if number == 2 else 100.0
+        seen = Beamline(angle=30.0 * number, shutter_open=True, current=current, **stands)
+        taken(tmp_path / f"projection_{number:04}.h5", seen)
+    given(darks, flats, tmp_path, output=tmp_path / "slice.h5")
+    programs.reconstruct()
+    with h5py.File(tmp_path / "slice.h5") as file:
+        assert (file.attrs["projections"], file.attrs["without_beam"]) == (5, 1)
+        assert list(file["angles"]) == [0, 30, 90, 120, 150]
+
+
+def test_a_stage_that_fails_is_named_and_ends_the_night() -> None:
+    def well(night: list[str]) -> None:
+        night.append("well")
+
+    def badly(night: list[str]) -> None:
+        raise StageError("the shutter is stuck")
+
+    def lost(night: list[str]) -> None:
+        raise httpx.ConnectError("nobody there")
+
+    said = StringIO()
+    teller, night = Teller(Console(file=said, width=120)), []
+    stages = teller.tell([("first", well), ("second", badly), ("third", lost)], night)
+    teller.sum_up(stages)
+    assert [(stage.succeeded, stage.fault) for stage in stages] == [
+        (True, None),
+        (False, "the shutter is stuck"),
+        (False, None),
+    ]
+    assert night == ["well"]
+    lines = said.getvalue().splitlines()
+    assert [line.split()[0] for line in lines[-3:]] == ["done", "failed", "not"]
+    (gone,) = teller.tell([("third", lost)], night)
+    assert gone.fault == "nobody there"
