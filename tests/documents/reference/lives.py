@@ -1,0 +1,53 @@
+"""From which states a verb is allowed, where it leads and what it records, by the tables that the verbs are tested by."""
+
+from collections.abc import Iterator
+from functools import cache
+
+from tests.documents.reference.forms import table
+from tests.domain.lifecycles import LIVES, STATELESS
+from tests.domain.lives import Life, Standing, Verb
+
+OF_AGGREGATE = {life.aggregate: life for life in (*LIVES, *STATELESS)}
+
+
+def states_table(life: Life) -> str:
+    """Every verb in every state."""
+    axis, states = next(iter(life.ways.items()))
+    return table(("", *states), (rows_of(name, verb, axis, list(states)) for name, verb in life.verbs.items()))
+
+
+def rows_of(name: str, verb: Verb, axis: str, states: list[str]) -> Iterator[str]:
+    yield f"[{name}](#{name})"
+    for state in states:
+        yield cell(verb, axis, state) if verb.allows({axis: state}) else ""
+
+
+def cell(verb: Verb, axis: str, state: str) -> str:
+    """Where a verb leads from a state that allows it."""
+    led = {along: to for along, to in verb.leads_to.items() if (along, to) != (axis, state)}
+    return ", ".join(to if along == axis else f"{along} {to}" for along, to in led.items()) or "stays"
+
+
+@cache
+def recorded(aggregate: str) -> dict[str, list[str]]:
+    """The events that each verb was seen to record, in every state that allows it."""
+    life = OF_AGGREGATE[aggregate]
+    seen = {name: list(dict.fromkeys(events_of(life, name))) for name in life.verbs}
+    world, id, _ = life.reached(next(life.standings()))
+    return {life.creation: [type(world.streams[aggregate, id][0]).__name__], **seen}
+
+
+def events_of(life: Life, name: str) -> Iterator[str]:
+    for standing in life.standings():
+        if life.verbs[name].allows(standing):
+            yield from driven(life, name, standing)
+
+
+def driven(life: Life, name: str, standing: Standing) -> Iterator[str]:
+    """What one verb records from one state, on whichever stream."""
+    world, id, scene = life.prepared(name, standing)
+    before = {key: len(events) for key, events in world.streams.items()}
+    world.when(life.command(name, scene), on=id)
+    for key, events in world.streams.items():
+        for event in events[before.get(key, 0) :]:
+            yield type(event).__name__
