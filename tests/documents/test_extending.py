@@ -42,8 +42,8 @@ from infrastructure.identity.registry import ProviderRegistry
 from infrastructure.memory.engine import MemoryEngine
 from infrastructure.memory.store import MemoryStore
 from infrastructure.runtime import clock, new_id
-from tests.documents.blocks import blocks_of
 from tests.documents.line_controller import LineController
+from tests.documents.shown_code import blocks_of
 from tests.domain import test_state_tables as tables
 from tests.domain.operation.searching import PLANE, evidence, observation, searched
 from tests.domain.world import OPERATOR

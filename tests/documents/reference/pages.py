@@ -1,7 +1,7 @@
 """The pages: one for each aggregate, one for what belongs to none, and what leads there."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -17,6 +17,7 @@ from tests.documents.reference.refusals import meaning, page_of, refusals_of, re
 
 GENERATED = "<!-- Written by `make reference` from the declarations; a change here is lost. -->"
 OTHERS = "service.md"
+IN_THE_PATH = "in the path"
 Schemas = dict[Any, Schema]
 
 
@@ -128,12 +129,18 @@ def verb(operation: Operation, schemas: Schemas, forms: Forms) -> Iterator[str]:
     yield f"### {operation.name}"
     yield paragraph(operation.input.__doc__ or "")
     yield f"{address(operation)} {' '.join(remarks(operation))}".strip()
-    yield table(("field", "is", "left out"), forms.fields(schemas[operation.name], without=operation.internal))
+    yield table(("field", "is", "left out"), given(operation, schemas, forms, operation.internal))
     yield answer(operation, schemas, forms)
     assert operation.aggregate is not None, "a verb belongs to an aggregate"
     if events := recorded(operation.aggregate.name).get(operation.name):
         yield f"Records {', '.join(f'`{event}`' for event in events)}."
     yield refused_by(operation)
+
+
+def given(operation: Operation, schemas: Schemas, forms: Forms, without: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """The fields of an input; what stands in the path over REST is an argument over MCP."""
+    for name, words, left in forms.fields(schemas[operation.name], without):
+        yield name, words, IN_THE_PATH if name in operation.path_fields else left
 
 
 def address(operation: Operation) -> str:
@@ -160,8 +167,8 @@ def question(operation: Operation, schemas: Schemas, forms: Forms) -> Iterator[s
     yield address(operation)
     common = next((kind for kind in (ListQuery, TimeTravel, History) if issubclass(operation.input, kind)), None)
     known = common.model_fields if common else ()
-    asked = list(forms.fields(schemas[operation.name], without=known))
-    if operation.has_body or any(left == "required" for *_, left in asked):
+    asked = list(given(operation, schemas, forms, known))
+    if operation.has_body or any(left in ("required", IN_THE_PATH) for *_, left in asked):
         yield table(("field", "is", "left out"), asked)
     elif asked:
         told = ", ".join(f"`{name}` {words.removesuffix(' or null')}" for name, words, _ in asked)
