@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from functools import cache
+from typing import get_type_hints
 
+from domain.contexts import REGISTRY
 from tests.documents.reference.forms import table
 from tests.domain.lifecycles import LIVES, STATELESS
 from tests.domain.lives import Life, Standing, Verb
@@ -13,13 +15,21 @@ OF_AGGREGATE = {life.aggregate: life for life in (*LIVES, *STATELESS)}
 def states_table(life: Life) -> str:
     """Every verb in every state."""
     axis, states = next(iter(life.ways.items()))
-    return table(("", *states), (rows_of(name, verb, axis, list(states)) for name, verb in life.verbs.items()))
+    return table(("", *states), (row_of(life, name, axis, list(states)) for name in life.verbs))
 
 
-def rows_of(name: str, verb: Verb, axis: str, states: list[str]) -> Iterator[str]:
+def row_of(life: Life, name: str, axis: str, states: list[str]) -> Iterator[str]:
     yield f"[{name}](#{name})"
+    verb, told = life.verbs[name], names_its_state(life, name)
     for state in states:
-        yield cell(verb, axis, state) if verb.allows({axis: state}) else ""
+        yield ("as given" if told else cell(verb, axis, state)) if verb.allows({axis: state}) else ""
+
+
+def names_its_state(life: Life, name: str) -> bool:
+    """Whether it is the input that says where a verb leads."""
+    aggregate = REGISTRY.aggregates[life.aggregate]
+    of_the_axis = get_type_hints(aggregate.state).get(aggregate.axis)
+    return any(field.annotation is of_the_axis for field in REGISTRY.operations[name].input.model_fields.values())
 
 
 def cell(verb: Verb, axis: str, state: str) -> str:

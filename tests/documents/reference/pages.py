@@ -57,8 +57,9 @@ READING = (
     "arguments beside them, and so is `idempotency_key`.",
     "*left out* is the value that holds when a field is not given. A length counts what is sent; texts are stored trimmed. "
     "*free text* may name persons: events show it only to who holds `ReadEventTexts`.",
-    "In a table of states a cell says where the verb leads from there, *stays* that the state remains, nothing that the "
-    "verb is refused. Where the input decides between several states, one of them is shown.",
+    "In a table of states a cell says where the verb leads from there, *stays* that the state remains, *as given* "
+    "that the input names it, nothing that the verb is refused. Where something else of the input decides between several "
+    "states, one of them is shown.",
     "*Records* names the events that a verb was seen to record when the tests drove it through its states.",
     "Every payload of an event also has the aggregate's id and `occurred_at`.",
     "Every `get_<aggregate>` takes `as_of` (a time) or `as_of_version` and then answers from the past. Every history and "
