@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo up test check unit bench lock clean
+.PHONY: install demo up test check unit bench reference lock clean
 
 install: $(INSTALLED)
 
@@ -31,6 +31,9 @@ unit: install
 
 bench: install
 	$(BIN)/python -m tests.bench $(ARGS)
+
+reference: install
+	$(BIN)/python -m tests.documents.reference
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -1,7 +1,5 @@
 """Actions by name: the built-in ones, and those that a site's packages offer."""
 
-import importlib
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ from application.conducting.actions import UnknownActionError, perform
 from infrastructure.actions.registry import ActionUnusableError, installed_actions
 from infrastructure.control.simulator import Simulator
 from infrastructure.timekeeping import WallClock
+from tests.infrastructure.actions.packages import installed
 
 BAKE = """
 async def bake(control, time, params):
@@ -19,18 +18,6 @@ async def bake(control, time, params):
 def no_coroutine(control, time, params):
     return {}
 """
-
-
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *offers: str) -> None:
-    """A site's package in the environment, offering these actions."""
-    (tmp_path / "bl7_actions.py").write_text(BAKE)
-    known = tmp_path / "bl7_actions-1.0.dist-info"
-    known.mkdir()
-    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: bl7-actions\nVersion: 1.0\n")
-    (known / "entry_points.txt").write_text("\n".join(["[baton.actions]", *offers]))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "bl7_actions", raising=False)
-    importlib.invalidate_caches()
 
 
 def test_four_actions_are_built_in() -> None:
@@ -43,7 +30,7 @@ def test_an_unknown_action_is_refused_with_those_there_are() -> None:
 
 
 async def test_an_installed_package_adds_actions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed(tmp_path, monkeypatch, "bake = bl7_actions:bake")
+    installed(tmp_path, monkeypatch, BAKE, "bake = bl7_actions:bake")
     actions = installed_actions()
     assert actions.names == ["bake", "collect", "continuous", "discrete", "stream"]
     params = {"heater": "bl7:heater", "temperature": 120}
@@ -60,6 +47,6 @@ async def test_an_installed_package_adds_actions(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offer: str, sentence: str) -> None:
-    installed(tmp_path, monkeypatch, offer)
+    installed(tmp_path, monkeypatch, BAKE, offer)
     with pytest.raises(ActionUnusableError, match=sentence):
         installed_actions()

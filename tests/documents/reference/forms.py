@@ -1,0 +1,167 @@
+"""What a schema asks for, in a few words; longer forms have a name, and their own place on the page."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from domain.shared.text import PERSONAL_MARK, TRIMMED, VISIBLE
+
+Schema = Mapping[str, Any]
+REF = "{model}"
+SHORT = 4
+"""The most choices that are told where they are asked for."""
+
+
+class Forms:
+    """The named forms of one page: told once, linked to from wherever they are asked for."""
+
+    def __init__(self, definitions: Mapping[str, Schema], given: Iterable[Schema]) -> None:
+        self._definitions = definitions
+        self._mentioned: list[str] = []
+        self._given = set(self._reached(given))
+
+    def words(self, schema: Schema) -> str:
+        """What a value must be."""
+        match schema:
+            case {"$ref": name}:
+                return self._named(name)
+            case {"anyOf": options} | {"oneOf": options}:
+                return " or ".join(dict.fromkeys(self.words(option) for option in options))
+            case {"const": value}:
+                return code(value)
+            case {"enum": values}:
+                return " or ".join(map(code, values))
+            case {"type": "array"}:
+                return f"list{bounds(schema, 'Items')} of {self.words(schema.get('items', {}))}"
+            case {"type": "object"}:
+                return self._object(schema)
+            case {"type": kind}:
+                return scalar(kind, schema)
+        return "any JSON"
+
+    def fields(self, schema: Schema, without: Iterable[str] = ()) -> Iterator[tuple[str, str, str]]:
+        """Each field: its name, what it must be, and what holds when it is left out."""
+        required = schema.get("required", ())
+        for name, form in schema.get("properties", {}).items():
+            if name not in without:
+                yield name, self.words(form), "required" if name in required else left_out(form)
+
+    def told(self, schema: Schema, without: Iterable[str] = ()) -> str:
+        """The fields in one line."""
+        return ", ".join(f"`{name}` {words}" for name, words, _ in self.fields(schema, without))
+
+    def resolved(self, schema: Schema) -> Schema:
+        """A schema itself, where there is only its name."""
+        return self._definitions[schema["$ref"]] if "$ref" in schema else schema
+
+    def section(self) -> Iterator[str]:
+        """The forms that were mentioned, and those that they mention."""
+        for name in self._mentioned:  # grows while they are told
+            form = self._definitions[name]
+            yield f"### {title(name)}"
+            if description := form.get("description"):
+                yield paragraph(description)
+            if not form.get("properties"):
+                yield f"Is {self.words(form)}."
+            elif name in self._given:
+                yield table(("field", "is", "left out"), self.fields(form))
+            else:
+                yield f"Has {self.told(form)}."
+
+    def _named(self, name: str) -> str:
+        form = self._definitions[name]
+        if not form or len(form.get("enum", range(SHORT + 1))) <= SHORT:
+            return self.words(form)
+        if name not in self._mentioned:
+            self._mentioned.append(name)
+        return f"[{title(name)}](#{anchor(name)})"
+
+    def _reached(self, schemas: Iterable[Schema]) -> Iterator[str]:
+        """The names of the forms that these lead to: what is given rather than answered with."""
+        pending: list[Any] = list(schemas)
+        seen: set[str] = set()
+        while pending:
+            match pending.pop():
+                case {"$ref": name} if name not in seen:
+                    seen.add(name)
+                    pending.append(self._definitions[name])
+                    yield name
+                case dict() as parts:
+                    pending += parts.values()
+                case list() as parts:
+                    pending += parts
+
+    def _object(self, schema: Schema) -> str:
+        match schema.get("additionalProperties"):
+            case {**form} if form:
+                return f"object{bounds(schema, 'Properties')} of {self.words(form)}"
+        return f"object{bounds(schema, 'Properties')}"
+
+
+def scalar(kind: str, schema: Schema) -> str:
+    """A text, a number or a truth."""
+    match kind, schema.get("format"):
+        case "string", "uuid":
+            return "id"
+        case "string", "date-time":
+            return "time"
+        case "string", _:
+            return f"{'free text' if schema.get(PERSONAL_MARK) else 'text'}{bounds(schema, 'Length')}{pattern(schema)}"
+        case "null", _:
+            return "null"
+        case _:
+            return f"{kind}{numbers(schema)}"
+
+
+def bounds(schema: Schema, what: str) -> str:
+    """How long it may be, or how many there may be."""
+    least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
+    match least, most:
+        case None, None:
+            return ""
+        case _, None:
+            return f" ({least} or more)"
+    return f" ({least})" if least == most else f" ({least or 0} to {most})"
+
+
+def pattern(schema: Schema) -> str:
+    """What it must look like, unless it only must not be blank."""
+    return f" like `{schema['pattern']}`" if schema.get("pattern", VISIBLE) not in (VISIBLE, TRIMMED) else ""
+
+
+def numbers(schema: Schema) -> str:
+    """Between which numbers it must be."""
+    signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    said = [f"{sign} {schema[name]}" for name, sign in signs.items() if name in schema]
+    return f" {' and '.join(said)}" if said else ""
+
+
+def left_out(form: Schema) -> str:
+    """What holds when a field is not given."""
+    return code(form["default"]) if "default" in form else "may be"
+
+
+def code(value: Any) -> str:
+    """A value as it is written."""
+    return f"`{value if isinstance(value, str) and value else json.dumps(value)}`"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table, or nothing where it would have no rows."""
+    head, lines = list(head), [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    return "\n".join((f"| {' | '.join(head)} |", "|" + "---|" * len(head), *lines)) if lines else ""
+
+
+def paragraph(text: str) -> str:
+    """A docstring without its line breaks; its paragraphs stay."""
+    return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
+
+
+def title(name: str) -> str:
+    """The name of a form as it is shown."""
+    return name.replace("-Input", " (given)").replace("-Output", " (answered)")
+
+
+def anchor(name: str) -> str:
+    """Where a heading of this name is found on its page."""
+    return title(name).lower().replace("(", "").replace(")", "").replace(" ", "-")
