@@ -1,0 +1,1 @@
+"""The documents say what there is, and what they show was done."""
