@@ -23,6 +23,7 @@ from tests.documents.likeness import Likeness, alike
 from tests.e2e.stack import clean_environment, running_stack
 
 PLANT = ROOT / "docs" / "plant.json"
+SOURCES = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
 DOCUMENTED = re.compile(r"\b(localhost|127\.0\.0\.1):8000\b")
 ASSIGNMENT = re.compile(r"^([a-z_]+)=([\w:.-]*)$")
 CHANGING = re.compile(r"\s(-d|--data\S*|-X|-sX)\s")
@@ -41,7 +42,7 @@ class Premises:
     @property
     def environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(self.directory / ".venv" / "bin"), os.environ.get("PATH", os.defpath)])
-        return clean_environment(PATH=path, PYTHONPATH=f"{ROOT / 'src'}{os.pathsep}{ROOT}")
+        return clean_environment(PATH=path, PYTHONPATH=SOURCES)
 
     def localized(self, text: str) -> str:
         """What a document says, with the address that the service has here."""
@@ -66,7 +67,9 @@ def opened_premises(directory: Path) -> Iterator[Premises]:
 
 
 def install(program: Path, module: str) -> None:
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {module} "$@"\n')
+    """A program that runs one of our modules, whatever environment it is started in."""
+    command = f"PYTHONPATH={shlex.quote(SOURCES)} exec {shlex.quote(sys.executable)} -m {module}"
+    program.write_text(f'#!/bin/sh\n{command} "$@"\n')
     program.chmod(0o755)
 
 
