@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install up test check unit bench lock clean
+.PHONY: install up test check unit bench transcripts lock clean
 
 install: $(INSTALLED)
 
@@ -28,6 +28,9 @@ unit: install
 
 bench: install
 	$(BIN)/python -m tests.bench $(ARGS)
+
+transcripts: install
+	$(BIN)/python -m tests.documents.transcripts $(or $(ARGS),README.md docs/operating.md docs/tour-rest.md docs/tour-mcp.md)
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -84,7 +84,7 @@ def doctor(
         str | None,
         typer.Option(
             help="One check: settings, database, migrations, rights, projections, temporal, namespace, attributes, workers, "
-            "sweeps, publications, conducts or monitors."
+            "sweeps, publications, conducts, reactions, schedules or monitors."
         ),
     ] = None,
     data_dir: DataDir = Path(".baton"),

@@ -17,6 +17,8 @@ SHOWN_ONLY = {
     "sh": "what starts the service or runs the tests, which the tests do in ways of their own",
 }
 EXECUTED_ELSEWHERE = {Path("docs/extending.md"): "tests/documents/test_extending.py runs its programs"}
+UNMARKED = frozenset({Path("docs/architecture.md")})
+"""Pages whose drawings do not say yet that they are text."""
 MAKE = re.compile(r"\bmake ([a-z]+)")
 
 

@@ -1,4 +1,4 @@
-"""What differs between two runs of a document: ids, times, hashes and places in the log, each the same wherever it stands."""
+"""What differs between two runs of a document: ids, times, hashes and positions, each the same wherever it stands."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -2,9 +2,9 @@
 
 python -m tests.documents.transcripts docs/tour-rest.md ...
 
-What a document leaves out of an answer (`...`) stays left out as long as the rest still fits; a command with nothing below it
-gets its whole answer. Behind `$ name=` stands what the document had there, in this run's terms, or else the first id of the
-answer above it (for `position` its place in the log).
+What a document leaves out of an answer (`...`) stays left out as long as the rest still fits. A command with nothing below
+it gets its whole answer. Behind `$ name=` stands what the document had there, in this run's terms, or else the first id of
+the answer above it (for `position` its place in the log).
 """
 
 import re
