@@ -30,7 +30,7 @@ bench: install
 	$(BIN)/python -m tests.bench $(ARGS)
 
 transcripts: install
-	$(BIN)/python -m tests.documents.transcripts $(or $(ARGS),README.md docs/operating.md docs/tour-rest.md docs/tour-mcp.md)
+	$(BIN)/python -m tests.documents.transcripts $(ARGS)
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -15,9 +15,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import ndiff
 from pathlib import Path
 
-from tests.documents.answers import MisfitError, fitted, parts_of, plain
+from tests.documents.answers import MisfitError, Part, fitted, parts_of, plain, shown
 from tests.documents.blocks import ROOT, Block, Exchange, exchanges
 from tests.documents.likeness import Likeness, alike
 from tests.e2e.stack import clean_environment, running_stack
@@ -50,7 +51,7 @@ class Premises:
 
     def documented(self, text: str) -> str:
         """What was said here, with the address and the directory that documents name."""
-        return text.replace(self.authority, "127.0.0.1:8000").replace(str(self.directory), "/home/mira/baton")
+        return text.replace(self.authority, "127.0.0.1:8000").replace(str(self.directory), "/...")
 
 
 @contextmanager
@@ -93,15 +94,16 @@ class Play:
     def heard(self, exchange: Exchange) -> str:
         """What a command answers; a question that is not answered as shown yet is asked again for a while."""
         if not exchange.answer or is_changing(exchange.command):
-            return self.told(exchange.command)
+            return self.answer_to(exchange.command)
         deadline = time.monotonic() + PATIENCE
         while True:
-            answer = self.told(exchange.command)
+            answer = self.answer_to(exchange.command)
             if time.monotonic() > deadline or not self.misfits(exchange.answer, answer):
                 return answer
             time.sleep(0.1)
 
-    def told(self, command: str) -> str:
+    def answer_to(self, command: str) -> str:
+        """What a command prints; one that only names a value is remembered for those that follow."""
         command = self.premises.localized(self.likeness.in_run(command))
         if assignment := ASSIGNMENT.match(command):
             self.named[assignment[1]] = assignment[2]
@@ -135,25 +137,33 @@ class Play:
         print(json.dumps(program), file=self.interpreter.stdin, flush=True)
         answer = self.interpreter.stdout.readline()
         assert answer, f"{block.place}: the interpreter has ended"
-        told = json.loads(answer)
-        assert told["raised"] is None, f"{block.place}: {told['raised']}"
-        return self.premises.documented(told["printed"]).rstrip("\n")
+        done = json.loads(answer)
+        assert done["raised"] is None, f"{block.place}: {done['raised']}"
+        return self.premises.documented(done["printed"]).rstrip("\n")
 
-    def misfits(self, shown: str, answer: str) -> bool:
+    def misfits(self, document: str, answer: str) -> bool:
+        """Whether an answer is not the one that is shown, whatever varies apart."""
         try:
-            found = fitted(shown, answer, alike)
+            found = fitted(document, answer, alike)
         except MisfitError:
             return True
-        return not all(alike(plain(here), plain(there)) for here, there in zip(parts_of(shown), found, strict=True))
+        return not all(alike(plain(here), plain(there)) for here, there in zip(parts_of(document), found, strict=True))
 
-    def differences(self, shown: str, answer: str) -> list[str]:
+    def differences(self, document: str, answer: str) -> list[str]:
         """What an answer has that the document does not say, and the other way round."""
         try:
-            found = fitted(shown, answer, alike)
+            found = fitted(document, answer, alike)
         except MisfitError as misfit:
-            return [str(misfit), "it says", shown, "it was", self.likeness.in_document(answer)]
-        pairs = zip(parts_of(shown), found, strict=True)
+            return [str(misfit), *self._compared(document, parts_of(answer))]
+        if self.misfits(document, answer):
+            return self._compared(document, found)
+        pairs = zip(parts_of(document), found, strict=True)
         return [said for here, there in pairs for said in self.likeness.differences(plain(here), plain(there))]
+
+    def _compared(self, document: str, parts: list[Part]) -> list[str]:
+        """Line by line what is shown (-) and what was answered (+)."""
+        answered = self.likeness.in_document("\n".join(shown(parts)))
+        return list(ndiff(shown(parts_of(document)), answered.splitlines()))
 
 
 def is_changing(command: str) -> bool:
@@ -163,12 +173,10 @@ def is_changing(command: str) -> bool:
 
 @dataclass(frozen=True)
 class Told:
-    """A command or a program of a document, what the document shows, and what was answered."""
+    """A command or a program of a document, and how its answer differs from the one that is shown."""
 
     place: str
     asked: str
-    shown: str
-    answer: str
     differences: list[str]
 
 
@@ -179,11 +187,7 @@ def played(play: Play, blocks: list[Block]) -> Iterator[Told]:
             case "console":
                 for exchange in exchanges(block):
                     answer = play.heard(exchange)
-                    yield told(play, block, exchange.command, exchange.answer, answer)
+                    yield Told(block.place, exchange.command, play.differences(exchange.answer, answer))
             case "python":
-                shown = following.text if following is not None and following.kind == "output" else ""
-                yield told(play, block, block.text, shown, play.printed(block))
-
-
-def told(play: Play, block: Block, asked: str, shown: str, answer: str) -> Told:
-    return Told(block.place, asked, shown, answer, play.differences(shown, answer))
+                document = following.text if following is not None and following.kind == "output" else ""
+                yield Told(block.place, block.text, play.differences(document, play.printed(block)))

@@ -31,7 +31,8 @@ CHECK = re.compile(r"baton doctor --only ([a-z]+)")
 CODE = re.compile(r"`(\w+Error)`")
 FOREIGN = {"NonDeterministicError"}
 """What the engine calls it."""
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#:]*)(?:#([^):]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 EDGE = {"/health", "/readyz", "/metrics", "/docs", "/mcp"}
 """What is served and is no operation."""
 
@@ -110,5 +111,12 @@ def test_the_doctor_names_its_checks() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_a_link_leads_somewhere(page: Path) -> None:
-    targets = [link for link in LINK.findall(PAGES[page]) if not (ROOT / page).parent.joinpath(link).exists()]
-    assert targets == []
+    for link, place in LINK.findall(PAGES[page]):
+        target = (ROOT / page).parent / link if link else ROOT / page
+        assert target.exists(), link
+        assert not place or place in places(target), f"{link}#{place}"
+
+
+def places(page: Path) -> set[str]:
+    """The names that a page's headings can be linked by."""
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(page.read_text())}

@@ -1,6 +1,6 @@
 """Writes the answers that documents show anew, from a service that is started for it.
 
-python -m tests.documents.transcripts docs/tour-rest.md ...
+python -m tests.documents.transcripts [docs/tour-rest.md ...]    all that are played, where none is named
 
 What a document leaves out of an answer (`...`) stays left out as long as the rest still fits. A command with nothing below
 it gets its whole answer. Behind `$ name=` stands what the document had there, in this run's terms, or else the first id of
@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.documents.answers import MisfitError, fitted, parts_of, shown
-from tests.documents.blocks import PROMPT, ROOT, Block, blocks_of, exchanges
+from tests.documents.blocks import PROMPT, ROOT, Block, blocks_of, documents, exchanges
+from tests.documents.kinds import is_played
 from tests.documents.likeness import alike, varying
 from tests.documents.playing import ASSIGNMENT, Play, Premises, opened_premises
 
@@ -23,10 +24,11 @@ ID = re.compile(r'"(?!correlation_id)\w+_id":"([0-9a-f-]{36})"')
 PLACE = re.compile(r"x-baton-position: (\d+)")
 
 
-def main(pages: Sequence[str]) -> None:
+def main(named: Sequence[str]) -> None:
+    pages = [Path(page) for page in named] or [page for page in documents() if any(map(is_played, blocks_of(page)))]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory, opened_premises(Path(directory)) as premises:
         for page in pages:
-            written_anew(premises, Path(page))
+            written_anew(premises, page)
             print(page)
 
 
