@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo up test check unit bench reference lock clean
+.PHONY: install demo up test check unit bench reference transcripts lock clean
 
 install: $(INSTALLED)
 
@@ -34,6 +34,9 @@ bench: install
 
 reference: install
 	$(BIN)/python -m tests.documents.reference
+
+transcripts: install
+	$(BIN)/python -m tests.documents.transcripts $(ARGS)
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -71,11 +71,11 @@ def projector() -> None:
 
 
 @app.command()
-def mcp() -> None:
-    """Serve MCP over standard input and output."""
+def mcp(data_dir: DataDir = Path(".baton")) -> None:
+    """Serve MCP over standard input and output, on outside servers or beside the stack of the data directory."""
     from cli.processes import run_mcp
 
-    run_mcp()
+    run_mcp(data_dir)
 
 
 @app.command()
@@ -84,7 +84,7 @@ def doctor(
         str | None,
         typer.Option(
             help="One check: settings, database, migrations, rights, projections, temporal, namespace, attributes, workers, "
-            "sweeps, publications, conducts or monitors."
+            "sweeps, publications, conducts, reactions, schedules or monitors."
         ),
     ] = None,
     data_dir: DataDir = Path(".baton"),

@@ -24,10 +24,15 @@ from cli.refusing import chosen_settings, refuse, required_database
 GRACE = 5
 """Seconds that requests in progress have to end when the API is told to stop."""
 
+NOTED = ("database_url", "temporal_address")
+"""The servers of a running stack, for a process beside it."""
 
-def configured(*, stdio: bool = False) -> Settings:
+
+def configured(*, stdio: bool = False, data_dir: Path | None = None) -> Settings:
     """The settings of this process on a database that is ready for it, or an exit that says what is in the way."""
     settings = chosen_settings(stdio=stdio)
+    if data_dir is not None and settings.database_url is None:
+        settings = settings.model_copy(update={name: noted_place(data_dir, name) for name in NOTED})
     configure_logging(settings.log_level)
     url = required_database(settings)
     prepare(url)
@@ -171,9 +176,9 @@ def run_worker() -> None:
         refuse(str(error))
 
 
-def run_mcp() -> None:
+def run_mcp(data_dir: Path) -> None:
     """MCP over stdio until the client hangs up."""
-    settings = configured(stdio=True)
+    settings = configured(stdio=True, data_dir=data_dir)
     import uvloop
 
     from api.mcp import serve_stdio

@@ -42,8 +42,8 @@ from infrastructure.identity.registry import ProviderRegistry
 from infrastructure.memory.engine import MemoryEngine
 from infrastructure.memory.store import MemoryStore
 from infrastructure.runtime import clock, new_id
+from tests.documents.blocks import code_of
 from tests.documents.line_controller import LineController
-from tests.documents.shown_code import blocks_of
 from tests.domain import test_state_tables as tables
 from tests.domain.operation.searching import PLANE, evidence, observation, searched
 from tests.domain.world import OPERATOR
@@ -52,7 +52,7 @@ from tests.infrastructure.control import test_control_contract as control_contra
 from tests.infrastructure.control.plants import Wired
 from tests.timekeeping import SimulatedTime
 
-BLOCKS = blocks_of(Path(__file__).parents[2] / "docs" / "extending.md")
+BLOCKS = code_of(Path("docs/extending.md"))
 
 
 def test_every_block_is_carried_out_below() -> None:

@@ -1,0 +1,122 @@
+"""The documents say what there is: settings and their defaults, requests, commands, and pages to read on."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from application.settings import Settings
+from cli.doctor import CHECKS
+from cli.main import app
+from domain.contexts import REGISTRY
+from domain.shared.refusals import Refusal
+from tests.documents.blocks import ROOT, documents
+from tests.documents.playing import PLANT
+
+PAGES = {page: (ROOT / page).read_text() for page in documents()}
+DOCUMENTS = "\n".join(PAGES.values())
+ROW = re.compile(r"^\| `([A-Z_]+)` \| (.+) \|$", re.MULTILINE)
+ROWS = [(name, said) for name, said in ROW.findall(DOCUMENTS) if name.lower() in Settings.model_fields]
+JSON_VALUE = re.compile(r"`([\[{].*?[\]}])`")
+DEFAULT = re.compile(r" \(`?([\w.]+)`?\)(?:$|[.,:;])")
+"""What stands in brackets at the end of a part of a sentence."""
+INLINE_DEFAULT = re.compile(r"`([A-Z_]+)` \(`?([\w.]+)`?\)")
+DEFAULTS = [(name, found) for name, said in ROWS for found in DEFAULT.findall(said)] + INLINE_DEFAULT.findall(DOCUMENTS)
+REQUEST = re.compile(r"\b(GET|POST|PATCH|PUT|DELETE) (/[\w{}/.-]*)")
+COMMAND = re.compile(r"`(?:\.venv/bin/)?baton ([a-z]+)(?: ([a-z]+))?")
+CHECK = re.compile(r"baton doctor --only ([a-z]+)")
+CODE = re.compile(r"`(\w+Error)`")
+FOREIGN = {"NonDeterministicError"}
+"""What the engine calls it."""
+LINK = re.compile(r"\]\(([^)#:]*)(?:#([^):]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+EDGE = {"/health", "/readyz", "/metrics", "/docs", "/mcp"}
+"""What is served and is no operation."""
+
+
+@pytest.mark.parametrize("name", sorted(name.upper() for name in Settings.model_fields))
+def test_a_setting_is_documented(name: str) -> None:
+    assert f"`{name}`" in DOCUMENTS or f"`{name}=" in DOCUMENTS
+
+
+@pytest.mark.parametrize(("name", "example"), [(name, found) for name, said in ROWS for found in JSON_VALUE.findall(said)])
+def test_an_example_of_a_setting_is_accepted(name: str, example: str) -> None:
+    Settings(**{name.lower(): json.loads(example)})
+
+
+@pytest.mark.parametrize(("name", "default"), DEFAULTS)
+def test_a_documented_default_is_the_default(name: str, default: str) -> None:
+    chosen = Settings.model_fields[name.lower()].default
+    assert default in (str(chosen), json.dumps(chosen, default=str).strip('"'))
+
+
+def test_the_plant_of_the_tours_is_one_that_the_service_takes() -> None:
+    assert Settings(simulated_devices=json.loads(PLANT.read_text())).simulated_devices
+
+
+@pytest.mark.parametrize("request_line", sorted({" ".join(found) for found in REQUEST.findall(DOCUMENTS)}))
+def test_a_request_can_be_made(request_line: str) -> None:
+    method, path = request_line.split()
+    known = {(operation.method, anonymous(operation.path)) for operation in REGISTRY}
+    assert path in EDGE or (method, anonymous(path.rstrip("."))) in known
+
+
+@pytest.mark.parametrize("code", sorted(set(CODE.findall(PAGES[Path("docs/operating.md")])) - FOREIGN))
+def test_a_refusal_can_be_met_with(code: str) -> None:
+    assert code in {refusal.__name__ for refusal in refusals(Refusal)}
+
+
+def refusals(of: type[Refusal]) -> Iterator[type[Refusal]]:
+    """Every kind of refusal there is."""
+    for kind in of.__subclasses__():
+        yield kind
+        yield from refusals(kind)
+
+
+def anonymous(path: str) -> str:
+    """A path whose parts that vary have no names; a page may call them what it likes."""
+    return re.sub(r"{\w+}", "{}", path)
+
+
+def commands(group: typer.Typer, *above: str) -> Iterator[tuple[str, ...]]:
+    """Every command of the command line, with the names of the groups it is in."""
+    for command in group.registered_commands:
+        assert command.callback is not None
+        yield (*above, command.name or command.callback.__name__)
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        yield from commands(inner.typer_instance, *above, str(inner.name))
+
+
+@pytest.mark.parametrize("words", sorted(set(COMMAND.findall(DOCUMENTS))), ids=" ".join)
+def test_a_command_can_be_given(words: tuple[str, str]) -> None:
+    known = set(commands(app))
+    assert words in known or words[:1] in known
+
+
+@pytest.mark.parametrize("name", sorted(set(CHECK.findall(DOCUMENTS))))
+def test_a_check_of_the_doctor_can_be_asked_for(name: str) -> None:
+    assert name in CHECKS
+
+
+def test_the_doctor_names_its_checks() -> None:
+    [doctor] = [command for command in app.registered_commands if command.callback and command.callback.__name__ == "doctor"]
+    assert doctor.callback is not None
+    help = str(doctor.callback.__annotations__["only"].__metadata__[0].help)
+    assert [name for name in CHECKS if name not in help] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_a_link_leads_somewhere(page: Path) -> None:
+    for link, place in LINK.findall(PAGES[page]):
+        target = (ROOT / page).parent / link if link else ROOT / page
+        assert target.exists(), link
+        assert not place or place in places(target), f"{link}#{place}"
+
+
+def places(page: Path) -> set[str]:
+    """The names that a page's headings can be linked by."""
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(page.read_text())}

@@ -1,0 +1,96 @@
+"""Writes the answers that documents show anew, from a service that is started for it.
+
+python -m tests.documents.transcripts [docs/tour-rest.md ...]    all that are played, where none is named
+
+What a document leaves out of an answer (`...`) stays left out as long as the rest still fits. A command with nothing below
+it gets its whole answer. Behind `$ name=` stands what the document had there, in this run's terms, or else the first id of
+the answer above it (for `position` its place in the log).
+"""
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.documents.answers import MisfitError, fitted, parts_of, shown
+from tests.documents.blocks import PROMPT, ROOT, Block, blocks_of, documents, exchanges
+from tests.documents.kinds import is_played
+from tests.documents.likeness import alike, varying
+from tests.documents.playing import ASSIGNMENT, Play, Premises, opened_premises
+
+ID = re.compile(r'"(?!correlation_id)\w+_id":"([0-9a-f-]{36})"')
+PLACE = re.compile(r"x-baton-position: (\d+)")
+
+
+def main(named: Sequence[str]) -> None:
+    pages = [Path(page) for page in named] or [page for page in documents() if any(map(is_played, blocks_of(page)))]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory, opened_premises(Path(directory)) as premises:
+        for page in pages:
+            written_anew(premises, page)
+            print(page)
+
+
+def written_anew(premises: Premises, page: Path) -> None:
+    """Play a page and put what was answered where it shows answers."""
+    path = ROOT / page
+    lines = path.read_text().splitlines()
+    with Play(premises) as play:
+        renewed = list(renewals(play, list(blocks_of(page))))
+    for block, inside in reversed(renewed):
+        lines[block.first : block.first + len(block.lines)] = inside
+    path.write_text("\n".join(lines) + "\n")
+
+
+def renewals(play: Play, blocks: list[Block]) -> Iterator[tuple[Block, list[str]]]:
+    printed = ""
+    for block in blocks:
+        match block.kind:
+            case "console":
+                yield block, list(console(play, block))
+            case "python":
+                program = play.likeness.in_run(block.text)
+                printed = play.printed(block)
+                yield block, program.splitlines()
+            case "output":
+                yield block, renewed(play, block.text, printed)
+
+
+def console(play: Play, block: Block) -> Iterator[str]:
+    above = ""
+    for exchange in exchanges(block):
+        exchange = replace(exchange, command=filled(play, exchange.command, above))
+        command = play.likeness.in_run(exchange.command)
+        answer = play.heard(exchange)
+        yield from f"{PROMPT}{command}".splitlines()
+        yield from renewed(play, exchange.answer, answer)
+        above = answer or above
+
+
+def filled(play: Play, command: str, above: str) -> str:
+    """A command that names a value, with the value that it has in this run."""
+    assignment = ASSIGNMENT.match(command)
+    if assignment is None or play.likeness.in_run(command) != command:
+        return command
+    if assignment[2] and not list(varying(command)):
+        return command
+    found = re.search(PLACE if assignment[1] == "position" else ID, above)
+    return command if found is None else f"{assignment[1]}={found[1]}"
+
+
+def renewed(play: Play, before: str, answer: str) -> list[str]:
+    """The lines of an answer, with no more of it than the document showed before, if that still fits."""
+    if before:
+        try:
+            found = fitted(before, answer, alike)
+        except MisfitError as misfit:
+            print(f"shown in full: {misfit}", file=sys.stderr)
+        else:
+            play.differences(before, answer)
+            return shown(found)
+    return shown(parts_of(answer))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
