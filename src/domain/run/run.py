@@ -55,6 +55,9 @@ class Run(State):
     external_refs: dict[str, str]
     trigger_source: FreeText | None
     campaign_id: UUID | None
+    hold_count: int = 0
+    last_held_at: datetime | None = None
+    last_hold_reason: FreeText | None = None
     adjustment_count: int = 0
     last_adjusted_at: datetime | None = None
     last_adjusted_by: UUID | None = None
@@ -197,7 +200,14 @@ def evolve(run: Run, event: RunEvent) -> Run:
         case RunConductStarted():
             return changed(run, live_conduct_id=event.conduct_id, updated_at=at)
         case RunHeld():
-            return changed(run, status=HELD, updated_at=at)
+            return changed(
+                run,
+                status=HELD,
+                hold_count=run.hold_count + 1,
+                last_held_at=at,
+                last_hold_reason=event.reason,
+                updated_at=at,
+            )
         case RunResumed():
             return changed(run, status=RUNNING, running_since=at, updated_at=at)
         case RunAdjusted():

@@ -34,6 +34,12 @@ def verdict(facts: Facts, phases: Sequence[Phase]) -> tuple[str, float, str]:
     faulted = any(phase.faulted for phase in phases)
     reason = said(facts, "terminal_event_reason")
     match said(facts, "terminal_event_type"):
+        case "RunCompleted" if all(phase.quiet for phase in phases) and was_held(facts):
+            return (
+                "NominalCompletion",
+                0.8,
+                "The run was held on its way, as told above, and came to its planned end all the same.",
+            )
         case "RunCompleted" if all(phase.quiet for phase in phases):
             return "NominalCompletion", 0.9, "Nothing in the record sets what happened apart from what was planned."
         case "RunCompleted":
@@ -55,7 +61,7 @@ def verdict(facts: Facts, phases: Sequence[Phase]) -> tuple[str, float, str]:
 
 
 def account(facts: Facts, phases: Sequence[Phase], choice: str, why: str) -> str:
-    """One headline, and four parts under their labels; of the channels, as many as there is room for."""
+    """One headline, and four parts under their labels; of holds and channels, as much as there is room for."""
     kind = word(facts, "terminal_event_type")
     headline = f"Run {quoted(said(facts, 'run_name') or 'without a name', 8)} {ENDED.get(kind, 'has no end on record')}."
     happened = list(happenings(facts, phases))
@@ -69,7 +75,7 @@ def account(facts: Facts, phases: Sequence[Phase], choice: str, why: str) -> str
         }
         return "\n\n".join([headline, *(f"{label}: {text}" for label, text in parts.items())])
 
-    for sentence in channels_told(objects(facts, "channels")[:MOST_CHANNELS]):
+    for sentence in (*holds_told(facts), *channels_told(objects(facts, "channels")[:MOST_CHANNELS])):
         if len(composed(sentence).split()) <= MOST_WORDS:
             happened += [sentence]
     return composed()
@@ -95,6 +101,17 @@ def happenings(facts: Facts, phases: Sequence[Phase]) -> Iterator[str]:
     if interrupted := at(facts, "interrupted_at"):
         yield f"It was interrupted{interrupted}."
     yield from phases_told(phases)
+
+
+def holds_told(facts: Facts) -> Iterator[str]:
+    if was_held(facts):
+        reason = said(facts, "last_hold_reason").strip()
+        why = f", for the reason {quoted(reason, 12)}" if reason else ""
+        yield f"Holds: {word(facts, 'hold_count')}{at(facts, 'last_held_at', ', the latest')}{why}."
+
+
+def was_held(facts: Facts) -> bool:
+    return word(facts, "hold_count") not in ("", "0")
 
 
 def phases_told(phases: Sequence[Phase]) -> Iterator[str]:

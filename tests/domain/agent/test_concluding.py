@@ -29,7 +29,7 @@ from domain.operation.registering import RegisterProcedure
 from domain.operation.results import ConductResult, Failure
 from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
 from domain.run.observations import Channel
-from domain.run.run import HoldRun, RunAdjusted, RunHeld
+from domain.run.run import HoldRun, RunAdjusted, RunHeld, RunResumed
 from tests.domain.agent.agents import agent_world, decided, decision_of, drafter, in_service
 from tests.domain.agent.proposals import caution
 from tests.domain.caution.cautions import on_asset, on_procedure, registered
@@ -39,7 +39,7 @@ from tests.domain.world import OPERATOR, START, new_id
 RUN_KEYS = {
     *("terminal_event_type", "terminal_event_reason", "terminal_event_occurred_at", "run_id", "run_name", "run_status"),
     *("plan_id", "subject_id", "campaign_id", "effective_parameters", "adjustment_count", "last_adjusted_at"),
-    *("interrupted_at", "pinned_calibration_ids", "phases"),
+    *("hold_count", "last_held_at", "last_hold_reason", "interrupted_at", "pinned_calibration_ids", "phases"),
 }
 FAILURE = Failure(
     step_index=7, source_kind="setpoint", target="bl7:rotary", error_class="ControlTimeoutError", message="no answer"
@@ -102,6 +102,9 @@ class TestWhatADebrieferIsShown:
             "subject_id": str(line.subject_id),
             "campaign_id": str(line.campaign_id),
             "effective_parameters": {"dwell": 0.1, "repetitions": 20},
+            "hold_count": 0,
+            "last_held_at": None,
+            "last_hold_reason": None,
             "adjustment_count": 0,
             "last_adjusted_at": None,
             "interrupted_at": None,
@@ -156,6 +159,15 @@ class TestWhatADebrieferIsShown:
         facts = shown(line, DEBRIEF, run_id, None).facts
         assert (facts["adjustment_count"], facts["last_adjusted_at"]) == (1, instant(line.world.now))
         assert str(somebody) not in json.dumps(facts)
+
+    def test_how_often_it_was_held_and_why_at_last(self, line: Beamline) -> None:
+        run_id = line.start()
+        for reason in ("shift change", "beam lost"):
+            line.world.given(run_id, RunHeld(reason=reason, decided_by_decision_id=None))
+            line.world.given(run_id, RunResumed(decided_by_decision_id=None))
+        facts = shown(line, DEBRIEF, run_id, None).facts
+        held = (facts["hold_count"], facts["last_held_at"], facts["last_hold_reason"])
+        assert held == (2, instant(line.world.now), "beam lost")
 
     def test_the_channels_of_this_run_alone(self, line: Beamline) -> None:
         run_id = line.start()

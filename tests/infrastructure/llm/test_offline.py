@@ -82,6 +82,9 @@ def run(ended: str | None, reason: str | None = None, *phases: dict[str, Any], *
         "subject_id": None,
         "campaign_id": None,
         "effective_parameters": {"exposure": 0.25},
+        "hold_count": 0,
+        "last_held_at": None,
+        "last_hold_reason": None,
         "adjustment_count": 0,
         "last_adjusted_at": None,
         "interrupted_at": None,
@@ -129,6 +132,15 @@ async def test_what_a_terminal_left_in_a_reason_is_not_repeated() -> None:
     assert (await drafted(facts))["choice"] == "ProposeCaution"
 
 
+async def test_an_account_tells_of_holds() -> None:
+    held = {"hold_count": 2, "last_held_at": "2026-10-06T09:10:00Z", "last_hold_reason": "beam lost"}
+    answer = await told(run("RunCompleted", None, phase("Completed"), **held))
+    assert answer["choice"] == "NominalCompletion"
+    assert 'Holds: 2, the latest at 2026-10-06T09:10:00Z, for the reason "beam lost".' in answer["reasoning"]
+    assert "The run was held on its way, as told above" in answer["reasoning"]
+    assert "Holds" not in (await told(run("RunCompleted", None, phase("Completed"))))["reasoning"]
+
+
 async def test_an_account_tells_what_the_record_holds() -> None:
     channel = {"channel_name": "T_sample", "count": 361, "latest_value": 293.150, "units": "K", "simulated": False}
     adjusted = {"adjustment_count": 2, "last_adjusted_at": "2026-10-06T09:10:00Z", "channels": [channel]}
@@ -174,6 +186,9 @@ RUN = st.builds(
         {
             "run_name": ANY_TEXT,
             "channels": st.lists(CHANNEL, max_size=4),
+            "hold_count": st.integers(0),
+            "last_held_at": st.sampled_from([None, "2026-10-06T08:10:00Z"]),
+            "last_hold_reason": st.none() | ANY_TEXT,
             "adjustment_count": st.integers(0),
             "last_adjusted_at": st.sampled_from([None, "2026-10-06T09:10:00.25Z"]),
             "interrupted_at": st.sampled_from([None, "2026-10-06T09:00:00Z"]),
@@ -219,6 +234,7 @@ async def test_the_wordiest_record_makes_no_longer_account(ended: str | None) ->
     failed = phase("Aborted", {**FAULT, "message": endless}, name=endless, closing_failures=[FAULT])
     channel = {"channel_name": endless, "count": 361, "latest_value": 1.5, "units": "K"}
     adjusted = {"adjustment_count": 7, "last_adjusted_at": time, "interrupted_at": time}
+    adjusted |= {"hold_count": 3, "last_held_at": time, "last_hold_reason": endless}
     named = {"run_name": endless, "subject_id": "s", "campaign_id": "c"}
     answer = await told(run(ended, f"a fault: {endless}", *[failed] * 3, channels=[channel] * 9, **adjusted, **named))
     assert 200 < len(answer["reasoning"].split()) <= 230
