@@ -77,15 +77,17 @@ def answer_json(answer: Any) -> bytes:
         case Page(items, next_cursor):
             return b'{"items":[%b],"next_cursor":%b}' % (items_json(items), orjson.dumps(next_cursor))
         case HistoryPage(id_name, id, items, next_cursor):
-            return orjson.dumps({id_name: str(id), "items": items, "next_cursor": next_cursor})
+            return plain_json({id_name: id, "items": items, "next_cursor": next_cursor})
         case _:
-            return orjson.dumps(answer, option=orjson.OPT_UTC_Z)
+            return plain_json(answer)
 
 
 def items_json(items: Sequence[Any]) -> bytes:
     return b",".join(
-        item.model_dump_json(warnings=False).encode()
-        if isinstance(item, BaseModel)
-        else orjson.dumps(item, option=orjson.OPT_UTC_Z)
-        for item in items
+        item.model_dump_json(warnings=False).encode() if isinstance(item, BaseModel) else plain_json(item) for item in items
     )
+
+
+def plain_json(data: Any) -> bytes:
+    """What is no model, in the same form: times end with Z."""
+    return orjson.dumps(data, option=orjson.OPT_UTC_Z)

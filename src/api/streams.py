@@ -5,12 +5,11 @@ import time
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-import orjson
-
 from api.authentication import expired
 from api.errors import RequestValidationError
 from api.http import Request, Response
 from api.parsing import from_query
+from api.rest import plain_json
 from application.commands import refuse_denied
 from application.feed import EventFilter, Feed, StreamEvents
 from application.ports import Authorizer, Bookmark, Caller
@@ -59,7 +58,7 @@ class EventStream:
                     bookmark = Bookmark(row.transaction_id, row.position)
                     if sight.shows(row, query):
                         spoke_at = time.monotonic()
-                        yield frame(row.position, row.event_type, orjson.dumps(envelope(row, sight.texts)))
+                        yield frame(row.position, row.event_type, plain_json(envelope(row, sight.texts)))
                 if not rows:
                     await self._news.wait(1.0)
                 if time.monotonic() - spoke_at > COMMENT_INTERVAL:
