@@ -2,11 +2,9 @@
 
 import asyncio
 import gc
-import logging
 import signal
-import socket
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,13 +13,8 @@ import psycopg
 
 from application.settings import Settings, bootstrap_awaits_binding, bootstrap_objections
 from application.telemetry import configure_logging
-from cli.embedded.process import StartError
-from cli.listening import listener, url_of
 from cli.places import noted_place
 from cli.refusing import chosen_settings, refuse, required_database
-
-GRACE = 5
-"""Seconds that requests in progress have to end when the API is told to stop."""
 
 
 def configured(*, stdio: bool = False) -> Settings:
@@ -76,68 +69,11 @@ def one_line(error: object) -> str:
 def serve_api(host: str, port: int, descriptor: int | None = None) -> None:
     """The API until it is told to stop, on this port or on a socket that the parent opened."""
     settings = configured()
-    import uvicorn
-
-    from api.app import create_app
+    from cli.serving import serve
     from infrastructure.temporal.lines import speak_in_lines
 
     speak_in_lines()
-    app = Startup(create_app(settings))
-    config = uvicorn.Config(
-        app,
-        loop="uvloop",
-        http="httptools",
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=GRACE,
-    )
-    try:
-        listening = listener(host, port) if descriptor is None else socket.socket(fileno=descriptor)
-    except StartError as error:
-        refuse(str(error))
-    server = uvicorn.Server(config)
-    settle()
-    app.started = lambda: print(f"serving on {url_of(listening)}", flush=True)
-    try:
-        server.run(sockets=[listening])
-    finally:
-        if app.objections:
-            refuse(*app.objections)
-
-
-class Startup:
-    """An application whose start is announced, and whose refusal to start is kept as sentences, not as a traceback."""
-
-    def __init__(self, app: Any) -> None:
-        self._app = app
-        self.started: Callable[[], None] = lambda: None
-        self.objections: list[str] = []
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "lifespan":
-            await self._app(scope, receive, send)
-            return
-        from infrastructure.runtime import BootRefused
-
-        failed: dict[str, Any] = {}
-
-        async def send_all_but_failure(message: dict[str, Any]) -> None:
-            if message["type"] == "lifespan.startup.failed":
-                failed.update(message)
-                return
-            await send(message)
-            if message["type"] == "lifespan.startup.complete":
-                self.started()
-
-        try:
-            await self._app(scope, receive, send_all_but_failure)
-        except BootRefused as refused:
-            self.objections = refused.sentences
-            logging.getLogger("uvicorn.error").disabled = True
-            await send(failed)
-        except BaseException:
-            await send(failed)
-            raise
+    serve(settings, host, port, descriptor)
 
 
 def run_projector() -> None:
