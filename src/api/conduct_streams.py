@@ -9,7 +9,7 @@ from uuid import UUID
 from api.authentication import expired
 from api.errors import RequestValidationError
 from api.http import Request, Response
-from api.parsing import from_query, path_id
+from api.parsing import from_query, uuid_from
 from api.streams import COMMENT_INTERVAL, SIGHT_INTERVAL, STILL_HERE, News, frame, unless
 from application.conduct_sights import Watch, Watching
 from application.ports import Caller
@@ -42,7 +42,7 @@ class ConductStream:
         self._pace = pace or Pace()
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
-        procedure_id = path_id("procedure_id", request.path["procedure_id"])
+        procedure_id = uuid_from(request.path["procedure_id"], "path", "procedure_id")
         query = from_query(StreamProcedureConduct, request.query, {})
         mark = mark_in(request)
         view: ConductView = await self._service.ask(query, caller, target_id=procedure_id)
