@@ -14,12 +14,14 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from errno import EADDRINUSE
 from pathlib import Path
-from typing import NamedTuple
+from types import TracebackType
+from typing import ClassVar, NamedTuple, Self
 
 PAUSE = 0.02
 """Seconds between two looks at a condition."""
@@ -188,6 +190,44 @@ class Child:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
             self.ended.wait(patience)
+
+
+class Server(ABC):
+    """Whoever has a directory to itself and, from start to stop, a child process that works there."""
+
+    stopping: ClassVar[Escalation]
+    """How it is stopped."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._premises = Premises(directory, name)
+        self._child: Child | None = None
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Take the directory and start the process; raises StartError."""
+
+    def stop(self) -> None:
+        """Let the process finish what it does, within its time, and let others have the directory."""
+        if self._child is not None:
+            self._child.stop(self.stopping)
+            self._child = None
+        self._premises.leave()
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is alive."""
+        return self._child is not None and not self._child.ended.is_set()
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process, from start to stop."""
+        return self._child.pid if self._child else None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
 
 
 def _tied_to(parent: int, lock: int, death_signal: signal.Signals) -> Callable[[], None]:
