@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import track
 
 from cli.embedded.process import wait_until
+from cli.reaching import client_of, refuse_unanswered, refuse_unauthenticated
 from cli.refusing import refuse
 from domain.equipment.catalog import (
     STARTER_ASSEMBLIES,
@@ -71,11 +72,7 @@ class Service:
 
     def __init__(self, url: str, token: str | None) -> None:
         self._url = url
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        try:
-            self._client = httpx.Client(base_url=url, headers=headers, timeout=30)
-        except httpx.InvalidURL:
-            refuse(f"{url} is no URL; give one like http://127.0.0.1:8000.")
+        self._client = client_of(url, token, httpx.Timeout(30))
 
     def __enter__(self) -> "Service":
         return self
@@ -127,10 +124,8 @@ class Service:
         try:
             answer = self._request(method, path, **options)
             body = answer.json() if answer.content else {}
-        except httpx.UnsupportedProtocol:
-            refuse(f"{self._url} is no URL; give one like http://127.0.0.1:8000.")
         except httpx.TransportError as error:
-            refuse(f"No service answers at {self._url} ({error}); start it with `baton up`, or name its address with --url.")
+            refuse_unanswered(self._url, error)
         except ValueError:
             refuse(f"What answers at {self._url} is no Baton; name the address of the service with --url.")
         if answer.is_success:
@@ -139,7 +134,7 @@ class Service:
         detail = told.get("detail", answer.reason_phrase)
         match answer.status_code:
             case 401:
-                refuse(f"The service wants to know who asks: {detail} Put a bearer token into BATON_TOKEN.")
+                refuse_unauthenticated(detail)
             case 403:
                 refuse(f"This principal may not load the catalog: {detail} Use the token of one who may.")
             case status:
