@@ -80,13 +80,7 @@ def mcp() -> None:
 
 @app.command()
 def doctor(
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="One check: settings, database, migrations, rights, projections, temporal, namespace, attributes, workers, "
-            "sweeps, publications, conducts or monitors."
-        ),
-    ] = None,
+    only: Annotated[str | None, typer.Option(help="One check, by the name it is printed with.")] = None,
     data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Say what is wrong and how to mend it."""
