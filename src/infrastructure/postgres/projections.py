@@ -26,7 +26,8 @@ from domain.registry import Projection
 from domain.shared.listing import ListQuery, Summary, plural_of
 from infrastructure.postgres.leadership import elected
 from infrastructure.postgres.pool import RUNTIME_ROLE, Connection, dedicated
-from infrastructure.postgres.store import STREAM_COLUMNS, follow
+from infrastructure.postgres.statements import STREAM_COLUMNS
+from infrastructure.postgres.store import follow
 from infrastructure.postgres.waking import CHANNEL
 
 if TYPE_CHECKING:
