@@ -35,7 +35,7 @@ def runtime_pool(url: str, size: int) -> Pool:
 async def dedicated(url: str, *, owner: bool = False) -> Connection:
     """A connection outside the pool, for listening, leading and rebuilding."""
     return await psycopg.AsyncConnection.connect(
-        url, autocommit=True, options=OWNER_OPTIONS if owner else RUNTIME_OPTIONS, prepare_threshold=None
+        url, autocommit=True, options=OWNER_OPTIONS if owner else RUNTIME_OPTIONS, prepare_threshold=None, **LOST_LINE
     )
 
 
