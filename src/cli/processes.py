@@ -4,7 +4,7 @@ import asyncio
 import gc
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,9 @@ from application.settings import Settings, bootstrap_awaits_binding, bootstrap_o
 from application.telemetry import configure_logging
 from cli.places import noted_place
 from cli.refusing import chosen_settings, refuse, required_database
+
+LONGEST_STOP = 12
+"""Seconds that stopping may take: what is in progress has 5 to end, and the plant as many again to be halted."""
 
 
 def configured(*, stdio: bool = False) -> Settings:
@@ -123,11 +126,26 @@ def run_mcp() -> None:
         refuse(*refused.sentences)
 
 
+def when_told(stop: Callable[[], object]) -> None:
+    """Have SIGTERM and SIGINT stop the running loop's work."""
+
+    def tell() -> None:
+        end_in_time()
+        stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, tell)
+
+
+def end_in_time() -> None:
+    """Have the system end this process if it is not gone by then: whoever would see to that may have been killed."""
+    signal.alarm(LONGEST_STOP)
+
+
 async def until_told(work: Coroutine[Any, Any, None]) -> None:
     """Run something until SIGTERM or SIGINT."""
     task = asyncio.create_task(work)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    when_told(task.cancel)
     with suppress(asyncio.CancelledError):
         await task
 

@@ -12,7 +12,7 @@ from api.app import create_app
 from application.settings import Settings
 from cli.embedded.process import StartError
 from cli.listening import listener, url_of
-from cli.processes import settle
+from cli.processes import end_in_time, settle
 from cli.refusing import refuse
 from infrastructure.runtime import BootRefused
 
@@ -54,6 +54,7 @@ class Server(uvicorn.Server):
         self._stopping = stopping
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        end_in_time()
         self._stopping.set()
         await super().shutdown(sockets)
 

@@ -4,7 +4,6 @@ It also starts what the record still owes and the engine does not know of.
 """
 
 import asyncio
-import signal
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
@@ -26,6 +25,7 @@ from application.ports import EngineUnavailableError, StoreUnavailableError, Wor
 from application.reconciling import Reconciler
 from application.settings import Settings, idle_agents
 from application.telemetry import traced
+from cli.processes import when_told
 from infrastructure.background import beside
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import opened_control
@@ -79,8 +79,7 @@ GRACE = timedelta(seconds=5)
 async def run(settings: Settings) -> None:
     """The worker until SIGTERM or SIGINT; work in progress is finished or handed back to the engine."""
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    when_told(stopping.set)
     for sentence in idle_agents(settings):
         log.warning("agent_idle", said=sentence)
     async with (
