@@ -291,7 +291,7 @@ def wait_until(condition: Callable[[], bool], patience: float) -> bool:
 
 def program_of(pid: int) -> str | None:
     """The name of the program that runs under this process id, if any."""
-    import psutil  # type: ignore[import-untyped]  # comes with the `embedded` extra
+    import psutil  # comes with the `embedded` extra
 
     try:
         process = psutil.Process(pid)

@@ -111,7 +111,7 @@ class PostgresSession:
         among = f" WHERE {' AND '.join(tests)}" if tests else ""
         query = f"SELECT {', '.join(names)} FROM {record.relation}{among} ORDER BY {', '.join(record.key)}"
         values = tuple(list(value) if isinstance(value, tuple) else value for value in where.values())
-        form = record_form(record)
+        form = record_form(record)  # type: ignore[arg-type]
         return tuple(
             form.validate_python(dict(zip(names, row, strict=True))) for row in await self._rows(tuple, query, values)
         )
