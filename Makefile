@@ -43,4 +43,4 @@ lock:
 		--extra demo --extra embedded --extra optimize --extra test --output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv .baton .baton-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .baton .baton-demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis bench-results.json

@@ -37,14 +37,15 @@ HEALTHY = b'{"status":"ok"}'
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
 
 
-def create_app(settings: Settings | None = None, runtime: Runtime | None = None) -> Edge | Continued:
-    """The application a server runs; settings come from the environment unless given."""
-    settings = settings or Settings()
+def create_app(
+    settings: Settings, runtime: Runtime | None = None, stopping: asyncio.Event | None = None
+) -> Edge | Continued:
+    """The application a server runs; streams that have no end of their own end once the server says it is stopping."""
     runtime = runtime or Runtime(settings)
     authentication = Authentication(settings, runtime.identity)
     mcp = McpEndpoint(settings, runtime.service)
     behind = application_behind(runtime, mcp)
-    edge = Edge(behind, authentication, settings.max_request_body_size_bytes)
+    edge = Edge(behind, authentication, settings.max_request_body_size_bytes, stopping or asyncio.Event())
     edge.add("GET", "/health", health, "health", open=True)
     edge.add("GET", "/readyz", readiness(runtime), "readyz", open=True)
     edge.add("GET", METADATA_PATH, authentication.metadata(""), "protected_resource", open=True)

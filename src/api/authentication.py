@@ -6,8 +6,8 @@ from uuid import UUID
 
 import orjson
 
-from api.errors import RequestValidationError
 from api.http import Request, Response, Scope, header
+from api.parsing import uuid_from
 from application.identity import (
     METADATA_PATH,
     IdentityRegistry,
@@ -56,7 +56,7 @@ class Authentication:
         if self._base_url is not None:
             scope["base_url"] = self._base_url
         authorization = header(scope, b"authorization")
-        if authorization is not None and (self._required or self._registry.issuers()):
+        if authorization is not None and self._required:
             principal = await self._registry.authenticate(bearer_token(authorization), surface_id)
             return Caller(principal.principal_id, surface_id, correlation_id, expires_at=principal.expires_at)
         if self._required:
@@ -93,14 +93,7 @@ def arrival_surface(path: str) -> UUID:
 def claimed_principal(scope: Scope) -> UUID:
     """The principal a development client says it is; the service itself when it says nothing."""
     claimed = header(scope, b"x-principal-id")
-    if claimed is None:
-        return NIL
-    try:
-        return UUID(claimed)
-    except ValueError:
-        raise RequestValidationError.at(
-            "header", "X-Principal-Id", msg="Input should be a valid UUID", type="uuid_parsing"
-        ) from None
+    return NIL if claimed is None else uuid_from(claimed, "header", "X-Principal-Id")
 
 
 def challenge(refusal: Refusal, scope: Scope) -> bytes:

@@ -2,22 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from uuid import UUID
 
 from api.authentication import expired
 from api.errors import RequestValidationError
 from api.http import Request, Response
-from api.parsing import from_query, path_id
-from api.streams import COMMENT_INTERVAL, SIGHT_INTERVAL, News, frame
+from api.parsing import from_query, uuid_from
+from api.streams import COMMENT_INTERVAL, SIGHT_INTERVAL, STILL_HERE, News, frame, unless
 from application.conducting.conduct_sights import Watch, Watching
 from application.ports import Caller
 from application.service import Service
 from domain.operation.conduct_frames import Frame, FrameKind
 from domain.operation.conduct_views import ConductView, StreamProcedureConduct, may_be_conducted
-
-STILL_HERE = b": still here\n\n"
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class ConductStream:
         self._pace = pace or Pace()
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
-        procedure_id = path_id("procedure_id", request.path["procedure_id"])
+        procedure_id = uuid_from(request.path["procedure_id"], "path", "procedure_id")
         query = from_query(StreamProcedureConduct, request.query, {})
         mark = mark_in(request)
         view: ConductView = await self._service.ask(query, caller, target_id=procedure_id)
@@ -64,16 +62,16 @@ class ConductStream:
 
     async def _frames(
         self, request: Request, caller: Caller, view: ConductView, watch: Watch | None
-    ) -> AsyncIterator[bytes]:
-        gone, reader = asyncio.create_task(request.disconnected()), Reader(self._pace)
+    ) -> AsyncGenerator[bytes, None]:
+        over, reader = asyncio.create_task(request.over()), Reader(self._pace)
         try:
             if watch is None:
                 yield sent(Frame(FrameKind.SNAPSHOT, 0, view), None)
-            while not gone.done() and not expired(caller) and await self._may_read(caller, reader):
+            while not over.done() and not expired(caller) and await self._may_read(caller, reader):
                 if watch is None:
                     if not may_be_conducted(view):
                         return
-                    await self._pause_unopened()
+                    await unless(over, self._pause_unopened())
                     view = await self._watching.view(view.procedure_id, caller)
                     watch = await self._watching.latest(view.procedure_id, whole=True)
                     if watch is None and not may_be_conducted(view):
@@ -84,11 +82,11 @@ class ConductStream:
                         yield sent(told, watch.outline.conduct_id)
                         if told.is_last:
                             return
-                    await asyncio.sleep(reader.pause())
+                    await asyncio.wait({over}, timeout=reader.pause())
                 if reader.is_silent():
                     yield STILL_HERE
         finally:
-            gone.cancel()
+            over.cancel()
 
     async def _may_read(self, caller: Caller, reader: "Reader") -> bool:
         """Whether the reader still holds the permission; asked now and then, and not recorded as a verdict."""

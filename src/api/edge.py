@@ -4,6 +4,7 @@ Body size, correlation, route, authentication, endpoint, error mapping, metrics.
 to the application behind it.
 """
 
+import asyncio
 import time
 from typing import Any
 from uuid import UUID
@@ -28,10 +29,11 @@ log = structlog.get_logger()
 class Edge:
     """The outermost application."""
 
-    def __init__(self, behind: Any, authentication: Authentication, max_body: int) -> None:
+    def __init__(self, behind: Any, authentication: Authentication, max_body: int, stopping: asyncio.Event) -> None:
         self._behind = behind
         self._authentication = authentication
         self._max_body = max_body
+        self._stopping = stopping
         self._routes: Routes[tuple[Endpoint, str, str, bool]] = Routes()
 
     def add(self, method: str, path: str, endpoint: Endpoint, name: str, context: str = "edge", open: bool = False) -> None:
@@ -54,7 +56,7 @@ class Edge:
                 caller = Caller(NIL, NIL, correlation_id)
                 if not open:
                     caller = await self._authentication.caller(scope, correlation_id)
-                response = await endpoint(Request(scope, receive, values, self._max_body), caller)
+                response = await endpoint(Request(scope, receive, values, self._max_body, self._stopping), caller)
             elif self._authentication.is_open(path) or not match:
                 await self._pass_on(scope, receive, send, correlation_id)
                 return
@@ -66,7 +68,10 @@ class Edge:
             response = refused(as_refusal(error, correlation_id), context, correlation_id, scope)
         response.headers.append((b"x-correlation-id", str(correlation_id).encode()))
         observe(name, response.status, time.perf_counter() - started)
-        await response.send(send)
+        try:
+            await response.send(send)
+        except Exception as error:
+            log_failure(error, correlation_id)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, correlation_id: UUID) -> None:
         """Hand a request to the application behind, with its caller attached and its body still bounded."""
@@ -89,7 +94,7 @@ class Edge:
         except Exception as error:
             if not begun:
                 raise
-            log.error("request_failed", correlation_id=str(correlation_id), **traced(error))
+            log_failure(error, correlation_id)
 
     def _check_size(self, scope: Scope) -> None:
         length = header(scope, b"content-length")
@@ -129,8 +134,13 @@ def as_refusal(error: Exception, correlation_id: UUID) -> Refusal:
     """What an exception means to the caller; anything unforeseen is logged and says nothing of its inside."""
     if isinstance(error, Refusal):
         return error
-    log.error("request_failed", correlation_id=str(correlation_id), **traced(error))
+    log_failure(error, correlation_id)
     return InternalError("Something failed inside the service; give the correlation id to its operators.")
+
+
+def log_failure(error: Exception, correlation_id: UUID) -> None:
+    """Say what failed and where; of an answer that had begun, that and its early end is all that can be said."""
+    log.error("request_failed", correlation_id=str(correlation_id), **traced(error))
 
 
 def refused(refusal: Refusal, context: str, correlation_id: UUID, scope: Scope) -> Response:

@@ -1,6 +1,8 @@
 """A request and a response, as light as ASGI allows."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -20,12 +22,20 @@ class ClientDisconnected(Exception):
 class Request:
     """What an endpoint may know of a request."""
 
-    def __init__(self, scope: Scope, receive: Receive, path: dict[str, str], max_body: int) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        path: dict[str, str],
+        max_body: int,
+        stopping: asyncio.Event | None = None,
+    ) -> None:
         self.scope = scope
         self.path = path
         self.query: bytes = scope["query_string"]
         self._receive = receive
         self._max_body = max_body
+        self._stopping = stopping or asyncio.Event()
 
     def header(self, name: bytes) -> str | None:
         return header(self.scope, name)
@@ -54,6 +64,15 @@ class Request:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
+    async def over(self) -> None:
+        """Returns when a stream is to end: the client goes away, or the server is about to."""
+        ends = {asyncio.create_task(self.disconnected()), asyncio.create_task(self._stopping.wait())}
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+
 
 def header(scope: Scope, name: bytes) -> str | None:
     """The first header of this (lower-case) name."""
@@ -76,7 +95,7 @@ class Response:
     body: bytes = b""
     headers: Headers = field(default_factory=list)
     content_type: bytes = b"application/json"
-    stream: AsyncIterator[bytes] | None = None
+    stream: AsyncGenerator[bytes, None] | None = None
 
     async def send(self, send: Send) -> None:
         headers = self.headers
@@ -90,8 +109,9 @@ class Response:
             return
         headers = [*headers, (b"content-type", self.content_type), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        async for chunk in self.stream:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        async with aclosing(self.stream) as chunks:
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
 

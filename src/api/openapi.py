@@ -12,6 +12,7 @@ from api.errors import (
     RequestTooLargeError,
     RequestValidationError,
 )
+from api.parsing import MAX_KEY_LENGTH
 from application.feed import EventView, StreamEvents
 from application.identity import (
     IntrospectionUnavailableError,
@@ -33,6 +34,7 @@ from domain.shared.refusals import (
     UnauthorizedError,
 )
 
+VERSION = "0.1.0"
 REF = "#/components/schemas/{model}"
 EVERYWHERE: tuple[type[Refusal], ...] = (
     UnauthenticatedError,
@@ -77,7 +79,7 @@ def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Baton",
-            "version": "0.1.0",
+            "version": VERSION,
             "description": "Operations control for experiment facilities. Every operation is also an MCP tool at `/mcp`.",
         },
         "paths": dict(sorted(paths.items())),
@@ -101,7 +103,7 @@ def schemas(registry: Registry) -> tuple[dict[tuple[str, str], Any], dict[str, A
             wanted.append(((operation.name, "accepted"), "serialization", TypeAdapter(operation.accepted)))
     wanted.append((("", "error"), "serialization", TypeAdapter(ErrorBody)))
     wanted.append((("", "event"), "serialization", TypeAdapter(EventView)))
-    generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=REF)  # type: ignore[arg-type]
+    generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=REF)
     return {key: schema for (key, _), schema in generated.items()}, definitions.get("$defs", {})
 
 
@@ -151,7 +153,7 @@ def parameters(operation: Operation, form: dict[str, Any]) -> Iterable[dict[str,
     for name in operation.path_fields:
         yield {"name": name, "in": "path", "required": True, "schema": form["properties"][name]}
     if operation.kind == "command":
-        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
+        schema = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[ -~]+$"}
         yield {"name": "Idempotency-Key", "in": "header", "required": False, "schema": schema}
     if operation.has_body:
         return

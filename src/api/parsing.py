@@ -57,21 +57,19 @@ def refuse_internal(operation: Operation, request: BaseModel, place: str = "body
         raise RequestValidationError.at(place, name, msg="Extra inputs are not permitted", type="extra_forbidden")
 
 
-def path_id(name: str, text: str) -> UUID:
-    """An id from the path."""
+def uuid_from(text: Any, *place: str) -> UUID:
+    """An id, from this place of a request."""
     try:
         return UUID(text)
-    except ValueError:
-        raise RequestValidationError.at("path", name, msg="Input should be a valid UUID", type="uuid_parsing") from None
+    except (ValueError, TypeError, AttributeError):
+        raise RequestValidationError.at(*place, msg="Input should be a valid UUID", type="uuid_parsing") from None
 
 
-def idempotency_key(text: str | None) -> str | None:
-    """The caller's idempotency key, if one was given."""
-    if text is not None and not (1 <= len(text) <= MAX_KEY_LENGTH and text.isprintable()):
-        raise RequestValidationError.at(
-            "header", "Idempotency-Key", msg=f"Give 1 to {MAX_KEY_LENGTH} printable characters", type="key_length"
-        )
-    return text
+def idempotency_key(key: Any, *place: str) -> str:
+    """The caller's idempotency key, from this place of a request."""
+    if not (isinstance(key, str) and 1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()):
+        raise RequestValidationError.at(*place, msg=f"Give 1 to {MAX_KEY_LENGTH} printable characters", type="key_length")
+    return key
 
 
 @cache
@@ -85,12 +83,17 @@ def _is_collection(annotation: Any) -> bool:
     return get_origin(annotation) in (tuple, frozenset)
 
 
-def refuse_unstorable(body: bytes, place: str) -> None:
-    """Refuse what JSON can spell and the store cannot hold: NUL characters and numbers beyond a double."""
+def decoded(body: bytes, place: str) -> Any:
+    """What JSON text says."""
     try:
-        parts: list[Any] = [orjson.loads(body)]
+        return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise RequestValidationError.at(place, msg=f"Invalid JSON: {error.msg}", type="json_invalid") from None
+
+
+def refuse_unstorable(body: bytes, place: str) -> None:
+    """Refuse what JSON can spell and the store cannot hold: NUL characters and numbers beyond a double."""
+    parts = [decoded(body, place)]
     for part in parts:
         if type(part) is dict:
             parts += part.keys()

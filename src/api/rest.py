@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from api.errors import RequestValidationError
 from api.http import Request, Response
-from api.parsing import from_json, from_query, idempotency_key, path_id, refuse_internal
+from api.parsing import decoded, from_json, from_query, idempotency_key, refuse_internal, uuid_from
 from application.ports import Caller, Executed
 from application.queries import HistoryPage
 from application.service import Service
@@ -25,11 +25,12 @@ class OperationEndpoint:
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
         operation = self.operation
-        target_id = path_id(operation.target, request.path[operation.target]) if operation.target else None
+        target_id = uuid_from(request.path[operation.target], "path", operation.target) if operation.target else None
         asked: Any = await self._input(request)
         if operation.kind == "query":
             return Response(200, answer_json(await self._service.ask(asked, caller, target_id=target_id)))
-        key = idempotency_key(request.header(b"idempotency-key"))
+        given = request.header(b"idempotency-key")
+        key = None if given is None else idempotency_key(given, "header", "Idempotency-Key")
         return executed_response(await self._service.execute(asked, caller, target_id=target_id, key=key))
 
     async def _input(self, request: Request) -> Any:
@@ -48,10 +49,7 @@ class OperationEndpoint:
         body = await request.body()
         if not self.operation.path_fields:
             return body
-        try:
-            members = orjson.loads(body or b"{}")
-        except orjson.JSONDecodeError as error:
-            raise RequestValidationError.at("body", msg=f"Invalid JSON: {error.msg}", type="json_invalid") from None
+        members = decoded(body or b"{}", "body")
         if not isinstance(members, dict):
             raise RequestValidationError.at("body", msg="Input should be an object", type="model_type")
         for name in self.operation.path_fields:
@@ -77,15 +75,17 @@ def answer_json(answer: Any) -> bytes:
         case Page(items, next_cursor):
             return b'{"items":[%b],"next_cursor":%b}' % (items_json(items), orjson.dumps(next_cursor))
         case HistoryPage(id_name, id, items, next_cursor):
-            return orjson.dumps({id_name: str(id), "items": items, "next_cursor": next_cursor})
+            return plain_json({id_name: id, "items": items, "next_cursor": next_cursor})
         case _:
-            return orjson.dumps(answer, option=orjson.OPT_UTC_Z)
+            return plain_json(answer)
 
 
 def items_json(items: Sequence[Any]) -> bytes:
     return b",".join(
-        item.model_dump_json(warnings=False).encode()
-        if isinstance(item, BaseModel)
-        else orjson.dumps(item, option=orjson.OPT_UTC_Z)
-        for item in items
+        item.model_dump_json(warnings=False).encode() if isinstance(item, BaseModel) else plain_json(item) for item in items
     )
+
+
+def plain_json(data: Any) -> bytes:
+    """What is no model, in the same form: times end with Z."""
+    return orjson.dumps(data, option=orjson.OPT_UTC_Z)

@@ -2,15 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from typing import Protocol
-
-import orjson
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Any, Protocol
 
 from api.authentication import expired
 from api.errors import RequestValidationError
 from api.http import Request, Response
 from api.parsing import from_query
+from api.rest import plain_json
 from application.commands import refuse_denied
 from application.feed import EventFilter, Feed, StreamEvents
 from application.ports import Authorizer, Bookmark, Caller
@@ -18,6 +17,7 @@ from application.queries import envelope
 
 COMMENT_INTERVAL = 15.0
 SIGHT_INTERVAL = 30.0
+STILL_HERE = b": still here\n\n"
 
 
 class News(Protocol):
@@ -46,12 +46,12 @@ class EventStream:
 
     async def _frames(
         self, request: Request, caller: Caller, query: EventFilter, bookmark: Bookmark
-    ) -> AsyncIterator[bytes]:
-        gone = asyncio.create_task(request.disconnected())
-        sight, seen_at, spoke_at = await self._feed.sight(caller), time.monotonic(), time.monotonic()
-        yield b": stream of committed events\n\n"
+    ) -> AsyncGenerator[bytes, None]:
+        over = asyncio.create_task(request.over())
         try:
-            while not gone.done() and not expired(caller):
+            sight, seen_at, spoke_at = await self._feed.sight(caller), time.monotonic(), time.monotonic()
+            yield b": stream of committed events\n\n"
+            while not over.done() and not expired(caller):
                 if time.monotonic() - seen_at > SIGHT_INTERVAL:
                     sight, seen_at = await self._feed.sight(caller), time.monotonic()
                 rows = await self._feed.behind(bookmark)
@@ -59,14 +59,25 @@ class EventStream:
                     bookmark = Bookmark(row.transaction_id, row.position)
                     if sight.shows(row, query):
                         spoke_at = time.monotonic()
-                        yield frame(row.position, row.event_type, orjson.dumps(envelope(row, sight.texts)))
+                        yield frame(row.position, row.event_type, plain_json(envelope(row, sight.texts)))
                 if not rows:
-                    await self._news.wait(1.0)
+                    await unless(over, self._news.wait(1.0))
                 if time.monotonic() - spoke_at > COMMENT_INTERVAL:
                     spoke_at = time.monotonic()
-                    yield b": still here\n\n"
+                    yield STILL_HERE
         finally:
-            gone.cancel()
+            over.cancel()
+
+
+async def unless(over: "asyncio.Task[None]", waiting: Coroutine[Any, Any, None]) -> None:
+    """Wait for something, unless a stream is to end meanwhile."""
+    task = asyncio.create_task(waiting)
+    try:
+        done, _ = await asyncio.wait({over, task}, return_when=asyncio.FIRST_COMPLETED)
+        for ended in done:
+            ended.result()
+    finally:
+        task.cancel()
 
 
 def frame(id: object, event: str, data: bytes) -> bytes:

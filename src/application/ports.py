@@ -350,7 +350,7 @@ class Work(Protocol):
 class Port(Protocol):
     """Something outside the store that a decision may ask, with plain arguments."""
 
-    async def __call__(self, caller: Caller, **arguments: Any) -> Any: ...
+    async def __call__(self, caller: Caller, *args: Any, **arguments: Any) -> Any: ...
 
 
 class VerdictLog(Protocol):

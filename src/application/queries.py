@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -98,11 +97,7 @@ def envelope(row: EventRow, texts: bool) -> dict[str, Any]:
     if not texts:
         for key in REGISTRY.aggregates[row.stream_type].events[row.event_type].personal:
             payload[key] = None
-    return {name: payload if name == "payload" else _plain(value) for name, value in zip(EventRow._fields, row, strict=True)}
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
+    return row._asdict() | {"payload": payload}
 
 
 def version_after(cursor: str | None) -> int:

@@ -1,7 +1,7 @@
 """`baton catalog load`: the starter catalog, defined through the running service as any client would define it."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import track
 
 from cli.embedded.process import wait_until
+from cli.reaching import client_of, refuse_unanswered, refuse_unauthenticated
 from cli.refusing import refuse
 from domain.equipment.catalog import (
     STARTER_ASSEMBLIES,
@@ -29,10 +30,10 @@ PATIENCE = 10.0
 Row = dict[str, Any]
 
 
-def load_catalog(url: str, headers: Mapping[str, str]) -> None:
-    """Define what is missing; what is there already, under the same name, is left alone. Headers say who asks."""
+def load_catalog(url: str, token: str | None) -> None:
+    """Define what is missing; what is there already, under the same name, is left alone."""
     entries = [*STARTER_FAMILIES, *STARTER_MODELS, *STARTER_ASSEMBLIES]
-    with Service(url, headers) as service, refusing():
+    with Service(url, token) as service, refusing():
         loader = Loader(service)
         console = Console(stderr=True, emoji=False)
         for entry in track(entries, "loading", console=console, transient=True, disable=not console.is_terminal):
@@ -69,12 +70,9 @@ class RefusedError(Exception):
 class Service:
     """The running service over REST; what cannot go on ends the command with a sentence."""
 
-    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, url: str, token: str | None) -> None:
         self._url = url
-        try:
-            self._client = httpx.Client(base_url=url, headers=dict(headers), timeout=30)
-        except httpx.InvalidURL:
-            refuse(f"{url} is no URL; give one like http://127.0.0.1:8000.")
+        self._client = client_of(url, token, httpx.Timeout(30))
 
     def __enter__(self) -> "Service":
         return self
@@ -126,10 +124,8 @@ class Service:
         try:
             answer = self._request(method, path, **options)
             body = answer.json() if answer.content else {}
-        except httpx.UnsupportedProtocol:
-            refuse(f"{self._url} is no URL; give one like http://127.0.0.1:8000.")
         except httpx.TransportError as error:
-            refuse(f"No service answers at {self._url} ({error}); start it with `baton up`, or name its address with --url.")
+            refuse_unanswered(self._url, error)
         except ValueError:
             refuse(f"What answers at {self._url} is no Baton; name the address of the service with --url.")
         if answer.is_success:
@@ -138,7 +134,7 @@ class Service:
         detail = told.get("detail", answer.reason_phrase)
         match answer.status_code:
             case 401:
-                refuse(f"The service wants to know who asks: {detail} Put a bearer token into BATON_TOKEN.")
+                refuse_unauthenticated(detail)
             case 403:
                 refuse(f"This principal may not load the catalog: {detail} Use the token of one who may.")
             case status:

@@ -1,4 +1,4 @@
-"""What `baton up` keeps running: our own processes, and whatever else can be started, stopped and found dead."""
+"""What `baton up` keeps running: our own processes, and the servers beside them."""
 
 import os
 import signal
@@ -6,9 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Self
 
-from cli.embedded.process import Child, Escalation, Premises, StartError, rotated
+from cli.embedded.process import Child, Escalation, Server, StartError, rotated
 from cli.refusing import SPOKEN
 
 STOPPING: Escalation = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 5.0))
@@ -16,17 +16,10 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 """Seconds before something that died is started again; twice as long each time, until it has lived for a while."""
 
 
-class Part(Protocol):
-    """Something with a process of its own."""
-
-    def start(self) -> object: ...
-    def stop(self) -> None: ...
-    @property
-    def running(self) -> bool: ...
-
-
-class Piece:
+class Piece(Server):
     """One process of the service, in a session of its own and with a log of its own."""
+
+    stopping = STOPPING
 
     def __init__(
         self,
@@ -36,15 +29,14 @@ class Piece:
         environment: Callable[[], Mapping[str, str]],
         inherited: Sequence[int] = (),
     ) -> None:
+        super().__init__(directory / name, f"The {name}")
         self.log = directory / name / f"{name}.log"
         self._name = name
         self._arguments = arguments
         self._environment = environment
         self._inherited = inherited
-        self._premises = Premises(directory / name, f"The {name}")
-        self._child: Child | None = None
 
-    def start(self) -> None:
+    def start(self) -> Self:
         """Start the process; whether it comes up is seen later."""
         self._premises.take(STOPPING)
         rotated(self.log)
@@ -57,18 +49,7 @@ class Piece:
             environment={**os.environ, **self._environment()},
             inherited=self._inherited,
         )
-
-    def stop(self) -> None:
-        """Let it finish what it does, within its time."""
-        if self._child is not None:
-            self._child.stop(STOPPING)
-            self._child = None
-        self._premises.leave()
-
-    @property
-    def running(self) -> bool:
-        """Whether the process is alive."""
-        return self._child is not None and not self._child.ended.is_set()
+        return self
 
     def objection(self) -> StartError:
         """Why it ended: its own sentences, or the end of its log."""
@@ -79,19 +60,19 @@ class Piece:
 
 
 class Keeper:
-    """Starts a part again when it died."""
+    """Starts a server again when it died."""
 
-    def __init__(self, name: str, part: Part) -> None:
+    def __init__(self, name: str, server: Server) -> None:
         self.name = name
-        self.part = part
+        self.server = server
         self._pause = SHORTEST_PAUSE
         self._begun = time.monotonic()
         self._due: float | None = None
 
     def look(self) -> None:
-        """See whether the part lives, and start it again when its time has come."""
+        """See whether the server lives, and start it again when its time has come."""
         now = time.monotonic()
-        if self.part.running:
+        if self.server.running:
             return
         if self._due is None:
             self._pause = SHORTEST_PAUSE if now - self._begun > LONGEST_PAUSE else min(2 * self._pause, LONGEST_PAUSE)
@@ -101,7 +82,7 @@ class Keeper:
             return
         self._begun, self._due = now, None
         try:
-            self.part.stop()
-            self.part.start()
+            self.server.stop()
+            self.server.start()
         except StartError as error:
             print(f"{self.name} could not be started again: {error.sentence}", file=sys.stderr, flush=True)

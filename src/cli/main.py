@@ -80,13 +80,7 @@ def mcp(data_dir: DataDir = Path(".baton")) -> None:
 
 @app.command()
 def doctor(
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="One check: settings, database, migrations, rights, projections, temporal, namespace, attributes, workers, "
-            "sweeps, publications, conducts, reactions, schedules or monitors."
-        ),
-    ] = None,
+    only: Annotated[str | None, typer.Option(help="One check, by the name it is printed with.")] = None,
     data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Say what is wrong and how to mend it."""
@@ -110,10 +104,9 @@ def rebuild(
 def load(url: Url = None, token: Token = None, data_dir: DataDir = Path(".baton")) -> None:
     """Load the starter catalog through the running service; what is there already is left alone."""
     from cli.catalog import load_catalog
-    from cli.places import noted_place
+    from cli.reaching import service_url
 
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    load_catalog(url or noted_place(data_dir, "url") or "http://127.0.0.1:8000", headers)
+    load_catalog(service_url(url, data_dir), token)
 
 
 @conduct.command("watch")
@@ -124,7 +117,7 @@ def watch(
     data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Follow a conduct to its end and print what came of it: exit code 0 where it succeeded, 1 where not, 2 out of reach."""
-    from cli.places import noted_place
+    from cli.reaching import service_url
     from cli.watching import watch_conduct
 
-    watch_conduct(url or noted_place(data_dir, "url") or "http://127.0.0.1:8000", token, procedure_id)
+    watch_conduct(service_url(url, data_dir), token, procedure_id)

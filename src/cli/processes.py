@@ -2,9 +2,7 @@
 
 import asyncio
 import gc
-import logging
 import signal
-import socket
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -16,13 +14,11 @@ import psycopg
 from application.boot_guards import bootstrap_awaits_binding, bootstrap_objections
 from application.settings import Settings
 from application.telemetry import configure_logging
-from cli.embedded.process import StartError
-from cli.listening import listener, url_of
 from cli.places import noted_place
 from cli.refusing import chosen_settings, refuse, required_database
 
-GRACE = 5
-"""Seconds that requests in progress have to end when the API is told to stop."""
+LONGEST_STOP = 12
+"""Seconds that stopping may take: what is in progress has 5 to end, and the plant as many again to be halted."""
 
 NOTED = ("database_url", "temporal_address")
 """The servers of a running stack, for a process beside it."""
@@ -82,68 +78,11 @@ def one_line(error: object) -> str:
 def serve_api(host: str, port: int, descriptor: int | None = None) -> None:
     """The API until it is told to stop, on this port or on a socket that the parent opened."""
     settings = configured()
-    import uvicorn
-
-    from api.app import create_app
+    from cli.serving import serve
     from infrastructure.temporal.lines import speak_in_lines
 
     speak_in_lines()
-    app = Startup(create_app(settings))
-    config = uvicorn.Config(
-        app,
-        loop="uvloop",
-        http="httptools",
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=GRACE,
-    )
-    try:
-        listening = listener(host, port) if descriptor is None else socket.socket(fileno=descriptor)
-    except StartError as error:
-        refuse(str(error))
-    server = uvicorn.Server(config)
-    settle()
-    app.started = lambda: print(f"serving on {url_of(listening)}", flush=True)
-    try:
-        server.run(sockets=[listening])
-    finally:
-        if app.objections:
-            refuse(*app.objections)
-
-
-class Startup:
-    """An application whose start is announced, and whose refusal to start is kept as sentences, not as a traceback."""
-
-    def __init__(self, app: Any) -> None:
-        self._app = app
-        self.started: Callable[[], None] = lambda: None
-        self.objections: list[str] = []
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "lifespan":
-            await self._app(scope, receive, send)
-            return
-        from infrastructure.runtime import BootRefused
-
-        failed: dict[str, Any] = {}
-
-        async def send_all_but_failure(message: dict[str, Any]) -> None:
-            if message["type"] == "lifespan.startup.failed":
-                failed.update(message)
-                return
-            await send(message)
-            if message["type"] == "lifespan.startup.complete":
-                self.started()
-
-        try:
-            await self._app(scope, receive, send_all_but_failure)
-        except BootRefused as refused:
-            self.objections = refused.sentences
-            logging.getLogger("uvicorn.error").disabled = True
-            await send(failed)
-        except BaseException:
-            await send(failed)
-            raise
+    serve(settings, host, port, descriptor)
 
 
 def run_projector() -> None:
@@ -193,11 +132,26 @@ def run_mcp(data_dir: Path) -> None:
         refuse(*refused.sentences)
 
 
+def when_told(stop: Callable[[], object]) -> None:
+    """Have SIGTERM and SIGINT stop the running loop's work."""
+
+    def tell() -> None:
+        end_in_time()
+        stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, tell)
+
+
+def end_in_time() -> None:
+    """Have the system end this process if it is not gone by then: whoever would see to that may have been killed."""
+    signal.alarm(LONGEST_STOP)
+
+
 async def until_told(work: Coroutine[Any, Any, None]) -> None:
     """Run something until SIGTERM or SIGINT."""
     task = asyncio.create_task(work)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    when_told(task.cancel)
     with suppress(asyncio.CancelledError):
         await task
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from application.settings import Settings
-from cli.embedded.process import Premises, StartError, available_ports, wait_until
-from cli.keeping import STOPPING, Keeper, Part, Piece
+from cli.embedded.process import Premises, Server, StartError, available_ports, wait_until
+from cli.keeping import STOPPING, Keeper, Piece
 from cli.listening import listener, url_of
 from cli.places import remove_note, write_note
 from cli.refusing import chosen_settings, refuse
@@ -155,7 +155,7 @@ class Stack:
 
     def _keep_up(self) -> None:
         """Start again whatever dies, until told to stop."""
-        servers: dict[str, Part | None] = {"PostgreSQL": self._postgres, "Temporal": self._temporal}
+        servers: dict[str, Server | None] = {"PostgreSQL": self._postgres, "Temporal": self._temporal}
         keepers = [Keeper(name, server) for name, server in servers.items() if server is not None]
         keepers += [Keeper(f"the {name}", piece) for name, piece in self._pieces.items()]
         while not self._told:
@@ -184,9 +184,9 @@ class Stack:
         with ThreadPoolExecutor() as side_by_side:
             for stopped in [side_by_side.submit(piece.stop) for piece in pieces.values()]:
                 stopped.result()
-        for part in (projector, self._temporal, self._postgres):
-            if part is not None:
-                part.stop()
+        for server in (projector, self._temporal, self._postgres):
+            if server is not None:
+                server.stop()
         self._premises.leave()
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task
 from rich.text import Text
 
+from cli.reaching import client_of, refuse_unanswered, refuse_unauthenticated
 from cli.refusing import refuse
 from domain.operation.conduct_frames import LAST, EndFrame, FrameKind, IterationFrame, StepFrame
 from domain.operation.conduct_views import ConductView, MeasuredObjective, WorkerContact, ending_of, may_be_conducted
@@ -262,11 +263,7 @@ class Stream:
         self._last_id: str | None = None
         self._heard = False
         self._deadline = time.monotonic() + PATIENCE
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        try:
-            self._client = httpx.Client(base_url=url, headers=headers, timeout=httpx.Timeout(10, read=SILENCE))
-        except httpx.InvalidURL:
-            refuse(f"{url} is no URL; give one like http://127.0.0.1:8000.")
+        self._client = client_of(url, token, httpx.Timeout(10, read=SILENCE))
 
     def __enter__(self) -> "Stream":
         return self
@@ -283,14 +280,9 @@ class Stream:
                         yield from self._read(answer)
                     else:
                         self._refused(answer)
-            except httpx.UnsupportedProtocol:
-                refuse(f"{self._url} is no URL; give one like http://127.0.0.1:8000.")
             except httpx.TransportError as error:
                 if not self._heard or time.monotonic() > self._deadline:
-                    refuse(
-                        f"No service answers at {self._url} ({error}); start it with `baton up`, or name its address with "
-                        "--url."
-                    )
+                    refuse_unanswered(self._url, error)
             if time.monotonic() > self._deadline:
                 refuse(f"The service at {self._url} ends the stream again and again; see its log.")
             time.sleep(RETRY_INTERVAL)
@@ -321,7 +313,7 @@ class Stream:
         detail = told.get("detail", answer.reason_phrase) if isinstance(told, dict) else answer.reason_phrase
         match answer.status_code:
             case 401:
-                refuse(f"The service wants to know who asks: {detail} Put a bearer token into BATON_TOKEN.")
+                refuse_unauthenticated(detail)
             case 403:
                 refuse(f"This principal may not watch conducts: {detail} Use the token of one who may.")
             case 404 if "code" in told:

@@ -4,12 +4,10 @@ It also starts what the record still owes and the engine does not know of.
 """
 
 import asyncio
-import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
-from typing import Any
 
 import structlog
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
@@ -28,6 +26,8 @@ from application.conducting.reconciling import Reconciler
 from application.ports import EngineUnavailableError, StoreUnavailableError, Work
 from application.settings import Settings
 from application.telemetry import traced
+from cli.processes import when_told
+from infrastructure.background import beside
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import opened_control
 from infrastructure.monitoring import monitoring
@@ -80,8 +80,7 @@ GRACE = timedelta(seconds=5)
 async def run(settings: Settings) -> None:
     """The worker until SIGTERM or SIGINT; work in progress is finished or handed back to the engine."""
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    when_told(stopping.set)
     for sentence in idle_agents(settings):
         log.warning("agent_idle", said=sentence)
     async with (
@@ -159,26 +158,12 @@ def reconciling(runtime: Runtime) -> AbstractAsyncContextManager[None]:
 
 def keeping_schedules(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Keep the engine's calendars as the record says, in one worker of all."""
-    assert runtime.settings.database_url is not None, "a worker has a database"
-    return beside(lead(runtime.settings.database_url, SCHEDULES_LOCK, lambda _: keep_schedules(runtime)))
+    return beside(lead(runtime.database_url, SCHEDULES_LOCK, lambda _: keep_schedules(runtime)))
 
 
 def reacting(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Lead every subscriber through the log, in one worker of all."""
-    assert runtime.settings.database_url is not None, "a worker has a database"
-    return beside(lead(runtime.settings.database_url, REACTIONS_LOCK, lambda _: runtime.dispatcher().run()))
-
-
-@asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Have something done for as long as the block lasts."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+    return beside(lead(runtime.database_url, REACTIONS_LOCK, lambda _: runtime.dispatcher().run()))
 
 
 async def reconcile(runtime: Runtime) -> None:

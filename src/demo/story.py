@@ -92,7 +92,7 @@ class Night:
 def furnish(night: Night) -> None:
     """Staff, catalog, beamline, clearances, recipes and the calendar, each put on record by whoever may."""
     night.staff = staffed(night.client, night.hall.provider, ADMINISTRATOR_ID)
-    load_catalog(night.hall.url, night.staff.engineer.headers)
+    load_catalog(night.hall.url, night.staff.engineer.token)
     night.site = furnished(night.staff, night.hall.data, night.hall.slice)
     round_of_the_hall = {
         "name": "Round of the hall",

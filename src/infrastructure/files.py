@@ -17,8 +17,13 @@ def write_once(path: Path, content: bytes) -> None:
         os.fsync(draft.fileno())
         with suppress(FileExistsError):
             os.link(draft.name, path)
-    place = os.open(directory, os.O_RDONLY)
+    sync(directory)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a directory, are on disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(place)
+        os.fsync(handle)
     finally:
-        os.close(place)
+        os.close(handle)

@@ -1,9 +1,9 @@
 """The monitors of a process: wired to the control system, and run by one process for all."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
+from functools import partial
 
 from application.control import Control
 from application.monitoring.monitors import Account, Intervals
@@ -11,6 +11,7 @@ from application.monitoring.observations import ControlObserver, permit_signals,
 from application.monitoring.permit_monitor import ENCLOSURE_MONITOR, EnclosureMonitor
 from application.monitoring.stale_permits import StalePermits
 from application.monitoring.supply_monitor import SUPPLY_MONITOR, SupplyMonitor
+from infrastructure.background import beside
 from infrastructure.postgres.leadership import MONITOR_LOCK, lead, note_settled
 from infrastructure.postgres.pool import Connection
 from infrastructure.runtime import Runtime, clock, new_id
@@ -18,25 +19,13 @@ from infrastructure.runtime import Runtime, clock, new_id
 INTERVALS = Intervals()
 
 
-@asynccontextmanager
-async def monitoring(runtime: Runtime, control: Control, intervals: Intervals = INTERVALS) -> AsyncIterator[None]:
+def monitoring(runtime: Runtime, control: Control, intervals: Intervals = INTERVALS) -> AbstractAsyncContextManager[None]:
     """Monitor the plant beside whatever else the process does, whenever it is this process's turn."""
-    url = runtime.settings.database_url
-    assert url is not None, "a runtime has a database"
-
-    async def work(connection: Connection) -> None:
-        await monitor(runtime, control, connection, intervals)
-
-    task = asyncio.create_task(lead(url, MONITOR_LOCK, work))
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+    work = partial(monitor, runtime, control, intervals)
+    return beside(lead(runtime.database_url, MONITOR_LOCK, work))
 
 
-async def monitor(runtime: Runtime, control: Control, connection: Connection, intervals: Intervals) -> None:
+async def monitor(runtime: Runtime, control: Control, intervals: Intervals, connection: Connection) -> None:
     """Observe what is configured and sweep what nobody observes, as the leader of this session, until cancelled."""
     settings = runtime.settings
     await runtime.plant_seeds()

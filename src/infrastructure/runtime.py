@@ -36,6 +36,7 @@ from domain.federation.facility import Facility
 from domain.operation.deciding import DecideSubstrate, offered
 from domain.shared.identifiers import FACILITY_CODE
 from infrastructure.agents import agents_of
+from infrastructure.background import beside
 from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
 from infrastructure.llm.configured import ConfiguredModels
@@ -105,10 +106,11 @@ class Runtime:
         if settings.database_url is None:
             raise ValueError("DATABASE_URL is not set")
         self.settings = settings
+        self.database_url = settings.database_url
         self.tracing = tracing or tracing_of(settings)
-        self.pool = runtime_pool(settings.database_url, settings.database_pool_size)
-        self.waker = Waker(settings.database_url)
-        self.listener = Listener(settings.database_url)
+        self.pool = runtime_pool(self.database_url, settings.database_pool_size)
+        self.waker = Waker(self.database_url)
+        self.listener = Listener(self.database_url)
         self.store = PostgresStore(self.pool, self.waker.appended)
         self.verdicts = PostgresVerdictLog(self.pool)
         self.authorizer = (
@@ -116,7 +118,7 @@ class Runtime:
         )
         self.feed = Feed(self.store, self.authorizer)
         self._providers = ProviderClient()
-        self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers)
+        self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers, clock)
         self.models = ConfiguredModels(settings)
         self._minter = DeterministicMinter()
         self._sights = PostgresConductSights(self.store)
@@ -194,7 +196,7 @@ class Runtime:
         self._stack.push_async_callback(self.models.aclose)
         pruner = Pruner(self.pool, timedelta(hours=self.settings.idempotency_ttl_hours))
         for work in (self.verdicts.run, self.waker.run, self.listener.run, pruner.run):
-            self._stack.push_async_callback(_stop, asyncio.create_task(work()))
+            await self._stack.enter_async_context(beside(work()))
         return self
 
     async def __aexit__(self, *error: Any) -> None:
@@ -307,11 +309,3 @@ class StoredBindings:
             events = await session.load(Actor.__name__, [binding.actor_id])
         actor: Actor | None = Actor.aggregate.replay(events)
         return (binding.actor_id, actor.kind) if actor else None
-
-
-async def _stop(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    try:
-        await task
-    except asyncio.CancelledError:
-        return

@@ -217,7 +217,9 @@ async def test_a_look_that_finds_nothing_new_is_one_question(theatre: Theatre) -
 HASTY = Pace(shortest=0.01, longest=0.01, unopened=0.01, comment=0.05, sight=0.02)
 
 
-async def opened(stream: ConductStream, procedure_id: UUID, caller: Caller) -> AsyncGenerator[bytes, None]:
+async def opened(
+    stream: ConductStream, procedure_id: UUID, caller: Caller, stopping: asyncio.Event | None = None
+) -> AsyncGenerator[bytes, None]:
     """What a stream sends to a reader who stays."""
     never = asyncio.Event()
 
@@ -225,7 +227,7 @@ async def opened(stream: ConductStream, procedure_id: UUID, caller: Caller) -> A
         await never.wait()
 
     scope = {"headers": [], "query_string": b""}
-    answer = await stream(Request(scope, receive, {"procedure_id": str(procedure_id)}, 0), caller)
+    answer = await stream(Request(scope, receive, {"procedure_id": str(procedure_id)}, 0, stopping), caller)
     assert isinstance(answer.stream, AsyncGenerator)
     return answer.stream
 
@@ -237,6 +239,28 @@ async def test_a_silent_stream_says_that_it_is_still_there(theatre: Theatre) -> 
         async with asyncio.timeout(5):
             parts = [await anext(frames) for _ in range(3)]
     assert parts[1:] == [b": still here\n\n"] * 2
+
+
+async def test_a_stream_ends_at_once_when_the_server_stops(theatre: Theatre) -> None:
+    runtime, stopping = theatre.stage.runtime, asyncio.Event()
+    patient = Pace(shortest=60, longest=60, unopened=60)
+    stream = ConductStream(runtime.watching, runtime.service, runtime.listener, patient)
+    unopened = await theatre.stage.registered()
+    conducted, _ = await theatre.conducting(setpoint("a", 1), PAUSE)
+    await theatre.pauses.reached()
+    for procedure_id in (unopened, conducted):
+        frames = await opened(stream, procedure_id, theatre.stage.caller, stopping)
+        assert await anext(frames)
+        rest = asyncio.create_task(heard_out(frames))
+        stopping.set()
+        async with asyncio.timeout(10):
+            await rest
+    theatre.pauses.end()
+
+
+async def heard_out(frames: AsyncGenerator[bytes, None]) -> None:
+    async for _ in frames:
+        continue
 
 
 async def test_readers_that_stop_reading_hold_back_nobody(theatre: Theatre) -> None:

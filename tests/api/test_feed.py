@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import httpx
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from cli.embedded.postgres import EmbeddedPostgres
 from domain.contexts import REGISTRY
@@ -129,7 +131,8 @@ async def test_an_event_is_shown_with_its_whole_envelope(api: Api) -> None:
         "causation_id": None,
     }
     assert UUID(event["event_id"]).version == UUID(zone).version == 7
-    assert datetime.fromisoformat(event["occurred_at"]) == datetime.fromisoformat(event["payload"]["occurred_at"])
+    assert event["occurred_at"] == event["payload"]["occurred_at"]
+    assert event["recorded_at"].endswith("Z")
     assert event in await whole(api, "/events")
 
 
@@ -140,6 +143,7 @@ async def test_a_stream_tells_what_was_and_what_comes(api: Api) -> None:
         assert reader.response.headers["cache-control"] == "no-store"
         _, frame = await reader.frames(2)
         assert (frame.event, frame.data["stream_id"], frame.id) == ("ZoneDefined", before, frame.data["position"])
+        assert frame.data["occurred_at"] == frame.data["payload"]["occurred_at"]
         after = await api.create("/zones", {"name": "Hutch"})
         assert (await reader.frame()).data["stream_id"] == after
 
@@ -190,6 +194,20 @@ async def test_a_reader_that_stops_reading_holds_back_nobody(api: Api) -> None:
             await api.create("/visits", plan)
         async with listening(api, stream_type="Visit") as reader:
             assert len(await reader.frames(300)) == 300
+
+
+async def test_a_stream_that_fails_is_logged_without_what_the_error_says(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    async with (
+        listening(api) as reader,
+        await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection,
+    ):
+        await reader.frame()
+        with capture_logs() as lines:
+            await connection.execute("ALTER TABLE events RENAME TO mislaid")
+            with pytest.raises(httpx.RemoteProtocolError):
+                await reader.frames(1000)
+    assert [line["error"] for line in lines if line["event"] == "request_failed"] == ["UndefinedTable"]
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_reader_that_leaves_leaves_nothing_behind(api: Api) -> None:

@@ -16,13 +16,14 @@ from application.ports import EngineUnavailableError, EventRow
 from application.scheduling.calendars import CalendarEntry
 from application.scheduling.schedule_keeping import AT_ONCE, MOST_SILENCES, entry_of
 from application.scheduling.schedule_triggers import ScheduleTriggers
-from cli.worker import beside, keep_schedules
+from cli.worker import keep_schedules
 from domain.kernel import NIL
 from domain.operation.calendar import EveryCalendar
 from domain.operation.firing import FiringOrder
 from domain.operation.schedule import ScheduleTriggered
 from domain.operation.schedule_standing import ScheduleStanding
 from domain.operation.schedule_views import GetSchedule
+from infrastructure.background import beside
 from tests.application.calling import new_id
 from tests.application.offices import FACILITY, Office
 from tests.waiting import until

@@ -14,7 +14,7 @@ EVERYTHING = len(STARTER_FAMILIES) + len(STARTER_MODELS) + len(STARTER_ASSEMBLIE
 
 async def load(api: Api, capsys: pytest.CaptureFixture[str]) -> str:
     """What a load says at its end."""
-    await asyncio.to_thread(load_catalog, api.base_url, {})
+    await asyncio.to_thread(load_catalog, api.base_url, None)
     return capsys.readouterr().out.strip().rpartition(": ")[2]
 
 
@@ -43,7 +43,7 @@ async def test_a_load_defines_everything_and_the_next_one_nothing(api: Api, caps
 
 
 async def test_two_loads_at_once_define_nothing_twice(api: Api) -> None:
-    await asyncio.gather(*(asyncio.to_thread(load_catalog, api.base_url, {}) for _ in "12"))
+    await asyncio.gather(*(asyncio.to_thread(load_catalog, api.base_url, None) for _ in "12"))
     for path, entries in {
         "/families": STARTER_FAMILIES,
         "/models": STARTER_MODELS,
@@ -65,7 +65,7 @@ async def test_what_is_there_already_is_left_alone_and_what_was_cut_off_is_compl
 
 async def refusal(url: str, capsys: pytest.CaptureFixture[str], token: str | None = None) -> str:
     with pytest.raises(SystemExit) as refused:
-        await asyncio.to_thread(load_catalog, url, {"Authorization": f"Bearer {token}"} if token else {})
+        await asyncio.to_thread(load_catalog, url, token)
     assert refused.value.code == 2
     [sentence] = capsys.readouterr().err.splitlines()
     return sentence

@@ -123,7 +123,7 @@ async def served(registry: Registry) -> AsyncIterator[Served]:
     commands = Commands(store, everybody, clock, new_id, {})
     service = Service(commands, Queries(store, everybody, clock, new_id, {}), everybody, MemoryEngine(), {})
     client = ProviderClient()
-    edge = Edge(None, Authentication(Settings(app_env="test"), ProviderRegistry((), NoBindings(), client)), 1_000_000)
+    edge = Edge(None, Authentication(Settings(app_env="test"), ProviderRegistry((), NoBindings(), client, clock)), 1_000_000)
     shown = [operation for operation in registry if operation.path.startswith(("/shifts", "/actors"))]
     for operation in shown:
         edge.add(operation.method, operation.path, OperationEndpoint(operation, service), operation.name, operation.context)

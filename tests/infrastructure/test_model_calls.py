@@ -14,7 +14,8 @@ from domain.kernel import Call
 from domain.shared.listing import Where
 from domain.trust.surface import SYSTEM_HTTP
 from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore, page_statement
+from infrastructure.postgres.statements import page_statement
+from infrastructure.postgres.store import PostgresStore
 from tests.domain.world import OPERATOR, START, new_id
 
 DECISIONS = [new_id() for _ in range(6)]

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from api.errors import RequestValidationError
 from api.mcp.tools import KEY
-from api.parsing import MAX_KEY_LENGTH, from_json, refuse_internal
+from api.parsing import from_json, idempotency_key, refuse_internal, uuid_from
 from domain.kernel import Command, Query
 from domain.registry import Operation
 
@@ -31,12 +31,11 @@ def requested(operation: Operation, arguments: Mapping[str, Any]) -> Requested:
     """The request in these arguments."""
     fields = dict(arguments)
     target_id = id_in(fields, operation.target) if operation.target is not None else None
-    key = fields.pop(KEY, None) if operation.kind == "command" else None
+    keyed = operation.kind == "command" and KEY in fields
+    key = fields.pop(KEY) if keyed else None
     request = checked(operation.input, fields)
     refuse_internal(operation, request, PLACE)
-    if KEY in arguments and operation.kind == "command":
-        check_key(key)
-    return Requested(request, target_id, key)
+    return Requested(request, target_id, idempotency_key(key, PLACE, KEY) if keyed else None)
 
 
 def checked(model: type[M], fields: Mapping[str, Any]) -> M:
@@ -52,16 +51,7 @@ def id_in(fields: dict[str, Any], name: str) -> UUID:
     """Take the target's id out of the arguments."""
     if name not in fields:
         refuse(name, msg="Field required", type="missing")
-    try:
-        return UUID(fields.pop(name))
-    except (ValueError, TypeError, AttributeError):
-        refuse(name, msg="Input should be a valid UUID", type="uuid_parsing")
-
-
-def check_key(key: Any) -> None:
-    """Refuse an idempotency key that REST would refuse as a header."""
-    if not (isinstance(key, str) and 1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()):
-        refuse(KEY, msg=f"Give 1 to {MAX_KEY_LENGTH} printable characters", type="key_length")
+    return uuid_from(fields.pop(name), PLACE, name)
 
 
 def refuse(*loc: str, msg: str, type: str) -> NoReturn:

@@ -1,7 +1,7 @@
 """MCP over streamable HTTP: one frame in, one answer out, so that any replica can answer any of them."""
 
 import asyncio
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,7 +91,7 @@ class Exchange:
         while (message := await self._answer.get()) is not None:
             yield message.get("body", b"")
 
-    async def _until_done(self, handling: "asyncio.Task[None]") -> AsyncIterator[bytes]:
+    async def _until_done(self, handling: "asyncio.Task[None]") -> AsyncGenerator[bytes, None]:
         """The parts of the body; whoever stops reading them stops the exchange."""
         try:
             async for part in self._parts():

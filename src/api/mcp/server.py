@@ -27,6 +27,7 @@ from api.mcp.progress import Notifier
 from api.mcp.search import FoundOperation, FoundOperations, Index, SearchOperations
 from api.mcp.tools import KEY, Key, answer_form, described_tool, form_of, tool_of
 from api.metrics import observe
+from api.openapi import VERSION
 from api.rest import answer_json
 from application.ports import Caller, Executed
 from application.service import Service, Told
@@ -188,7 +189,7 @@ def mcp_server(toolbox: Toolbox, caller_of: Callable[[Context], Caller]) -> Serv
 
     server: Server[Any] = Server(
         "baton",
-        version="0.1.0",
+        version=VERSION,
         title="Baton",
         instructions=INSTRUCTIONS,
         get_tool_input_schema=no_parameter_headers,

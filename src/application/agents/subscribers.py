@@ -31,7 +31,7 @@ class RunEndings:
         self, name: str, task: Task, on: bool, hands: Hands, configured: Callable[[ModelRef], bool], facility_code: str
     ) -> None:
         self.name = name
-        self.workflows = (task.workflow,)
+        self.workflows: tuple[str, ...] = (task.workflow,)
         self._task = task
         self._on = on
         self._hands = hands
@@ -74,7 +74,7 @@ class Proposals:
     """The promoter judges every caution that is proposed."""
 
     name = "caution_promoter"
-    workflows = ("promote-caution",)
+    workflows: tuple[str, ...] = ("promote-caution",)
     events: tuple[type[Event], ...] = (DecisionRegistered,)
 
     def __init__(self, on: bool, facility_code: str) -> None:
@@ -105,7 +105,7 @@ class BeamLosses:
     """The supervisor looks at once where a beam goes, and does not wait for its next turn."""
 
     name = "run_supervisor"
-    workflows = ("supervise-runs",)
+    workflows: tuple[str, ...] = ("supervise-runs",)
     events: tuple[type[Event], ...] = LEAVING
 
     def __init__(self, on: bool, hands: Hands) -> None:

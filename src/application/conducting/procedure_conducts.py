@@ -6,10 +6,10 @@ from datetime import datetime
 from application.conducting.conduct_sights import ConductSights
 from application.looking import standing
 from application.ports import Clock, Progress, Store
-from domain.kernel import Command
+from domain.kernel import Command, Event, State
 from domain.operation.conduct_views import LOOPS, MeasuredObjective, told_of
 from domain.operation.procedure import MODES, Procedure, ProcedureConducted
-from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct
+from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct, Submission
 from domain.operation.stopping import EXPIRED, LOST, RecordConductEnd, given_up
 from domain.operation.walking import ConductOrder, reason_of
 
@@ -18,10 +18,10 @@ class ProcedureConducts:
     """The steps of a procedure, conducted."""
 
     workflow = "conduct"
-    state = Procedure
-    opened = OpenedConduct
+    state: type[State] = Procedure
+    opened: type[Submission] = OpenedConduct
     progress = ConductProgress
-    ended = ProcedureConducted
+    ended: type[Event] = ProcedureConducted
 
     def __init__(self, store: Store, sights: ConductSights, clock: Clock) -> None:
         self._store = store

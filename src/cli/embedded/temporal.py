@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
-from types import TracebackType
 from typing import Self
 
 from google.protobuf.duration_pb2 import Duration
@@ -26,7 +25,7 @@ from cli.embedded.process import (
     PAUSE,
     Child,
     Escalation,
-    Premises,
+    Server,
     StartError,
     available_ports,
     rotated,
@@ -49,7 +48,7 @@ SETTINGS: Mapping[str, str] = {
 VALUE_TYPES = {name.removeprefix("INDEXED_VALUE_TYPE_").replace("_", ""): value for name, value in IndexedValueType.items()}
 
 
-class EmbeddedTemporal:
+class EmbeddedTemporal(Server):
     """One Temporal server on one directory, with the namespace `default`.
 
     Ports are the given ones, or any free ones. `search_attributes` maps names to types (`Keyword`, `Text`, ...), `settings`
@@ -58,6 +57,7 @@ class EmbeddedTemporal:
 
     address: str
     ui_url: str | None
+    stopping = STOPPING
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class EmbeddedTemporal:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = Path(directory).absolute()
+        super().__init__(self.directory, "Temporal")
         self.log = self.directory / "temporal.log"
         self._host = host
         self._port = port
@@ -80,8 +81,6 @@ class EmbeddedTemporal:
         self._search_attributes = search_attributes or {}
         self._retention = retention
         self._settings = {**SETTINGS, **(settings or {})}
-        self._premises = Premises(self.directory, "Temporal")
-        self._child: Child | None = None
 
     def start(self) -> Self:
         """Start the server and wait until it is healthy and knows the search attributes."""
@@ -94,29 +93,6 @@ class EmbeddedTemporal:
             self.stop()
             raise
         return self
-
-    def stop(self) -> None:
-        """Orderly shutdown; what was acknowledged is in the file."""
-        if self._child is not None:
-            self._child.stop(STOPPING)
-            self._child = None
-        self._premises.leave()
-
-    @property
-    def running(self) -> bool:
-        """Whether the server process is alive."""
-        return self._child is not None and not self._child.ended.is_set()
-
-    @property
-    def pid(self) -> int | None:
-        """The process id of the server, from start to stop."""
-        return self._child.pid if self._child else None
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
 
     def _launch(self) -> None:
         purposes = {"Temporal": self._port} | ({} if self._headless else {"the Temporal UI": self._ui_port})

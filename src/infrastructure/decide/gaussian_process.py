@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize  # type: ignore[import-untyped]
-from scipy.special import erfcx  # type: ignore[import-untyped]
-from scipy.stats import norm, qmc  # type: ignore[import-untyped]
-from sklearn.gaussian_process import GaussianProcessRegressor  # type: ignore[import-untyped]
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel  # type: ignore[import-untyped]
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from scipy.optimize import minimize
+from scipy.special import erfcx
+from scipy.stats import norm, qmc
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from threadpoolctl import threadpool_limits
 
 from application.conducting.deciders import DecideColdStartError, DecideEvidenceRejectedError
 from domain.operation.deciding import EXTREMA, Optimizing

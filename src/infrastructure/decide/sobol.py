@@ -2,7 +2,7 @@
 
 import asyncio
 
-from scipy.stats import qmc  # type: ignore[import-untyped]
+from scipy.stats import qmc
 
 from domain.operation.steering import SteeringAdvice, SteeringEvidence, SteeringVerdict
 from infrastructure.decide.intervals import Intervals

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx
 
@@ -23,14 +22,6 @@ class ProviderClient:
     def __init__(self, timeouts: httpx.Timeout = TIMEOUTS, deadline: float = DEADLINE) -> None:
         self._http = httpx.AsyncClient(timeout=timeouts, headers={"Accept": "application/json"}, follow_redirects=False)
         self._deadline = deadline
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -1,9 +1,7 @@
 """Which provider judges a token, and which actor a genuine one stands for."""
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import jwt
@@ -32,19 +30,11 @@ TOKEN_FORM = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 log = structlog.get_logger()
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class ProviderRegistry:
     """The configured identity providers, one for each issuer."""
 
     def __init__(
-        self,
-        providers: Sequence[IdentityProvider],
-        bindings: SubjectBindings,
-        client: ProviderClient,
-        now: Clock = utc_now,
+        self, providers: Sequence[IdentityProvider], bindings: SubjectBindings, client: ProviderClient, now: Clock
     ) -> None:
         if objections := provider_objections(providers):
             raise ValueError(" ".join(objections))
@@ -121,15 +111,6 @@ class ProviderRegistry:
             # The error's text may quote the subject.
             log.error("subject_look_up_failed", issuer=token.issuer, error=type(error).__name__)
             return None
-
-
-@asynccontextmanager
-async def provider_registry(
-    providers: Sequence[IdentityProvider], bindings: SubjectBindings
-) -> AsyncIterator[ProviderRegistry]:
-    """The registry of a process, with connections to its providers for as long as it runs."""
-    async with ProviderClient() as client:
-        yield ProviderRegistry(providers, bindings, client)
 
 
 def _claimed_issuer(token: str) -> str:

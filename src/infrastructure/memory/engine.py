@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from uuid import UUID
 
 from application.ports import EngineUnavailableError, EngineView, Job
 from domain.agent.reactions import OpenItem
@@ -38,7 +39,7 @@ class MemoryEngine:
         self._reach()
         return [
             OpenItem(
-                event_id=job.memo["event_id"],
+                event_id=UUID(job.memo["event_id"]),
                 workflow_id=job.id,
                 started_at=self._begun[job.id],
                 attempt=1,

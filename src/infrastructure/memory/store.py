@@ -17,6 +17,7 @@ import orjson
 import uuid_utils.compat
 
 from application.ports import Batch, Bookmark, Caller, EventRow, Executed, KeyClaim, Session
+from application.races import lost_race, other_request, still_in_flight
 from application.unit import decoded
 from domain.agent.at_risk import ModelCall, model_calls
 from domain.decision.inferences import Inference
@@ -27,11 +28,11 @@ from domain.registry import REGISTRY
 from domain.run.observations import Channel, Observation, channels_of
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.logbooks import Entry
-from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError
 from domain.shared.writes import Record
 from domain.trust.authorization import AuthzResult
 from domain.trust.conduit import Conduit, Verdict
 
+R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 StreamKey = tuple[str, UUID]
 
@@ -83,9 +84,7 @@ class MemoryStore:
         event_ids = [event_id for append in batch.appends for event_id, _ in append.events]
         behind = [append for append in batch.appends if append.after != len(self.streams.get(_key(append), ()))]
         if behind or len(set(streams)) < len(streams) or not self._event_ids.isdisjoint(event_ids):
-            raise ConcurrencyError(
-                "Somebody else changed this record first; read it again and repeat the request.", reason="version_taken"
-            )
+            raise lost_race()
         for claim, _ in batch.claims:
             if (claim.kind, claim.key) in self.claims:
                 raise claim.rival
@@ -197,10 +196,7 @@ class MemoryStore:
         if held.executed is None:
             raise still_in_flight()
         if held.claim.fingerprint != claim.fingerprint:
-            raise IdempotencyConflictError(
-                "This idempotency key was used for another request; take a fresh key for a new request.",
-                reason="other_request",
-            )
+            raise other_request()
         return replace(held.executed, replayed=True)
 
     async def release_key(self, claim: KeyClaim) -> None:
@@ -296,7 +292,7 @@ class MemorySession:
     async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]:
         return tuple(sorted({id for among, key, id in self._store.look_ups if among == kind and key in keys}))
 
-    async def records(self, record: type[Record], where: Mapping[str, Any]) -> tuple[Record, ...]:
+    async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:
         found = [row for row in self._store.kept(record) if isinstance(row, record) and _equals(row, where)]
         return tuple(sorted(found, key=_row_key))
 
@@ -376,12 +372,6 @@ def slots_of(activities: Iterable[Activity]) -> Iterator[FilledSlot]:
             content={"artifact": said["artifact"]} if "artifact" in said else {"value": said.get("captured_value")},
             recorded_at=_known(row.recorded_at),
         )
-
-
-def still_in_flight() -> IdempotencyClaimLostError:
-    return IdempotencyClaimLostError(
-        "A request with this idempotency key is still being worked on; repeat it in a second.", reason="in_flight"
-    )
 
 
 def _known(value: T | None) -> T:

@@ -11,7 +11,6 @@ from domain.operation.conduct_frames import LedgerRow, Outline, StreamRow
 from domain.operation.conduct_views import LOOPS, MeasuredObjective, contact_with
 from domain.operation.procedure import (
     MODES,
-    PendingRequest,
     Procedure,
     ProcedureAbortRequested,
     ProcedureConducted,
@@ -24,9 +23,9 @@ from domain.operation.procedure import (
 )
 from domain.operation.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, WaitingFor
 from domain.operation.walking import CEILING, Mark
+from infrastructure.postgres.ledger import REQUESTS
 from infrastructure.postgres.store import PostgresStore
 
-REQUESTS = {HOLD_ASKED: PendingRequest.HOLD, ABORT_ASKED: PendingRequest.ABORT}
 LOOPING = [name for name, mode in MODES.items() if mode in LOOPS]
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import psycopg
 
+from domain.contexts import REGISTRY
 from infrastructure.postgres.pool import OWNER_OPTIONS
-from infrastructure.postgres.projections import REGISTRY, definition
+from infrastructure.postgres.projections import definition
 
 VERSIONS = Path(__file__).parent / "migrations" / "versions"
 
@@ -35,7 +36,7 @@ def has_current_form(url: str) -> bool:
                     f"The database was migrated to {applied} by a later Baton, and this one knows migrations up to "
                     f"{known[-1]} only; install that Baton again, or restore a backup of before the upgrade."
                 )
-            made = dict(connection.execute("SELECT relation, definition FROM projections").fetchall())
+            made: dict[str, str] = dict(connection.execute("SELECT relation, definition FROM projections").fetchall())
             followed = connection.execute("SELECT count(*) FROM bookmarks").fetchone()
         except psycopg.errors.UndefinedTable:
             return False

@@ -13,7 +13,8 @@ from domain.operation.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, Fil
 from domain.operation.walking import Mark, Place
 from domain.run import run as runs
 from domain.run.run import RunStatus
-from infrastructure.postgres.store import PostgresStore, entries_form, record_form
+from infrastructure.postgres.statements import entries_form, record_form
+from infrastructure.postgres.store import PostgresStore
 
 RUN_TURNS: dict[type[Event], RunStatus] = {
     runs.RunStarted: RunStatus.RUNNING,

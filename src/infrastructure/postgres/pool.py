@@ -11,7 +11,7 @@ RUNTIME_OPTIONS = f"-c role={RUNTIME_ROLE} -c timezone=UTC -c jit=off -c enable_
 the life of the connection, however large it grows."""
 OWNER_OPTIONS = "-c timezone=UTC -c jit=off"
 
-LOST_LINE = {"connect_timeout": 5, "tcp_user_timeout": 6000}
+LOST_LINE: dict[str, Any] = {"connect_timeout": 5, "tcp_user_timeout": 6000}
 """Seconds to reach a server, and milliseconds until one that says nothing any more counts as gone."""
 
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -35,7 +35,7 @@ def runtime_pool(url: str, size: int) -> Pool:
 async def dedicated(url: str, *, owner: bool = False) -> Connection:
     """A connection outside the pool, for listening, leading and rebuilding."""
     return await psycopg.AsyncConnection.connect(
-        url, autocommit=True, options=OWNER_OPTIONS if owner else RUNTIME_OPTIONS, prepare_threshold=None
+        url, autocommit=True, options=OWNER_OPTIONS if owner else RUNTIME_OPTIONS, prepare_threshold=None, **LOST_LINE
     )
 
 

@@ -21,12 +21,13 @@ from application.queries import PROJECTIONS
 from application.telemetry import traced
 from application.unit import decoded
 from domain.contexts import REGISTRY
-from domain.kernel import State, StoredEvent
+from domain.kernel import Aggregate, State, StoredEvent
 from domain.registry import Projection
 from domain.shared.listing import ListQuery, Summary, plural_of
 from infrastructure.postgres.leadership import elected
 from infrastructure.postgres.pool import RUNTIME_ROLE, Connection, dedicated
-from infrastructure.postgres.store import STREAM_COLUMNS, follow
+from infrastructure.postgres.statements import STREAM_COLUMNS
+from infrastructure.postgres.store import follow
 from infrastructure.postgres.waking import CHANNEL
 
 if TYPE_CHECKING:
@@ -189,6 +190,7 @@ class Projector:
             aggregate = REGISTRY.aggregates[key[0]]
             fresh = [event for event in events if event.version > version]
             known = aggregate.fold((decoded(aggregate, event) for event in fresh), state)
+            assert known is not None, "a stream that was begun has a state"
             self._states[key] = (events[-1].version if fresh else version, known)
         for stream_type, ids in unknown.items():
             async for id, version, state in folded_streams(connection, stream_type, ids):
@@ -216,11 +218,18 @@ async def folded_streams(
         while rows := await cursor.fetchmany(5000):
             for row in map(StoredEvent._make, rows):
                 if stream and row.stream_id != stream[0].stream_id:
-                    yield stream[0].stream_id, stream[-1].version, aggregate.replay(stream)
+                    yield folded(aggregate, stream)
                     stream = []
                 stream.append(row)
         if stream:
-            yield stream[0].stream_id, stream[-1].version, aggregate.replay(stream)
+            yield folded(aggregate, stream)
+
+
+def folded(aggregate: Aggregate[Any], stream: Sequence[StoredEvent]) -> tuple[UUID, int, State]:
+    """The id of a stream, how long it is, and the state it leads to."""
+    state = aggregate.replay(stream)
+    assert state is not None, "a stream that was begun has a state"
+    return stream[0].stream_id, stream[-1].version, state
 
 
 async def upsert(connection: Connection, summary: type[Summary], relation: str, states: Iterable[tuple[int, State]]) -> None:

@@ -84,5 +84,8 @@ class PostgresVerdictLog:
                 if len(known) < len(verdicts):
                     log.warning("verdicts_without_logbook", count=len(verdicts) - len(known))
                 await connection.execute(INSERT, (orjson.dumps(known).decode(),))
+        except asyncio.CancelledError:
+            self._pending.extendleft(reversed(verdicts))
+            raise
         except (psycopg.Error, TimeoutError) as error:
             log.error("verdicts_not_written", count=len(verdicts), error=type(error).__name__)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import structlog
 from temporalio.api.enums.v1 import PendingActivityState
@@ -69,10 +70,10 @@ def trouble_of(described: WorkflowExecutionDescription) -> str | None:
     return None
 
 
-async def event_of(known: WorkflowExecution) -> str | None:
+async def event_of(known: WorkflowExecution) -> UUID | None:
     """The id of the event that a workflow was started for, if it was for one."""
     event_id: str | None = (await known.memo()).get("event_id")
-    return event_id
+    return None if event_id is None else UUID(event_id)
 
 
 def reuse_policy(job: Job) -> WorkflowIDReusePolicy:

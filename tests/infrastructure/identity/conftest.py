@@ -1,6 +1,7 @@
 """A running issuer, a clock to set, bindings in memory and registries over them."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -67,14 +68,14 @@ def bindings(issuer: Issuer) -> BindingsInMemory:
 
 @pytest.fixture(scope="session")
 async def client() -> AsyncIterator[ProviderClient]:
-    async with ProviderClient() as client:
+    async with aclosing(ProviderClient()) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 async def impatient_client() -> AsyncIterator[ProviderClient]:
     """A client that gives up after a fraction of a second."""
-    async with ProviderClient(httpx.Timeout(0.3), deadline=0.6) as client:
+    async with aclosing(ProviderClient(httpx.Timeout(0.3), deadline=0.6)) as client:
         yield client
 
 

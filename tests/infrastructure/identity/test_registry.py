@@ -14,7 +14,7 @@ from application.identity import InvalidTokenError, ProviderUnavailable, TokenFa
 from domain.access.actor import ActorKind
 from domain.kernel import NIL
 from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
-from infrastructure.identity.registry import ProviderRegistry, provider_registry
+from infrastructure.identity.registry import ProviderRegistry
 from tests.domain.world import refused
 from tests.infrastructure.identity.conftest import MIRA, BindingsInMemory, Registries
 from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, base64url, encoded
@@ -206,15 +206,9 @@ async def test_the_registry_tells_what_it_was_configured_with(registries: Regist
     assert not registry.binds(issuer.url, "mira-77")
 
 
-async def test_a_registry_is_not_made_of_providers_that_may_not_start(issuer: Issuer) -> None:
+def test_a_registry_is_not_made_of_providers_that_may_not_start(registries: Registries, issuer: Issuer) -> None:
     with pytest.raises(ValueError, match="no audiences"):
-        async with provider_registry([issuer.provider(audiences={})], BindingsInMemory()):
-            pass
-
-
-async def test_a_process_opens_its_registry_for_as_long_as_it_runs(issuer: Issuer, bindings: BindingsInMemory) -> None:
-    async with provider_registry([issuer.provider()], bindings) as registry:
-        assert (await registry.authenticate(issuer.token(), SYSTEM_HTTP)).principal_id == MIRA
+        registries(issuer.provider(audiences={}))
 
 
 JSON = st.recursive(

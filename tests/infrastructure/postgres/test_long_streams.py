@@ -11,7 +11,8 @@ from domain.equipment.asset import AssetFamilyAdded, AssetRenamed
 from domain.kernel import NIL, Call, Event, State
 from domain.operation.schedule import ScheduleFired, ScheduleFiringRefused, ScheduleHeld
 from infrastructure.postgres.pool import dedicated, runtime_pool
-from infrastructure.postgres.store import SHORT, PostgresStore, endless_stream
+from infrastructure.postgres.statements import SHORT, endless_stream
+from infrastructure.postgres.store import PostgresStore
 from tests.domain.operation.schedules import defined
 from tests.domain.test_replay import BORN
 from tests.domain.world import START, World, new_id

@@ -1,6 +1,7 @@
 """A database that cannot be reached: said so, nothing half done, and well again as soon as it is back."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from domain.access.actor import ActorProfile, RegisterActor
 from domain.kernel import Command
 from domain.trust.surface import SYSTEM_HTTP
 from domain.trust.zone import DefineZone
-from infrastructure.postgres.pool import Pool, runtime_pool
+from infrastructure.postgres.pool import LOST_LINE, Pool, dedicated, runtime_pool
 from infrastructure.postgres.store import PostgresStore
 from tests.application.calling import OPERATOR, START, Calling
 from tests.domain.world import new_id, refused
@@ -247,3 +248,12 @@ def end_all_but(owner: Connection) -> None:
             "AND pid NOT IN (pg_backend_pid(), %s)",
             (owner.info.backend_pid,),
         )
+
+
+async def test_nobody_waits_for_ever_on_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOST_LINE, "connect_timeout", 2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/baton"
+        async with asyncio.timeout(30):
+            with pytest.raises(psycopg.OperationalError, match="timeout"):
+                await dedicated(place)

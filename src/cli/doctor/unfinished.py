@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cli.findings import Finding, ok, wrong
+from cli.doctor.findings import Finding, ok, wrong
 from cli.processes import one_line
 from infrastructure.postgres.pool import Connection
 

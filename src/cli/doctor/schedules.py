@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cli.findings import Finding, ok, warning, wrong
-from cli.unfinished import ids, listed
+from cli.doctor.findings import START_WORKER, Finding, ok, warning, wrong
+from cli.doctor.unfinished import ids, listed
 from infrastructure.postgres.pool import Connection
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from application.settings import Settings
 
 KEPT = "SELECT schedule_id FROM schedule_standings WHERE NOT removed ORDER BY schedule_id"
-START = "start `baton worker`, or `baton up`"
 READ = "look again in a moment, and if they stay so read the worker's log for `schedule_not_kept` and `schedules_not_kept`"
 RESUME = "`temporal schedule toggle --unpause --schedule-id {}`"
 
@@ -41,7 +40,7 @@ async def examine_schedules(connection: Connection, client: "Client", settings: 
     what = " and ".join(counted(number, noun) for number, noun in ((len(kept), "schedule"), (len(turns), "agent")) if number)
     if not await is_led(connection, SCHEDULES_LOCK):
         told = f" (not as recorded: {listed(differing)})" if differing else ""
-        return wrong(f"Nobody keeps the engine's calendars of {what}{told}; {START}.")
+        return wrong(f"Nobody keeps the engine's calendars of {what}{told}; {START_WORKER}.")
     if paused:
         resume = " and ".join(map(RESUME.format, paused))
         return warning(f"Somebody paused the turns of {' and '.join(paused)} in the engine; let them go on with {resume}.")

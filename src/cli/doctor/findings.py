@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+START_WORKER = "start `baton worker`, or `baton up`"
+"""How most of what a worker does is mended when nobody does it."""
+
 
 class Verdict(StrEnum):
     OK = "ok"
