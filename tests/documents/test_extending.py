@@ -1,5 +1,6 @@
 """What `docs/extending.md` shows is carried out: each block is put where the page says it belongs, and used."""
 
+import asyncio
 import importlib
 import inspect
 import sys
@@ -123,7 +124,8 @@ async def served(registry: Registry) -> AsyncIterator[Served]:
     commands = Commands(store, everybody, clock, new_id, {})
     service = Service(commands, Queries(store, everybody, clock, new_id, {}), everybody, MemoryEngine(), {})
     client = ProviderClient()
-    edge = Edge(None, Authentication(Settings(app_env="test"), ProviderRegistry((), NoBindings(), client, clock)), 1_000_000)
+    authentication = Authentication(Settings(app_env="test"), ProviderRegistry((), NoBindings(), client, clock))
+    edge = Edge(None, authentication, 1_000_000, asyncio.Event())
     shown = [operation for operation in registry if operation.path.startswith(("/shifts", "/actors"))]
     for operation in shown:
         edge.add(operation.method, operation.path, OperationEndpoint(operation, service), operation.name, operation.context)
