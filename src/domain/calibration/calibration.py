@@ -88,6 +88,8 @@ class Revision:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(State):
+    """A calibration keeps measured constants of one target at one operating point, as revisions that are only added."""
+
     target_id: UUID
     quantity: CalibrationQuantity
     operating_point: dict[str, Any]
@@ -129,6 +131,8 @@ calibration = Aggregate(Calibration, "/calibrations")
 
 
 class CalibrationDefined(Event, of=calibration):
+    """It was said what is calibrated."""
+
     target_id: UUID
     quantity: CalibrationQuantity
     operating_point: dict[str, Any]
@@ -137,6 +141,8 @@ class CalibrationDefined(Event, of=calibration):
 
 
 class CalibrationRevisionAppended(Event, of=calibration):
+    """A value was added, and is the latest from then on."""
+
     revision_id: UUID
     value: dict[str, Any]
     status: CalibrationStatus
@@ -149,6 +155,8 @@ class CalibrationRevisionAppended(Event, of=calibration):
 
 
 class CalibrationRevisionPublished(Event, of=calibration):
+    """A revision was signed and sent to a peer."""
+
     revision_id: UUID
     peer_facility_id: UUID
     outbound_permit_id: UUID

@@ -89,6 +89,8 @@ class RequiredSubAssembly(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Assembly(State):
+    """An assembly is a reusable blueprint of a cluster of devices: slots, wires between them, and included blueprints."""
+
     name: str
     presented_role_ids: IdSet
     required_slots: tuple[RequiredSlot, ...]
@@ -119,14 +121,18 @@ class BlueprintEvent(Event):
 
 
 class AssemblyDefined(BlueprintEvent, of=assembly):
-    pass
+    """The blueprint was defined."""
 
 
 class AssemblyVersioned(BlueprintEvent, of=assembly):
+    """The blueprint was replaced as a whole."""
+
     previous_content_hash: str
 
 
 class AssemblyDeprecated(Event, of=assembly):
+    """The assembly was deprecated: no fixture is made from it any more."""
+
     reason: FreeText | None
 
 

@@ -23,6 +23,8 @@ ROLE_NAME = "role-name"
 
 @dataclass(frozen=True, kw_only=True)
 class Role(State):
+    """A role is a functional contract, such as Detector, that families and assemblies can present."""
+
     name: str
     description: str
     required_affordances: SortedSet[Affordance]
@@ -35,6 +37,8 @@ role = Aggregate(Role, "/roles")
 
 
 class RoleDefined(Event, of=role):
+    """The role was defined by the affordances that whoever presents it must have."""
+
     name: str
     description: str
     required_affordances: SortedSet[Affordance]

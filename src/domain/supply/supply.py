@@ -50,6 +50,8 @@ UNKNOWN, AVAILABLE, DEGRADED, UNAVAILABLE, RECOVERING, DECOMMISSIONED = SupplySt
 
 @dataclass(frozen=True, kw_only=True)
 class Supply(State):
+    """A supply is a continuous resource that runs draw on, be it beam, cryogen, vacuum, power, gas or compute."""
+
     kind: str
     name: str
     facility_code: str
@@ -68,6 +70,8 @@ supply = Aggregate(Supply, "/supplies")
 
 
 class SupplyRegistered(Event, of=supply):
+    """The resource was made known; its status is Unknown until somebody looks."""
+
     kind: str
     name: str
     facility_code: str
@@ -87,27 +91,27 @@ class SupplyTransition(Event):
 
 
 class SupplyMarkedAvailable(SupplyTransition, of=supply):
-    pass
+    """Somebody looked, and the resource was there."""
 
 
 class SupplyDegraded(SupplyTransition, of=supply, overwrites=True):
-    pass
+    """The resource was there, but not as it should be."""
 
 
 class SupplyMarkedUnavailable(SupplyTransition, of=supply, overwrites=True):
-    pass
+    """The resource was not there."""
 
 
 class SupplyMarkedRecovering(SupplyTransition, of=supply, overwrites=True):
-    pass
+    """The resource was coming back."""
 
 
 class SupplyRestored(SupplyTransition, of=supply, overwrites=True):
-    pass
+    """The resource was there again as it should be."""
 
 
 class SupplyDeregistered(SupplyTransition, of=supply):
-    pass
+    """The supply was retired for good, and its address is free again."""
 
 
 SupplyEvent = (

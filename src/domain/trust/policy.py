@@ -27,6 +27,8 @@ REGISTRY.permissions |= {"ListPermissionsOfOthers", "ReadEventTexts", "RequestDe
 
 @dataclass(frozen=True, kw_only=True)
 class Policy(State):
+    """A policy permits each listed principal each listed command, on one conduit and one surface."""
+
     name: str
     conduit_id: UUID
     surface_id: UUID
@@ -38,6 +40,8 @@ policy = Aggregate(Policy, "/policies")
 
 
 class PolicyDefined(Event, of=policy):
+    """The policy was defined, and counts from the next call on."""
+
     name: str
     conduit_id: UUID
     surface_id: UUID
@@ -46,6 +50,8 @@ class PolicyDefined(Event, of=policy):
 
 
 class PolicyGrantRevoked(Event, of=policy):
+    """A principal was taken out of the policy."""
+
     principal_id: UUID
     revoked_by: UUID
     reason: FreeText

@@ -60,6 +60,8 @@ class Presence:
 
 @dataclass(frozen=True, kw_only=True)
 class Visit(State):
+    """A visit is a team's allotted time on one surface under one policy."""
+
     policy_id: UUID
     surface_id: UUID
     type: VisitType
@@ -82,6 +84,8 @@ visit = Aggregate(Visit, "/visits")
 
 
 class VisitRegistered(Event, of=visit):
+    """The visit was planned."""
+
     policy_id: UUID
     surface_id: UUID
     type: VisitType
@@ -92,51 +96,67 @@ class VisitRegistered(Event, of=visit):
 
 
 class VisitArrived(Event, of=visit):
-    pass
+    """The team arrived."""
 
 
 class VisitStarted(Event, of=visit):
-    pass
+    """The session began."""
 
 
 class VisitHeld(Event, of=visit):
+    """The whole session was paused."""
+
     reason: FreeText
 
 
 class VisitResumed(Event, of=visit):
-    pass
+    """The session went on after a hold."""
 
 
 class VisitCompleted(Event, of=visit):
-    pass
+    """The session ended as planned."""
 
 
 class VisitCancelled(Event, of=visit):
+    """The session was called off before it started."""
+
     reason: FreeText
 
 
 class VisitAborted(Event, of=visit):
+    """The session was stopped after it had started."""
+
     reason: FreeText
 
 
 class VisitVoided(Event, of=visit):
+    """The visit was struck out, since it should never have been registered."""
+
     reason: FreeText
 
 
 class VisitCheckedIn(Event, of=visit):
+    """Somebody was here from then on, in person or remotely."""
+
     actor_id: UUID
     mode: PresenceMode
 
 
 class VisitCheckedOut(Event, of=visit):
+    """Somebody left."""
+
     actor_id: UUID
 
 
 class VisitSurfaceControlTaken(Event, of=visit):
+    """The visit began to drive its surface."""
+
     surface_id: UUID
 
 
 class VisitSurfaceControlReleased(Event, of=visit):
+    """The visit stopped driving its surface."""
+
     surface_id: UUID
 
 
