@@ -208,7 +208,7 @@ def evolve(calibration: Calibration, event: CalibrationEvent) -> Calibration:
 
 
 class InvalidCalibrationQuantityError(Invalid):
-    """The quantity is not in the catalogue of what can be calibrated."""
+    """The quantity is not in the catalog of what can be calibrated."""
 
 
 class InvalidOperatingPointError(Invalid):

@@ -222,7 +222,7 @@ class RegisterCampaign(Command):
 
 @campaign.command(post="/{campaign_id}/start", allowed=[PLANNED])
 class StartCampaign(Command):
-    """The campaign is on."""
+    """Begin the campaign."""
 
     def decide(self, campaign: Campaign, call: Call) -> Outcome:
         return [CampaignStarted()]
@@ -248,7 +248,7 @@ class ResumeCampaign(Command):
 
 @campaign.command(post="/{campaign_id}/close", allowed=[ACTIVE, HELD], destructive=True)
 class CloseCampaign(Command):
-    """The campaign is over; its runs stay as they are, and so does who belongs to it."""
+    """End the campaign; its runs stay as they are, and so does who belongs to it."""
 
     def decide(self, campaign: Campaign, call: Call) -> Outcome:
         return [CampaignClosed()]

@@ -188,7 +188,7 @@ def name_key(named: RegisterEnclosure | Enclosure) -> str:
     mcp=False,
 )
 class ObserveEnclosureStatus(Observation):
-    """What a monitor reads from the interlock. A repeat is no event, but it shows that the reading is still current."""
+    """Report what a monitor reads from the interlock; a repeat is no event, but shows that the reading is current."""
 
     new_status: EnclosurePermitStatus
     observed_at: Instant | None = None

@@ -388,7 +388,10 @@ class ExitAssetMaintenance(Command):
 
 @asset.command(post="/{asset_id}/degrade")
 class DegradeAsset(Command):
-    """The asset works, but not as it should; also after a partial repair. Nothing happens when it is degraded already."""
+    """Record that the asset works, but not as it should; nothing happens when it is degraded already.
+
+    So it is after a partial repair, too.
+    """
 
     reason: Reason
 
@@ -398,7 +401,7 @@ class DegradeAsset(Command):
 
 @asset.command(post="/{asset_id}/fault")
 class FaultAsset(Command):
-    """The asset does not work. Nothing happens when it is faulted already."""
+    """Record that the asset does not work; nothing happens when it is faulted already."""
 
     reason: Reason
 
@@ -408,7 +411,7 @@ class FaultAsset(Command):
 
 @asset.command(post="/{asset_id}/restore")
 class RestoreAsset(Command):
-    """The asset works as it should again. Nothing happens when it does already."""
+    """Record that the asset works as it should again; nothing happens when it does already."""
 
     reason: Reason
 

@@ -337,7 +337,7 @@ class FiringRecord(Command):
 
 @schedule.inner()
 class RecordScheduleFiring(FiringRecord):
-    """A firing opened its conduct."""
+    """Record that a firing opened its conduct."""
 
     run_id: UUID | None = None
     procedure_id: UUID | None = None
@@ -355,7 +355,7 @@ class RecordScheduleFiring(FiringRecord):
 
 @schedule.inner()
 class RecordScheduleFiringRefusal(FiringRecord):
-    """A firing was refused, and is not tried again."""
+    """Record that a firing was refused; it is not tried again."""
 
     code: str
     detail: str
@@ -373,7 +373,7 @@ class RecordScheduleFiringRefusal(FiringRecord):
 
 @schedule.inner()
 class TakeOverSchedulePause(Command):
-    """Somebody paused the schedule in the engine: it is held, until somebody resumes it here."""
+    """Hold a schedule that somebody paused in the engine, until somebody resumes it here."""
 
     def gather(self, schedule: Schedule, call: Call) -> Reads[ScheduleStanding | None]:
         return (yield from record_of(ScheduleStanding, schedule_id=schedule.id))

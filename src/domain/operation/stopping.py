@@ -171,7 +171,7 @@ def refuse_other_end(command: Command, procedure: Procedure, result: ConductResu
 
 @procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING], reasons=["conduct_live", "request_pending"])
 class CompleteProcedure(Command):
-    """The task is done; a live conduct says so itself."""
+    """Complete the procedure, whose task is done; a live conduct does so itself."""
 
     conducted: Conducted = None
 
@@ -328,7 +328,7 @@ def given_up(procedure_id: UUID, conduct_id: UUID, command_name: str, failure: F
 
 @procedure.inner(allowed=UNDER_WAY)
 class RecordConductEnd(Command):
-    """A conduct came to an end that no command asked for: halted, lost, never begun, or its submitter may not end it."""
+    """Record an end that no command asked for: halted, lost, never begun, or one that its submitter may not give it."""
 
     result: ConductResult
     abort_reason: str | None = None

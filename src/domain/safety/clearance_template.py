@@ -1,4 +1,4 @@
-"""A clearance template: a facility's catalogue entry for one kind of safety form.
+"""A clearance template: a facility's catalog entry for one kind of safety form.
 
 Only an Active template takes new clearances; those registered under it before keep it, whatever becomes of it.
 """
@@ -162,7 +162,7 @@ class ClearanceTemplateFacilityMismatchError(Conflict):
     refuses=[ClearanceTemplateFacilityNotFoundError, InvalidFacilityCodeError, template.AlreadyExists],
 )
 class DefineClearanceTemplate(Command):
-    """Enter a kind of safety form into a facility's catalogue, as a draft."""
+    """Enter a kind of safety form into a facility's catalog, as a draft."""
 
     code: Annotated[str, Text(50, InvalidClearanceTemplateCodeError, "code")]
     title: Annotated[str, Text(200, InvalidClearanceTemplateTitleError, "title", personal=True)]
@@ -254,7 +254,7 @@ class DeprecateClearanceTemplate(Command):
 
 @template.command(post="/{template_id}/withdraw", allowed=[DRAFT, ACTIVE, DEPRECATED], destructive=True)
 class WithdrawClearanceTemplate(Command):
-    """Strike the template from the catalogue; its code is free again."""
+    """Strike the template from the catalog; its code is free again."""
 
     def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:
         return [

@@ -236,7 +236,7 @@ class RemoveSubject(Command):
 
 @subject.command(post="/{subject_id}/return", allowed=[REMOVED])
 class ReturnSubject(Command):
-    """The subject went back to whoever brought it."""
+    """Record that the subject went back to whoever brought it."""
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
         return [SubjectReturned(returned_by=call.principal_id)]
@@ -244,7 +244,7 @@ class ReturnSubject(Command):
 
 @subject.command(post="/{subject_id}/store", allowed=[REMOVED])
 class StoreSubject(Command):
-    """The subject stays at the facility, in store."""
+    """Record that the subject stays at the facility, in store."""
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
         return [SubjectStored(stored_by=call.principal_id)]
@@ -252,7 +252,7 @@ class StoreSubject(Command):
 
 @subject.command(post="/{subject_id}/discard", allowed=[REMOVED], destructive=True)
 class DiscardSubject(Command):
-    """The subject was disposed of."""
+    """Record that the subject was disposed of."""
 
     reason: Annotated[str, Text(500, InvalidSubjectDiscardReasonError, "reason", personal=True)]
 

@@ -251,35 +251,35 @@ class SupplyVerb(Command):
 
 @supply.command(post="/{supply_id}/mark-available", allowed=[UNKNOWN])
 class MarkSupplyAvailable(SupplyVerb):
-    """Somebody looked, and the resource is there."""
+    """Record that somebody looked, and the resource is there."""
 
     leads_to = SupplyMarkedAvailable
 
 
 @supply.command(post="/{supply_id}/degrade", allowed=[UNKNOWN, AVAILABLE, RECOVERING])
 class DegradeSupply(SupplyVerb):
-    """The resource is there, but not as it should be: no run starts on it, a held one may resume."""
+    """Record that the resource is there, but not as it should be: no run starts on it, a held one may resume."""
 
     leads_to = SupplyDegraded
 
 
 @supply.command(post="/{supply_id}/mark-unavailable", allowed=[UNKNOWN, AVAILABLE, DEGRADED, RECOVERING])
 class MarkSupplyUnavailable(SupplyVerb):
-    """The resource is not there."""
+    """Record that the resource is not there."""
 
     leads_to = SupplyMarkedUnavailable
 
 
 @supply.command(post="/{supply_id}/mark-recovering", allowed=[UNAVAILABLE])
 class MarkSupplyRecovering(SupplyVerb):
-    """The resource is coming back; restore it once it is stable."""
+    """Record that the resource is coming back; restore it once it is stable."""
 
     leads_to = SupplyMarkedRecovering
 
 
 @supply.command(post="/{supply_id}/restore", allowed=[RECOVERING, DEGRADED])
 class RestoreSupply(SupplyVerb):
-    """The resource is there again as it should be."""
+    """Record that the resource is there again as it should be."""
 
     leads_to = SupplyRestored
 
@@ -324,7 +324,7 @@ MONITORED: dict[SupplyStatus, type[SupplyVerb]] = {
     mcp=False,
 )
 class ObserveSupplyStatus(Observation):
-    """What a monitor reads from the plant. Nothing happens when the supply has that status already."""
+    """Report what a monitor reads from the plant; nothing happens when the supply has that status already."""
 
     new_status: SupplyStatus
 

@@ -141,7 +141,7 @@ class DefinePolicy(Command):
 
 @policy.command(post="/{policy_id}/revoke-grant", name="revoke_grant", destructive=True)
 class RevokePolicyGrant(Command):
-    """Take a principal out of a policy; felt by its next call. To grant again, define a new policy."""
+    """Take a principal out of a policy, from its next call on; to grant again, define a new policy."""
 
     permitted_principal_id: UUID
     reason: Annotated[str, Text(500, InvalidPolicyGrantRevokeReasonError, "reason", personal=True)]

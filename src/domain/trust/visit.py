@@ -230,7 +230,7 @@ class InvalidVisitPlannedPeriodError(Invalid):
 
 
 class InvalidVisitExternalRefError(Invalid):
-    """An external reference needs a key of 1-50 and a value of 1-200 characters."""
+    """An external reference has a scheme of 1 to 50 and a value of 1 to 200 characters, neither of them blank."""
 
 
 class InvalidVisitReasonError(Invalid):
@@ -284,7 +284,7 @@ class RegisterVisit(Command):
 
 @visit.command(post="/{visit_id}/record-arrival", allowed=[PLANNED], verb="Arrive")
 class RecordVisitArrival(Command):
-    """The team has arrived."""
+    """Record that the team has arrived."""
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
         return [VisitArrived()]
@@ -292,7 +292,7 @@ class RecordVisitArrival(Command):
 
 @visit.command(post="/{visit_id}/start", allowed=[ARRIVED])
 class StartVisit(Command):
-    """The session begins."""
+    """Begin the session."""
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
         return [VisitStarted()]
@@ -332,7 +332,7 @@ class EndingCommand(Command):
 
 @visit.command(post="/{visit_id}/complete", allowed=[IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK)
 class CompleteVisit(EndingCommand):
-    """The session is over as planned."""
+    """End the session as planned."""
 
     def ending(self) -> Event:
         return VisitCompleted()
@@ -344,7 +344,7 @@ class ReasonedEnding(EndingCommand):
 
 @visit.command(post="/{visit_id}/cancel", allowed=[PLANNED, ARRIVED], lock=CONTROL_LOCK, destructive=True)
 class CancelVisit(ReasonedEnding):
-    """The session will not start."""
+    """Call the session off before it starts."""
 
     def ending(self) -> Event:
         return VisitCancelled(reason=self.reason)
@@ -352,7 +352,7 @@ class CancelVisit(ReasonedEnding):
 
 @visit.command(post="/{visit_id}/abort", allowed=[IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK, attempts=3, destructive=True)
 class AbortVisit(ReasonedEnding):
-    """The session started and was stopped."""
+    """Stop a session that has started."""
 
     def ending(self) -> Event:
         return VisitAborted(reason=self.reason)
@@ -362,7 +362,7 @@ class AbortVisit(ReasonedEnding):
     post="/{visit_id}/void", allowed=[PLANNED, ARRIVED, IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK, destructive=True
 )
 class VoidVisit(ReasonedEnding):
-    """The session should never have been registered."""
+    """Strike out a visit that should never have been registered."""
 
     def ending(self) -> Event:
         return VisitVoided(reason=self.reason)
@@ -375,7 +375,7 @@ class VoidVisit(ReasonedEnding):
     reasons=["status_not_eligible", "already_checked_in"],
 )
 class CheckInVisit(Command):
-    """Somebody is here, in person or remotely; the caller, unless an actor is named."""
+    """Record that somebody is here, in person or remotely: the caller, unless an actor is named."""
 
     actor_id: UUID | None = None
     mode: PresenceMode
@@ -389,7 +389,7 @@ class CheckInVisit(Command):
 
 @visit.command(post="/{visit_id}/presence/close", reasons=["not_checked_in"])
 class CheckOutVisit(Command):
-    """Somebody leaves; the caller, unless an actor is named."""
+    """Record that somebody leaves: the caller, unless an actor is named."""
 
     actor_id: UUID | None = None
 
@@ -426,7 +426,7 @@ class ControlCommand(Command):
     lock=CONTROL_LOCK,
 )
 class TakeControlOfSurface(ControlCommand):
-    """Drive the surface; possible when it is free, ours, or our parent's."""
+    """Drive the surface, if it is free or driven by this visit or its parent."""
 
     def decide(self, visit: Visit, call: Call, control: SurfaceControl | None) -> Outcome:
         if control is not None and control.visit_id not in (visit.id, visit.parent_id):
