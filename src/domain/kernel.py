@@ -259,11 +259,16 @@ class TimeTravel(Query):
         return self.as_of is not None or self.as_of_version is not None
 
 
+PageLimit = Annotated[int, Field(ge=1, le=100)]
+CursorText = Annotated[str, Field(min_length=1, max_length=500)]
+LogPosition = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
 class History(Query):
     """The events of one stream, oldest first."""
 
-    limit: Annotated[int, Field(ge=1, le=100)] = 50
-    cursor: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    limit: PageLimit = 50
+    cursor: CursorText | None = None
 
 
 S = TypeVar("S", bound=State)

@@ -9,7 +9,20 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value, changed
+from domain.kernel import (
+    Aggregate,
+    Call,
+    Command,
+    CursorText,
+    Event,
+    LogPosition,
+    Outcome,
+    PageLimit,
+    Query,
+    State,
+    Value,
+    changed,
+)
 from domain.shared.identifiers import trimmed_refs
 from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from domain.shared.reads import Reads, permitted, record_of, required_if_given
@@ -522,10 +535,10 @@ class ListVisitPresence(Query):
     """Who is or was here, in order of check-in; read from the visit's own stream."""
 
     open: bool | None = None
-    limit: Annotated[int, Field(ge=1, le=100)] = 50
-    cursor: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    limit: PageLimit = 50
+    cursor: CursorText | None = None
     order: Order = Order.ASC
-    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    min_position: LogPosition | None = None
 
     def answer(self, visit: Visit, call: Call) -> Reads[Page[Any]]:
         after = Cursor.parse(self.cursor, self.order) if self.cursor else None
