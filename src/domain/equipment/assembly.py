@@ -208,7 +208,7 @@ class BlueprintCommand(Command):
         """The keys of the event that records this blueprint; refused where it contradicts itself or a pin is stale."""
         check_texts(self)
         check_wires(self)
-        check_nesting(self, own_id, references.children)
+        check_nesting(own_id, references.children)
         check_slot_names(self, references.children)
         check_declaration(self.parameter_overrides_schema, InvalidAssemblyParametersSchemaError)
         if stale := stale_pins(self, references.children):
@@ -267,7 +267,7 @@ def check_wires(blueprint: BlueprintCommand) -> None:
             )
 
 
-def check_nesting(blueprint: BlueprintCommand, own_id: UUID, children: dict[UUID, Assembly]) -> None:
+def check_nesting(own_id: UUID, children: dict[UUID, Assembly]) -> None:
     """Refuse an assembly that includes itself, or one that includes others in turn."""
     if own_id in children:
         raise InvalidAssemblyError("An assembly cannot include itself; include another one.", reason="self_reference")

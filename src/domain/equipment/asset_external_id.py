@@ -43,7 +43,10 @@ class AssignAssetExternalId(Command):
         self.operation.check(self, asset)
         if asset.external_id is not None:
             raise self.cannot(
-                "already_assigned", "The asset has a persistent identifier already; it keeps that one.", **assigned_to(asset)
+                "already_assigned",
+                "The asset has a persistent identifier already; it keeps that one.",
+                external_id_scheme=asset.external_id_scheme,
+                external_id=asset.external_id,
             )
         if asset.virtual_axis:
             raise self.cannot("virtual_axis", "A virtual axis is no instrument; assign identifiers to what it is made of.")
@@ -60,11 +63,6 @@ class AssignAssetExternalId(Command):
     def decide(self, asset: Asset, call: Call, minted: Any) -> Outcome:
         assigned = AssetExternalIdAssigned(external_id_scheme=minted.scheme, external_id=minted.value)
         return [assigned, Answer(assigned.model_dump(mode="json"))]
-
-
-def assigned_to(asset: Asset) -> dict[str, Any]:
-    """The identifier an asset has, as facts."""
-    return {"external_id_scheme": asset.external_id_scheme, "external_id": asset.external_id}
 
 
 class MintSweepStatus(StrEnum):

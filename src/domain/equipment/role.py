@@ -49,16 +49,7 @@ class RoleDefined(Event, of=role):
 
 @role.begin
 def begin(event: RoleDefined) -> Role:
-    return Role(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        name=event.name,
-        description=event.description,
-        required_affordances=event.required_affordances,
-        optional_affordances=event.optional_affordances,
-        produces=event.produces,
-        consumes=event.consumes,
-    )
+    return Role(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
 class InvalidRoleError(Invalid):
