@@ -15,7 +15,7 @@ from domain.shared.reads import Reads, every, permitted, required
 from domain.shared.refusals import Invalid, UnauthorizedError
 from domain.shared.text import FreeText, Text
 from domain.shared.writes import Enlist
-from domain.trust.authorization import Standing, judge
+from domain.trust.authorization import Standing, judge, permitted_commands
 from domain.trust.conduit import Conduit, Decision
 from domain.trust.surface import Surface
 
@@ -255,14 +255,11 @@ class ListPermissions(Query):
                 "Reading the permissions of others needs ListPermissionsOfOthers; ask an administrator for it.",
                 reason="permissions_of_others",
             )
-        matches = (
-            policy.conduit_id == self.evaluated_conduit_id
-            and policy.surface_id == self.evaluated_surface_id
-            and self.evaluated_principal_id in policy.permitted_principal_ids
+        commands = permitted_commands(
+            Standing(actor=None),
+            [policy],
+            self.evaluated_principal_id,
+            self.evaluated_conduit_id,
+            self.evaluated_surface_id,
         )
-        return PermissionsView(
-            policy_id=policy.id,
-            permitted_commands=policy.permitted_commands if matches else frozenset(),
-            incomplete=False,
-            **self.model_dump(),
-        )
+        return PermissionsView(policy_id=policy.id, permitted_commands=commands, incomplete=False, **dict(self))
