@@ -74,7 +74,7 @@ class CompleteRun(Command):
             return [completed]
         refuse_live(self, run, phases, self.conduct_id)
         if run.status is HELD and not undone:
-            raise self.cannot("held", "The run is Held and has no phases; resume it, or stop or abort it.")
+            raise self.cannot("held", "The run is Held; resume it, or stop or abort it.")
         if run.status is HELD:
             raise self.cannot(
                 "phase_not_completed",
