@@ -307,14 +307,4 @@ def published_record(fixture: Fixture) -> Reads[PidinstRecord]:
     models = yield from every(Model, sorted({asset.model_id for asset in assets if asset.model_id is not None}))
     families = yield from every(Family, sorted({id for asset in assets for id in asset.family_ids}))
     deployment = yield from answered("deployment")
-    return fixture_record(
-        fixture.id,
-        fixture.registered_at,
-        fixture.external_id,
-        fixture.external_id_scheme,
-        assets,
-        models,
-        families,
-        deployment,
-        name=None if assembly is None else assembly.name,
-    )
+    return fixture_record(fixture, None if assembly is None else assembly.name, assets, models, families, deployment)

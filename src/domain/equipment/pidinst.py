@@ -4,9 +4,9 @@ Nothing here refuses; `pidinst_gap` says what a record lacks to be exported.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 from uuid import UUID
 
 from domain.equipment.asset import Asset
@@ -14,6 +14,9 @@ from domain.equipment.family import Family
 from domain.equipment.model import Model
 from domain.equipment.values import AlternateIdentifierKind, ExternalIdScheme
 from domain.kernel import Value
+
+if TYPE_CHECKING:
+    from domain.equipment.fixture import Fixture
 
 URN = "URN"
 
@@ -130,25 +133,22 @@ def asset_record(
 
 
 def fixture_record(
-    fixture_id: UUID,
-    registered_at: datetime,
-    external_id: str | None,
-    external_id_scheme: ExternalIdScheme | None,
+    fixture: "Fixture",
+    name: str | None,
     assets: Sequence[Asset],
     models: Mapping[UUID, Model],
     families: Mapping[UUID, Family],
     deployment: Deployment,
-    name: str | None = None,
 ) -> PidinstRecord:
     """The record of a fixture: what its bound assets are, together. It has no name of its own unless one is given."""
     family_ids = frozenset[UUID]().union(*(asset.family_ids for asset in assets))
     model_ids = (asset.model_id for asset in assets if asset.model_id is not None)
     return PidinstRecord(
-        identifier=identifier_of(fixture_id, external_id, external_id_scheme),
-        landing_page=f"{deployment.base_url.rstrip('/')}/console/fixtures/{fixture_id}",
-        name=name or f"Fixture {fixture_id}",
+        identifier=identifier_of(fixture.id, fixture.external_id, fixture.external_id_scheme),
+        landing_page=f"{deployment.base_url.rstrip('/')}/console/fixtures/{fixture.id}",
+        name=name or f"Fixture {fixture.id}",
         publisher=deployment.publisher,
-        publication_year=registered_at.astimezone(UTC).year,
+        publication_year=fixture.registered_at.astimezone(UTC).year,
         owners=owners_of(assets),
         manufacturers=manufacturers_of(models[id] for id in model_ids if id in models),
         model=None,
