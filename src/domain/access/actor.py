@@ -348,11 +348,15 @@ class GetActor(TimeTravel):
 
 
 class BindingView(Value):
+    """A token subject that acts as the actor."""
+
     issuer: str
     subject: str
 
 
 class ActorProfileView(Value):
+    """Everything personal that is kept about an actor."""
+
     actor_id: UUID
     name: str
     email: str | None
@@ -388,6 +392,8 @@ class ActorSummary(Summary):
 
 
 class ActorRow(Value):
+    """An actor in a list."""
+
     actor_id: UUID
     name: str
     kind: ActorKind

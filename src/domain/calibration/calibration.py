@@ -72,6 +72,8 @@ class Publication:
 
 @dataclass(frozen=True, kw_only=True)
 class Revision:
+    """One value of a calibration, where it comes from and where it was sent."""
+
     revision_id: UUID
     value: dict[str, Any]
     status: CalibrationStatus
@@ -326,6 +328,8 @@ ID_OF_SOURCE = {
 
 
 class AppendedRevision(Value):
+    """The revision that was added."""
+
     revision_id: UUID
 
 

@@ -238,6 +238,8 @@ def enlisted(registered: CautionRegistered) -> Outcome:
 
 
 class NewCaution(Value):
+    """The caution that was written."""
+
     caution_id: UUID
 
 

@@ -93,21 +93,29 @@ class MintSweep(Record):
 
 
 class MintedAsset(AssignedExternalId):
+    """An asset and the identifier it got."""
+
     asset_id: UUID
 
 
 class SkippedAsset(Value):
+    """An asset that needed nothing, and why."""
+
     asset_id: UUID
     reason: str
 
 
 class FailedAsset(Value):
+    """An asset that got no identifier, and why."""
+
     asset_id: UUID
     error: str
     message: str
 
 
 class MintSweepView(Value):
+    """How far a sweep is, and what became of each asset so far."""
+
     sweep_id: UUID
     status: MintSweepStatus
     scanned: int
@@ -121,6 +129,8 @@ class AssetMintSweepNotFoundError(NotFound):
 
 
 class MintSweepAccepted(Value):
+    """A sweep that is still under way; `get_work` and `get_asset_mint_sweep` tell how it goes."""
+
     sweep_id: UUID
     work_id: UUID
 

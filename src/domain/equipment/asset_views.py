@@ -79,6 +79,8 @@ class ListAssets(ListQuery):
 
 
 class AssetFamilyView(Value):
+    """A family of an asset, with what it brings along."""
+
     family_id: UUID
     name: str
     affordances: SortedSet[Affordance]
@@ -86,6 +88,8 @@ class AssetFamilyView(Value):
 
 
 class ActiveCaution(Value):
+    """A caution in force on the asset."""
+
     caution_id: UUID
     category: CautionCategory
     severity: CautionSeverity
@@ -93,6 +97,8 @@ class ActiveCaution(Value):
 
 
 class ApplicableCapability(Value):
+    """A capability whose affordances the asset has."""
+
     capability_id: UUID
     code: str
     name: str

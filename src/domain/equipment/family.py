@@ -333,6 +333,8 @@ class ListFamilies(ListQuery):
 
 
 class AffordanceRow(Value):
+    """An affordance and what it means."""
+
     affordance: Affordance
     kind: AffordanceKind
     group: AffordanceGroup

@@ -35,6 +35,8 @@ class Deployment(Protocol):
 
 
 class PidinstIdentifier(Value):
+    """The identifier of an instrument."""
+
     value: str
     scheme: str
 
@@ -61,6 +63,8 @@ class PidinstDateType(StrEnum):
 
 
 class PidinstDate(Value):
+    """When an instrument was taken into service or out of it."""
+
     type: PidinstDateType
     date: date
 
@@ -71,6 +75,8 @@ class PidinstRelation(StrEnum):
 
 
 class PidinstRelatedIdentifier(Value):
+    """The identifier of an instrument that this one is part of, or consists of."""
+
     identifier: str
     identifier_type: str
     relation_type: PidinstRelation
@@ -85,6 +91,8 @@ class PidinstAlternateIdentifier(Value):
 
 
 class PidinstRecord(Value):
+    """An instrument as PIDINST describes it."""
+
     schema_version: Literal["1.0"] = "1.0"
     identifier: PidinstIdentifier
     landing_page: str

@@ -203,6 +203,8 @@ class ListPolicies(ListQuery):
 
 
 class PolicyEvaluation(Value):
+    """What a policy would say to a call, and why."""
+
     decision: Decision
     reason: str | None
     determining_policies: tuple[UUID, ...]
@@ -233,6 +235,8 @@ class EvaluatePolicy(Query):
 
 
 class PermissionsView(Value):
+    """The commands that a policy permits a principal."""
+
     policy_id: UUID
     evaluated_principal_id: UUID
     evaluated_conduit_id: UUID

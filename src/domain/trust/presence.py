@@ -107,6 +107,8 @@ class ReleaseControlOfSurface(ControlCommand):
 
 
 class PresenceRow(Value):
+    """Somebody's stay during a visit; without an end they are still here."""
+
     actor_id: UUID
     mode: PresenceMode
     check_in_at: datetime

@@ -91,6 +91,8 @@ class ListSurfaces(ListQuery):
 
 
 class SurfaceControlView(Value):
+    """Which visit drives a surface and since when; both are null where none does."""
+
     surface_id: UUID
     visit_id: UUID | None
     since_at: datetime | None

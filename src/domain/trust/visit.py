@@ -63,6 +63,8 @@ class PresenceMode(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Presence:
+    """Somebody's stay during a visit."""
+
     actor_id: UUID
     mode: PresenceMode
     check_in_at: datetime
