@@ -6,6 +6,7 @@ Schemas are a small closed part of JSON Schema 2020-12, so that they can be stor
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -14,6 +15,10 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend
+from pydantic_core import SchemaError as CoreSchemaError
+from pydantic_core import SchemaValidator, core_schema
 
 from domain.shared.refusals import Refusal
 from domain.shared.text import shortened
@@ -325,9 +330,32 @@ def _refuse_clash(one: tuple[str, Schema], other: tuple[str, Schema], refusal: t
 
 
 @lru_cache(maxsize=1024)
-def _validator(text: str) -> Draft202012Validator:
+def _validator(text: str) -> Validator:
     """The validator of a schema in its one sorted text form."""
-    return Draft202012Validator(_of_one_dialect(json.loads(text)))
+    return WITHOUT_BACKTRACKING(_of_one_dialect(json.loads(text)))
+
+
+def _check_pattern(validator: Validator, pattern: str, instance: Any, schema: Schema) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not _matches(pattern, instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+WITHOUT_BACKTRACKING: type[Validator] = extend(Draft202012Validator, {"pattern": _check_pattern})  # type: ignore[no-untyped-call]
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether a pattern is found in a text, in time that grows with the text alone; only what looks around or back at
+    itself has to be searched for by trying again and again."""
+    matcher = _matcher(pattern)
+    return matcher.isinstance_python(text) if matcher else re.search(pattern, text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _matcher(pattern: str) -> SchemaValidator | None:
+    try:
+        return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+    except CoreSchemaError:
+        return None
 
 
 def _of_one_dialect(level: Schema) -> Schema:
