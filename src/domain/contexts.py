@@ -46,11 +46,11 @@ from domain.run import conducting as run_conducting
 from domain.safety import clearance, clearance_template, clearance_views
 from domain.subject import subject
 from domain.supply import supply
-from domain.trust import conduit, policy, surface, visit, zone
+from domain.trust import conduit, policy, presence, surface, visit, zone
 
 CONTEXTS = (
     (actor,),
-    (zone, conduit, surface, policy, visit),
+    (zone, conduit, surface, policy, visit, presence),
     (asset, asset_tree, asset_parts, asset_settings, asset_external_id, asset_views),
     (family, role, model, frame, mount, assembly, fixture),
     (supply,),

@@ -259,11 +259,16 @@ class TimeTravel(Query):
         return self.as_of is not None or self.as_of_version is not None
 
 
+PageLimit = Annotated[int, Field(ge=1, le=100)]
+CursorText = Annotated[str, Field(min_length=1, max_length=500)]
+LogPosition = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
 class History(Query):
     """The events of one stream, oldest first."""
 
-    limit: Annotated[int, Field(ge=1, le=100)] = 50
-    cursor: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    limit: PageLimit = 50
+    cursor: CursorText | None = None
 
 
 S = TypeVar("S", bound=State)
@@ -367,13 +372,11 @@ class Aggregate(Generic[S]):
         standing: Enum = getattr(state, self.axis)
         return standing
 
-    def creation(self, *, post: str = "", **options: Any) -> Callable[[type[C]], type[C]]:
+    def creation(self, **options: Any) -> Callable[[type[C]], type[C]]:
         """Declares a command that begins a stream."""
-        returns = options.pop("returns", None) or create_model(
-            f"{self.name}Created",
-            **{self.id_name: (UUID, ...)},  # type: ignore[call-overload]
-        )
-        return self._command("POST", post, creates=True, status=201, returns=returns, options=options)
+        if "returns" not in options:
+            options["returns"] = create_model(f"{self.name}Created", **{self.id_name: (UUID, ...)})  # type: ignore[call-overload]
+        return self._command("POST", "", creates=True, status=201, **options)
 
     def command(
         self,
@@ -382,7 +385,6 @@ class Aggregate(Generic[S]):
         patch: str | None = None,
         put: str | None = None,
         delete: str | None = None,
-        allowed: Iterable[Enum] | None = None,
         status: int = 204,
         **options: Any,
     ) -> Callable[[type[C]], type[C]]:
@@ -392,50 +394,29 @@ class Aggregate(Generic[S]):
             for method, path in (("POST", post), ("PATCH", patch), ("PUT", put), ("DELETE", delete))
             if path is not None
         )
-        options["allowed"] = None if allowed is None else frozenset(allowed)
-        return self._command(method, path, creates=False, status=status, options=options)
+        return self._command(method, path, status=status, **options)
 
-    def inner(
-        self, *, allowed: Iterable[Enum] | None = None, creates: bool = False, **options: Any
-    ) -> Callable[[type[C]], type[C]]:
+    def inner(self, *, creates: bool = False, **options: Any) -> Callable[[type[C]], type[C]]:
         """Declares a command on an existing or a new stream that only the service itself gives: no surface has it.
 
         It is permitted under its own name, or as `command_name` where that is said.
         """
-        options |= {"allowed": None if allowed is None else frozenset(allowed), "surfaced": False}
         path = "" if creates else f"/{{{self.id_name}}}"
-        return self._command("POST", path, creates=creates, status=204, options=options)
+        return self._command("POST", path, creates=creates, status=204, surfaced=False, **options)
 
     def _command(
-        self,
-        method: str,
-        path: str,
-        *,
-        creates: bool,
-        status: int,
-        options: dict[str, Any],
-        returns: Any = None,
+        self, method: str, path: str, /, *, verb: str | None = None, **options: Any
     ) -> Callable[[type[C]], type[C]]:
-        verb = options.pop("verb", None)
         absolute = options.pop("path", None) or self.path + path
 
         def declare(command: type[C]) -> type[C]:
             command.Cannot = named(
                 Conflict,
                 f"{self.name}Cannot{verb or command.__name__.replace(self.name, '', 1)}Error",
-                f"The {self.label} does not allow {snake_case(command.__name__).replace('_', ' ')} now.",
+                f"`{options.get('name', snake_case(command.__name__))}` is not possible now; the reason says why.",
                 command.__module__,
             )
-            self._declare(
-                command,
-                "command",
-                method,
-                absolute,
-                creates=creates,
-                status=status,
-                returns=options.pop("returns", returns),
-                **options,
-            )
+            self._declare(command, "command", method, absolute, **options)
             return command
 
         return declare

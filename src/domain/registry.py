@@ -35,26 +35,37 @@ class Operation:
     aggregate: "Aggregate[Any] | None" = None
     creates: bool = False
     allowed: frozenset[Enum] | None = None
+    """The states it is possible from; all, when not said."""
     state_reason: str | None = None
+    """The machine cause of a refusal for the state, where that is not the state's own name."""
     reasons: tuple[str, ...] = ()
+    """The machine causes by which it refuses with its own class, besides those for the state."""
     refuses: tuple[type[Refusal], ...] = ()
+    """The other classes it refuses with; those of its texts and of a missing target go without saying."""
     status: int = 200
     returns: Any = None
     work: str | None = None
     """The long work that it opens, and whose answer becomes its own."""
     accepted: Any = None
+    """What it answers while its long work is still under way."""
     wakes: str | None = None
     """The long work that must hear of what it wrote."""
     fells: str | None = None
     """The long work that it gives up."""
     lock: str | None = None
+    """What it holds from before it looks until it has written."""
     attempts: int = 1
+    """How often it is decided anew when somebody else changed the same stream first."""
     destructive: bool = False
+    """Whether agents are told that it takes something away."""
     callers: tuple[Enum, ...] = ()
     """The kinds of actor that may call this, whatever policies permit; every kind, when not said."""
     mcp: bool = True
+    """Whether it is a tool of agents."""
     essential: bool = False
+    """Whether agents see its tool without searching for it."""
     open: bool = False
+    """Whether every caller may ask it, whatever policies permit."""
     target: str | None = field(init=False)
     path_fields: tuple[str, ...] = field(init=False)
     internal: frozenset[str] = field(init=False)
@@ -63,6 +74,7 @@ class Operation:
     def __post_init__(self) -> None:
         names = tuple(re.findall(r"{(\w+)}", self.path))
         own = tuple(name for name in names if name in self.input.model_fields)
+        object.__setattr__(self, "allowed", None if self.allowed is None else frozenset(self.allowed))
         object.__setattr__(self, "reasons", tuple(self.reasons))
         object.__setattr__(self, "refuses", tuple(self.refuses))
         object.__setattr__(self, "callers", tuple(self.callers))
@@ -133,6 +145,7 @@ class Registry:
         self.permissions: set[str] = set()
 
     def declare(self, operation: Operation) -> None:
+        """Adds an operation; its name must be free."""
         if operation.name in self.operations:
             raise TypeError(f"operation {operation.name} is declared twice")
         self.operations[operation.name] = operation

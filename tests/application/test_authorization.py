@@ -18,8 +18,9 @@ from domain.kernel import NIL, SYSTEM_CONDUIT
 from domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
 from domain.trust.conduit import Decision, ListConduitVerdicts, Verdict
 from domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
+from domain.trust.presence import TakeControlOfSurface
 from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, DefineSurface
-from domain.trust.visit import RecordVisitArrival, TakeControlOfSurface
+from domain.trust.visit import RecordVisitArrival
 from domain.trust.zone import DefineZone
 from infrastructure.memory.store import MemoryStore, MemoryVerdictLog
 from infrastructure.postgres.pool import runtime_pool

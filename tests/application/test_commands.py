@@ -28,16 +28,9 @@ from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, 
 from domain.trust.authorization import AuthzResult, denied
 from domain.trust.conduit import Decision, DefineConduit
 from domain.trust.policy import RevokePolicyGrant
+from domain.trust.presence import CheckInVisit, TakeControlOfSurface
 from domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
-from domain.trust.visit import (
-    CheckInVisit,
-    HoldVisit,
-    RecordVisitArrival,
-    StartVisit,
-    TakeControlOfSurface,
-    VisitCheckedIn,
-    VisitHeld,
-)
+from domain.trust.visit import HoldVisit, RecordVisitArrival, StartVisit, VisitCheckedIn, VisitHeld
 from domain.trust.zone import DefineZone, Zone
 from infrastructure.memory.store import MemoryStore
 from infrastructure.postgres.pool import runtime_pool

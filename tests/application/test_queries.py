@@ -17,15 +17,8 @@ from domain.contexts import REGISTRY
 from domain.kernel import History, TimeTravel
 from domain.trust.authorization import AuthzResult, denied
 from domain.trust.conduit import Decision
-from domain.trust.visit import (
-    CheckInVisit,
-    HoldVisit,
-    ListVisitPresence,
-    ListVisits,
-    RecordVisitArrival,
-    ResumeVisit,
-    StartVisit,
-)
+from domain.trust.presence import CheckInVisit, ListVisitPresence
+from domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, ResumeVisit, StartVisit
 from domain.trust.zone import DefineZone, ListZones
 from infrastructure.memory.store import MemoryStore
 from infrastructure.postgres.pool import dedicated, runtime_pool

@@ -21,20 +21,17 @@ from domain.kernel import NIL, Command
 from domain.shared.refusals import Refusal
 from domain.trust.conduit import DefineConduit
 from domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from domain.trust.presence import CheckInVisit, CheckOutVisit, ReleaseControlOfSurface, TakeControlOfSurface
 from domain.trust.surface import DefineSurface
 from domain.trust.visit import (
     AbortVisit,
     CancelVisit,
-    CheckInVisit,
-    CheckOutVisit,
     CompleteVisit,
     HoldVisit,
     RecordVisitArrival,
     RegisterVisit,
-    ReleaseControlOfSurface,
     ResumeVisit,
     StartVisit,
-    TakeControlOfSurface,
     VoidVisit,
 )
 from domain.trust.zone import DefineZone

@@ -23,7 +23,7 @@ import application.identity
 import application.ports
 from domain.access.actor import CONTACT_BOUNDS
 from domain.contexts import REGISTRY
-from domain.kernel import Command, Event, State
+from domain.kernel import Aggregate, Command, Event, State
 from domain.registry import Operation
 from domain.shared.refusals import (
     Conflict,
@@ -110,6 +110,12 @@ def test_an_operation_says_in_one_line_what_it_does(operation: Operation) -> Non
     assert operation.input.__doc__, f"{operation.input.__name__} has no documentation"
     assert 10 <= len(operation.summary) <= 200
     assert operation.summary.endswith("."), operation.summary
+
+
+@pytest.mark.parametrize("aggregate", REGISTRY.aggregates.values(), ids=lambda aggregate: aggregate.name)
+def test_an_aggregate_and_each_of_its_events_say_in_a_sentence_what_they_are(aggregate: Aggregate[Any]) -> None:
+    for told in (aggregate.state, *aggregate.events.values()):
+        assert (vars(told)["__doc__"] or "").strip().endswith("."), told
 
 
 def refusals() -> Iterator[type[Refusal]]:

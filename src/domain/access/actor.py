@@ -37,6 +37,8 @@ class ActorStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Actor(State):
+    """An actor is a principal known to the service: a person, a software agent or a machine account."""
+
     kind: ActorKind
     active: bool
 
@@ -78,30 +80,38 @@ actor = Aggregate(Actor, "/actors")
 
 
 class ActorRegistered(Event, of=actor):
+    """The actor was made known to the service."""
+
     kind: ActorKind
 
 
 class ActorDeactivated(Event, of=actor, overwrites=True):
-    pass
+    """The actor was barred: whatever it asks for is refused."""
 
 
 class ActorReactivated(Event, of=actor, overwrites=True):
-    pass
+    """The actor was let call again."""
 
 
 class ActorProfileUpdated(Event, of=actor, overwrites=True):
+    """These fields of the actor's profile were changed; what they hold is nowhere in the log."""
+
     updated_fields: tuple[str, ...]
 
 
 class ActorProfileForgotten(Event, of=actor, overwrites=True):
-    pass
+    """The actor's profile and token bindings were erased."""
 
 
 class ActorSubjectBound(Event, of=actor, overwrites=True):
+    """A token subject of this issuer was bound to the actor; which one is not in the log."""
+
     issuer: str
 
 
 class ActorSubjectUnbound(Event, of=actor, overwrites=True):
+    """A token subject of this issuer was unbound from the actor; which one is not in the log."""
+
     issuer: str
 
 
@@ -338,11 +348,15 @@ class GetActor(TimeTravel):
 
 
 class BindingView(Value):
+    """A token subject that acts as the actor."""
+
     issuer: str
     subject: str
 
 
 class ActorProfileView(Value):
+    """Everything personal that is kept about an actor."""
+
     actor_id: UUID
     name: str
     email: str | None
@@ -378,6 +392,8 @@ class ActorSummary(Summary):
 
 
 class ActorRow(Value):
+    """An actor in a list."""
+
     actor_id: UUID
     name: str
     kind: ActorKind

@@ -55,6 +55,8 @@ class Budget(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Agent(State):
+    """An agent is the record of one piece of software that acts by itself, with a language model behind it or by rules."""
+
     kind: str
     name: FreeText
     version: str
@@ -81,6 +83,8 @@ agent = Aggregate(Agent, "/agents")
 
 
 class AgentDefined(Event, of=agent):
+    """The agent was made known, together with the actor of the same id."""
+
     kind: str
     name: FreeText
     version: str
@@ -92,31 +96,45 @@ class AgentDefined(Event, of=agent):
 
 
 class AgentVersioned(Event, of=agent):
+    """The agent was put into service."""
+
     version: str
 
 
 class AgentSuspended(Event, of=agent):
+    """The agent was taken out of service until somebody resumes it."""
+
     reason: FreeText
     suspended_by: UUID
 
 
 class AgentResumed(Event, of=agent):
+    """The agent was put back into service."""
+
     resumed_by: UUID
 
 
 class AgentDeprecated(Event, of=agent):
+    """The agent was taken out of service for good."""
+
     reason: FreeText | None
 
 
 class AgentToolGranted(Event, of=agent):
+    """A tool of the agent was declared."""
+
     tool_name: str
 
 
 class AgentToolRevoked(Event, of=agent):
+    """A tool was taken from the declared ones."""
+
     tool_name: str
 
 
 class AgentBudgetUpdated(Event, of=agent, overwrites=True):
+    """The caps on what the agent may spend by itself were set; one that is null was lifted."""
+
     monthly_cost_cap: float | None
     daily_token_cap: int | None
 

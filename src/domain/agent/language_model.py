@@ -80,6 +80,8 @@ class Pricing(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModel(State):
+    """A language model is an entry of the facility's catalog: by whom it is served, for which data and at what price."""
+
     name: FreeText
     model_ref: ModelRef
     served_via: ServingRoute
@@ -105,6 +107,8 @@ language_model = Aggregate(LanguageModel, "/language-models")
 
 
 class LanguageModelDefined(Event, of=language_model):
+    """The model was entered in the catalog; it may be used once it is approved."""
+
     name: FreeText
     provider: str
     model: str
@@ -117,19 +121,25 @@ class LanguageModelDefined(Event, of=language_model):
 
 
 class LanguageModelApproved(Event, of=language_model):
-    pass
+    """The model was approved for use at this facility."""
 
 
 class LanguageModelRetirementAnnounced(Event, of=language_model):
+    """The provider announced that it will end the model, and when if that is known."""
+
     reason: FreeText
     effective_at: datetime | None
 
 
 class LanguageModelRetired(Event, of=language_model):
+    """The provider ended the model."""
+
     reason: FreeText | None
 
 
 class LanguageModelDeprecated(Event, of=language_model):
+    """The facility withdrew the model from use."""
+
     reason: FreeText | None
 
 

@@ -14,6 +14,8 @@ from domain.shared.writes import Answer
 
 
 class DecisionDebriefRequested(Event, of=run, inert=True):
+    """An agent took the lease on concluding about this end of the run."""
+
     debriefer_agent_id: UUID
     debriefer_kind: str
     terminal_event_id: UUID

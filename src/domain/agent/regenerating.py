@@ -80,6 +80,8 @@ class Regenerated(Value):
 
 
 class RegenerationAccepted(Value):
+    """A debrief that is still being written; `get_work` tells how it goes."""
+
     decision_id: UUID
     work_id: UUID
 

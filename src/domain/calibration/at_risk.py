@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
-
-from pydantic import Field
 
 from domain.calibration.calibration import (
     Calibration,
@@ -16,7 +14,7 @@ from domain.calibration.calibration import (
     calibration,
     required_revision,
 )
-from domain.kernel import Call, Query, Value
+from domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, Value
 from domain.shared.listing import Cursor, Order, Page
 from domain.shared.reads import Reads
 
@@ -86,10 +84,10 @@ class ListCalibrationAtRiskResults(Query):
     """Datasets that used a superseded revision, then those derived from them; with a revision named, what used that one."""
 
     revision_id: UUID | None = None
-    limit: Annotated[int, Field(ge=1, le=100)] = 50
-    cursor: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    limit: PageLimit = 50
+    cursor: CursorText | None = None
     order: Order = Order.ASC
-    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    min_position: LogPosition | None = None
 
     def answer(self, calibration: Calibration, call: Call) -> Reads[Page[Any]]:
         after = Cursor.parse(self.cursor, self.order) if self.cursor else None

@@ -72,6 +72,8 @@ class Publication:
 
 @dataclass(frozen=True, kw_only=True)
 class Revision:
+    """One value of a calibration, where it comes from and where it was sent."""
+
     revision_id: UUID
     value: dict[str, Any]
     status: CalibrationStatus
@@ -88,6 +90,8 @@ class Revision:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(State):
+    """A calibration keeps measured constants of one target at one operating point, as revisions that are only added."""
+
     target_id: UUID
     quantity: CalibrationQuantity
     operating_point: dict[str, Any]
@@ -129,6 +133,8 @@ calibration = Aggregate(Calibration, "/calibrations")
 
 
 class CalibrationDefined(Event, of=calibration):
+    """It was said what is calibrated."""
+
     target_id: UUID
     quantity: CalibrationQuantity
     operating_point: dict[str, Any]
@@ -137,6 +143,8 @@ class CalibrationDefined(Event, of=calibration):
 
 
 class CalibrationRevisionAppended(Event, of=calibration):
+    """A value was added, and is the latest from then on."""
+
     revision_id: UUID
     value: dict[str, Any]
     status: CalibrationStatus
@@ -149,6 +157,8 @@ class CalibrationRevisionAppended(Event, of=calibration):
 
 
 class CalibrationRevisionPublished(Event, of=calibration):
+    """A revision was signed and sent to a peer."""
+
     revision_id: UUID
     peer_facility_id: UUID
     outbound_permit_id: UUID
@@ -200,7 +210,7 @@ def evolve(calibration: Calibration, event: CalibrationEvent) -> Calibration:
 
 
 class InvalidCalibrationQuantityError(Invalid):
-    """The quantity is not in the catalogue of what can be calibrated."""
+    """The quantity is not in the catalog of what can be calibrated."""
 
 
 class InvalidOperatingPointError(Invalid):
@@ -318,6 +328,8 @@ ID_OF_SOURCE = {
 
 
 class AppendedRevision(Value):
+    """The revision that was added."""
+
     revision_id: UUID
 
 

@@ -93,10 +93,14 @@ class CalibrationPublicationError(Refusal):
 
 
 class PublishedRevision(Value):
+    """The receipt of a revision that was sent."""
+
     receipt_id: UUID
 
 
 class PublicationAccepted(Value):
+    """A publication that is still under way; `get_work` tells how it goes."""
+
     receipt_id: UUID
     work_id: UUID
 

@@ -1,4 +1,4 @@
-"""What can be calibrated: the closed catalogue of quantities, each with the form of its operating point and of its value.
+"""What can be calibrated: the closed catalog of quantities, each with the form of its operating point and of its value.
 
 Every object is closed and every number carries its unit. What a schema cannot say stands beside it as a rule: a number
 strictly above zero, an energy's decimals, one of two keys.
@@ -243,4 +243,4 @@ QUANTITIES: Mapping[CalibrationQuantity, Quantity] = {
         value=_either(("linear_offset", "mm"), ("angular_offset", "degree")),
     ),
 }
-"""The catalogue; widths are full widths at half maximum, and the index of a table's point is its slot."""
+"""The catalog; widths are full widths at half maximum, and the index of a table's point is its slot."""

@@ -45,6 +45,8 @@ class CampaignIntent(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign(State):
+    """A campaign groups runs, be it a time series, a sweep, a study by several techniques or a beamtime."""
+
     name: FreeText
     intent: CampaignIntent
     lead_actor_id: UUID
@@ -71,6 +73,8 @@ campaign = Aggregate(Campaign, "/campaigns")
 
 
 class CampaignRegistered(Event, of=campaign):
+    """The campaign was declared."""
+
     name: FreeText
     intent: CampaignIntent
     lead_actor_id: UUID
@@ -83,30 +87,38 @@ class CampaignRegistered(Event, of=campaign):
 
 
 class CampaignStarted(Event, of=campaign):
-    pass
+    """The campaign began."""
 
 
 class CampaignHeld(Event, of=campaign):
+    """The campaign was paused; its runs were not touched."""
+
     reason: FreeText
 
 
 class CampaignResumed(Event, of=campaign):
-    pass
+    """The campaign went on after a hold."""
 
 
 class CampaignClosed(Event, of=campaign):
-    pass
+    """The campaign was ended."""
 
 
 class CampaignAbandoned(Event, of=campaign):
+    """The campaign was given up."""
+
     reason: FreeText
 
 
 class CampaignRunAdded(Event, of=campaign):
+    """A run joined the campaign."""
+
     run_id: UUID
 
 
 class CampaignRunRemoved(Event, of=campaign):
+    """A run was taken out of the campaign."""
+
     run_id: UUID
     reason: FreeText
 
@@ -210,7 +222,7 @@ class RegisterCampaign(Command):
 
 @campaign.command(post="/{campaign_id}/start", allowed=[PLANNED])
 class StartCampaign(Command):
-    """The campaign is on."""
+    """Begin the campaign."""
 
     def decide(self, campaign: Campaign, call: Call) -> Outcome:
         return [CampaignStarted()]
@@ -236,7 +248,7 @@ class ResumeCampaign(Command):
 
 @campaign.command(post="/{campaign_id}/close", allowed=[ACTIVE, HELD], destructive=True)
 class CloseCampaign(Command):
-    """The campaign is over; its runs stay as they are, and so does who belongs to it."""
+    """End the campaign; its runs stay as they are, and so does who belongs to it."""
 
     def decide(self, campaign: Campaign, call: Call) -> Outcome:
         return [CampaignClosed()]

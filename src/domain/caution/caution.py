@@ -86,6 +86,8 @@ Tags = Annotated[SortedSet[str], MayContainPersonalData()]
 
 @dataclass(frozen=True, kw_only=True)
 class Caution(State):
+    """A caution is an operator's note about a quirk of an asset or a procedure, with what to do about it."""
+
     target: CautionTarget
     category: CautionCategory
     severity: CautionSeverity
@@ -131,6 +133,8 @@ caution = Aggregate(Caution, "/cautions")
 
 
 class CautionRegistered(Event, of=caution):
+    """The caution was written; the one whose place it takes, if any, is its parent."""
+
     target: CautionTarget
     category: CautionCategory
     severity: CautionSeverity
@@ -144,10 +148,14 @@ class CautionRegistered(Event, of=caution):
 
 
 class CautionSuperseded(Event, of=caution):
+    """Another caution on the same target took the place of this one."""
+
     superseded_by_caution_id: UUID
 
 
 class CautionRetired(Event, of=caution):
+    """The caution was withdrawn without a successor."""
+
     reason: CautionRetireReason
     retired_by: UUID | None = None
 
@@ -230,6 +238,8 @@ def enlisted(registered: CautionRegistered) -> Outcome:
 
 
 class NewCaution(Value):
+    """The caution that was written."""
+
     caution_id: UUID
 
 

@@ -65,6 +65,8 @@ Inputs = Annotated[dict[str, Any], MayContainPersonalData()]
 
 @dataclass(frozen=True, kw_only=True)
 class Decision(State):
+    """A decision is the unchangeable record of a consequential choice: by whom, why and how sure."""
+
     decided_by: UUID
     decided_at: datetime
     context: str
@@ -99,6 +101,8 @@ decision = Aggregate(Decision, "/decisions")
 
 
 class DecisionRegistered(Event, of=decision):
+    """A choice was put on record."""
+
     decided_by: UUID
     context: str
     choice: FreeText
@@ -114,6 +118,8 @@ class DecisionRegistered(Event, of=decision):
 
 
 class DecisionRated(Event, of=decision):
+    """An actor said whether the decision helped; what it says later replaces this."""
+
     rating: DecisionRating
     comment: FreeText | None
     rated_by: UUID
@@ -122,7 +128,7 @@ class DecisionRated(Event, of=decision):
 
 
 class DecisionLogbookOpened(LogbookOpened, of=decision):
-    pass
+    """The logbook of the calls behind the decision was opened."""
 
 
 DecisionEvent = DecisionRated | DecisionLogbookOpened

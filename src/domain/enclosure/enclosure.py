@@ -46,6 +46,8 @@ class EnclosureLifecycle(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Enclosure(State):
+    """An enclosure is one volume that an interlock guards, with what was last observed of its permit."""
+
     name: str
     facility_code: str
     permit_status: EnclosurePermitStatus = EnclosurePermitStatus.UNKNOWN
@@ -76,12 +78,16 @@ enclosure = Aggregate(Enclosure, "/enclosures", axis="lifecycle")
 
 
 class EnclosureRegistered(Event, of=enclosure):
+    """The enclosure was made known; its permit status is Unknown until it is observed."""
+
     name: str
     facility_code: str
     registered_by: UUID
 
 
 class EnclosurePermitObserved(Event, of=enclosure, overwrites=True):
+    """The permit status changed, by what a monitor read or because nobody observes any more."""
+
     from_status: EnclosurePermitStatus
     to_status: EnclosurePermitStatus
     reason: FreeText
@@ -92,6 +98,8 @@ class EnclosurePermitObserved(Event, of=enclosure, overwrites=True):
 
 
 class EnclosureDecommissioned(Event, of=enclosure):
+    """The enclosure was retired for good, and its name is free again."""
+
     reason: FreeText
     triggered_by: UUID
 
@@ -180,7 +188,7 @@ def name_key(named: RegisterEnclosure | Enclosure) -> str:
     mcp=False,
 )
 class ObserveEnclosureStatus(Observation):
-    """What a monitor reads from the interlock. A repeat is no event, but it shows that the reading is still current."""
+    """Report what a monitor reads from the interlock; a repeat is no event, but shows that the reading is current."""
 
     new_status: EnclosurePermitStatus
     observed_at: Instant | None = None

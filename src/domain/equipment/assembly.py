@@ -89,6 +89,8 @@ class RequiredSubAssembly(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Assembly(State):
+    """An assembly is a reusable blueprint of a cluster of devices: slots, wires between them, and included blueprints."""
+
     name: str
     presented_role_ids: IdSet
     required_slots: tuple[RequiredSlot, ...]
@@ -119,14 +121,18 @@ class BlueprintEvent(Event):
 
 
 class AssemblyDefined(BlueprintEvent, of=assembly):
-    pass
+    """The blueprint was defined."""
 
 
 class AssemblyVersioned(BlueprintEvent, of=assembly):
+    """The blueprint was replaced as a whole."""
+
     previous_content_hash: str
 
 
 class AssemblyDeprecated(Event, of=assembly):
+    """The assembly was deprecated: no fixture is made from it any more."""
+
     reason: FreeText | None
 
 
@@ -202,7 +208,7 @@ class BlueprintCommand(Command):
         """The keys of the event that records this blueprint; refused where it contradicts itself or a pin is stale."""
         check_texts(self)
         check_wires(self)
-        check_nesting(self, own_id, references.children)
+        check_nesting(own_id, references.children)
         check_slot_names(self, references.children)
         check_declaration(self.parameter_overrides_schema, InvalidAssemblyParametersSchemaError)
         if stale := stale_pins(self, references.children):
@@ -261,7 +267,7 @@ def check_wires(blueprint: BlueprintCommand) -> None:
             )
 
 
-def check_nesting(blueprint: BlueprintCommand, own_id: UUID, children: dict[UUID, Assembly]) -> None:
+def check_nesting(own_id: UUID, children: dict[UUID, Assembly]) -> None:
     """Refuse an assembly that includes itself, or one that includes others in turn."""
     if own_id in children:
         raise InvalidAssemblyError("An assembly cannot include itself; include another one.", reason="self_reference")

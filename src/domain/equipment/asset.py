@@ -52,6 +52,8 @@ class AssetCondition(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Asset(State):
+    """An asset is one piece of equipment, or one virtual axis, in a tree with a single parent for each."""
+
     name: str
     tier: AssetTier
     parent_id: UUID | None
@@ -87,6 +89,8 @@ TREE_LOCK = "asset-tree"
 
 
 class AssetRegistered(Event, of=asset):
+    """The asset was registered, as a root of a facility or below a parent."""
+
     name: str
     tier: AssetTier
     parent_id: UUID | None
@@ -101,26 +105,30 @@ class AssetRegistered(Event, of=asset):
 
 
 class AssetRenamed(Event, of=asset, overwrites=True):
+    """The asset got another name."""
+
     name: str
 
 
 class AssetActivated(Event, of=asset):
-    pass
+    """The asset was put into use."""
 
 
 class AssetMaintenanceEntered(Event, of=asset, overwrites=True):
-    pass
+    """The asset was taken out of use to be worked on."""
 
 
 class AssetMaintenanceExited(Event, of=asset, overwrites=True):
-    pass
+    """The asset was put back into use after maintenance."""
 
 
 class AssetDecommissioned(Event, of=asset):
-    pass
+    """The asset was retired for good."""
 
 
 class AssetRelocated(Event, of=asset, overwrites=True):
+    """The asset was moved under another parent, into another enclosure, or both."""
+
     from_parent_id: UUID | None
     to_parent_id: UUID | None
     from_enclosure_id: UUID | None
@@ -129,73 +137,105 @@ class AssetRelocated(Event, of=asset, overwrites=True):
 
 
 class AssetDegraded(Event, of=asset, overwrites=True):
+    """The asset was found to work, but not as it should."""
+
     reason: FreeText
 
 
 class AssetFaulted(Event, of=asset, overwrites=True):
+    """The asset was found not to work."""
+
     reason: FreeText
 
 
 class AssetRestored(Event, of=asset, overwrites=True):
+    """The asset was found to work as it should again."""
+
     reason: FreeText
 
 
 class AssetFamilyAdded(Event, of=asset):
+    """The asset was said to be of a further family."""
+
     family_id: UUID
 
 
 class AssetFamilyRemoved(Event, of=asset):
+    """The asset was said not to be of a family any more."""
+
     family_id: UUID
 
 
 class AssetSettingsUpdated(Event, of=asset, overwrites=True):
+    """The settings were patched: these are all of them, with the revisions of the schemas they stand under."""
+
     settings: dict[str, Any]
     schema_revisions: dict[UUID, int]
 
 
 class AssetPortAdded(Event, of=asset):
+    """The asset got a port."""
+
     port_name: str
     direction: PortDirection
     signal_type: str
 
 
 class AssetPortRemoved(Event, of=asset):
+    """A port was taken from the asset."""
+
     port_name: str
 
 
 class AssetAlternateIdentifierAdded(Event, of=asset):
+    """The asset got another name to go by."""
+
     kind: AlternateIdentifierKind
     value: str
 
 
 class AssetAlternateIdentifierRemoved(Event, of=asset):
+    """Another name was taken from the asset."""
+
     kind: AlternateIdentifierKind
     value: str
 
 
 class AssetOwnerAdded(Event, of=asset):
+    """The asset got an owner."""
+
     name: str
     identifier: str | None
     identifier_type: str | None
 
 
 class AssetOwnerRemoved(Event, of=asset):
+    """An owner was taken from the asset."""
+
     name: str
 
 
 class AssetPartitionRuleUpdated(Event, of=asset, overwrites=True):
+    """The asset became a virtual axis by this rule or, where it is null, a plain asset again."""
+
     partition_rule: PartitionRule | None
 
 
 class AssetAttachedToFixture(Event, of=asset):
+    """The asset was noted to be bound into this fixture."""
+
     fixture_id: UUID
 
 
 class AssetDetachedFromFixture(Event, of=asset):
+    """The asset was freed from this fixture."""
+
     fixture_id: UUID
 
 
 class AssetExternalIdAssigned(Event, of=asset):
+    """A persistent identifier was issued for the asset, which keeps it for good."""
+
     external_id_scheme: ExternalIdScheme
     external_id: str
 
@@ -348,7 +388,10 @@ class ExitAssetMaintenance(Command):
 
 @asset.command(post="/{asset_id}/degrade")
 class DegradeAsset(Command):
-    """The asset works, but not as it should; also after a partial repair. Nothing happens when it is degraded already."""
+    """Record that the asset works, but not as it should; nothing happens when it is degraded already.
+
+    So it is after a partial repair, too.
+    """
 
     reason: Reason
 
@@ -358,7 +401,7 @@ class DegradeAsset(Command):
 
 @asset.command(post="/{asset_id}/fault")
 class FaultAsset(Command):
-    """The asset does not work. Nothing happens when it is faulted already."""
+    """Record that the asset does not work; nothing happens when it is faulted already."""
 
     reason: Reason
 
@@ -368,7 +411,7 @@ class FaultAsset(Command):
 
 @asset.command(post="/{asset_id}/restore")
 class RestoreAsset(Command):
-    """The asset works as it should again. Nothing happens when it does already."""
+    """Record that the asset works as it should again; nothing happens when it does already."""
 
     reason: Reason
 

@@ -43,7 +43,10 @@ class AssignAssetExternalId(Command):
         self.operation.check(self, asset)
         if asset.external_id is not None:
             raise self.cannot(
-                "already_assigned", "The asset has a persistent identifier already; it keeps that one.", **assigned_to(asset)
+                "already_assigned",
+                "The asset has a persistent identifier already; it keeps that one.",
+                external_id_scheme=asset.external_id_scheme,
+                external_id=asset.external_id,
             )
         if asset.virtual_axis:
             raise self.cannot("virtual_axis", "A virtual axis is no instrument; assign identifiers to what it is made of.")
@@ -60,11 +63,6 @@ class AssignAssetExternalId(Command):
     def decide(self, asset: Asset, call: Call, minted: Any) -> Outcome:
         assigned = AssetExternalIdAssigned(external_id_scheme=minted.scheme, external_id=minted.value)
         return [assigned, Answer(assigned.model_dump(mode="json"))]
-
-
-def assigned_to(asset: Asset) -> dict[str, Any]:
-    """The identifier an asset has, as facts."""
-    return {"external_id_scheme": asset.external_id_scheme, "external_id": asset.external_id}
 
 
 class MintSweepStatus(StrEnum):
@@ -95,21 +93,29 @@ class MintSweep(Record):
 
 
 class MintedAsset(AssignedExternalId):
+    """An asset and the identifier it got."""
+
     asset_id: UUID
 
 
 class SkippedAsset(Value):
+    """An asset that needed nothing, and why."""
+
     asset_id: UUID
     reason: str
 
 
 class FailedAsset(Value):
+    """An asset that got no identifier, and why."""
+
     asset_id: UUID
     error: str
     message: str
 
 
 class MintSweepView(Value):
+    """How far a sweep is, and what became of each asset so far."""
+
     sweep_id: UUID
     status: MintSweepStatus
     scanned: int
@@ -123,6 +129,8 @@ class AssetMintSweepNotFoundError(NotFound):
 
 
 class MintSweepAccepted(Value):
+    """A sweep that is still under way; `get_work` and `get_asset_mint_sweep` tell how it goes."""
+
     sweep_id: UUID
     work_id: UUID
 

@@ -38,7 +38,7 @@ from domain.equipment.values import (
     Reason,
     check_owner,
 )
-from domain.kernel import Call, Command, IdSet, Outcome, Query, Value, omitted
+from domain.kernel import Call, Command, IdSet, LogPosition, Outcome, Query, Value, omitted
 from domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
 from domain.shared.reads import Reads, every, holder_of, members_of, required, required_all, required_if_given
 from domain.shared.refusals import Invalid, NotFound, Refusal
@@ -379,7 +379,7 @@ class GetAssetTree(Query):
 
     direction: TreeDirection = TreeDirection.DESCENDANTS
     max_depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = MAX_DEPTH
-    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    min_position: LogPosition | None = None
 
     def answer(self, asset: Asset, call: Call) -> Reads[AssetTree]:
         levels: list[tuple[UUID, ...]]

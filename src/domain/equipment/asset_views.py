@@ -15,7 +15,7 @@ from domain.equipment.asset_tree import AncestorWalkDepthExceededError
 from domain.equipment.family import Family
 from domain.equipment.scope import asset_scope
 from domain.equipment.values import AlternateIdentifier, AlternateIdentifierKind, Drawing, Owner, Port
-from domain.kernel import Call, IdSet, Query, SortedSet, Value
+from domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, Value
 from domain.recipe.capability import Capability, capabilities_on_offer
 from domain.recipe.lifecycle import TemplateStatus
 from domain.shared.listing import Hidden, ListQuery, Summary, Where
@@ -79,6 +79,8 @@ class ListAssets(ListQuery):
 
 
 class AssetFamilyView(Value):
+    """A family of an asset, with what it brings along."""
+
     family_id: UUID
     name: str
     affordances: SortedSet[Affordance]
@@ -86,6 +88,8 @@ class AssetFamilyView(Value):
 
 
 class ActiveCaution(Value):
+    """A caution in force on the asset."""
+
     caution_id: UUID
     category: CautionCategory
     severity: CautionSeverity
@@ -93,6 +97,8 @@ class ActiveCaution(Value):
 
 
 class ApplicableCapability(Value):
+    """A capability whose affordances the asset has."""
+
     capability_id: UUID
     code: str
     name: str
@@ -128,7 +134,7 @@ class AssetIntegrationView(Value):
 class GetAssetIntegrationView(Query):
     """An asset with its families, ports, settings, enclosures, cautions and what can be done with it."""
 
-    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    min_position: LogPosition | None = None
 
     def answer(self, asset: Asset, call: Call) -> Reads[AssetIntegrationView]:
         scope = yield from asset_scope([asset.id])

@@ -34,6 +34,8 @@ class CatalogModel:
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogSlot:
+    """A slot of an assembly, and the families whose assets may fill it."""
+
     slot_name: str
     families: tuple[str, ...]
     cardinality: str

@@ -39,6 +39,8 @@ CURRENT = (DEFINED, VERSIONED)
 
 @dataclass(frozen=True, kw_only=True)
 class Family(State):
+    """A family is a device class, with the affordances of its assets and the schema of their settings."""
+
     name: str
     affordances: SortedSet[Affordance]
     settings_schema: Schema | None
@@ -60,12 +62,16 @@ family = Aggregate(Family, "/families")
 
 
 class FamilyDefined(Event, of=family):
+    """The family was defined, with these affordances and this settings schema."""
+
     name: str
     affordances: SortedSet[Affordance]
     settings_schema: Schema | None
 
 
 class FamilyVersioned(Event, of=family):
+    """The family was versioned, with these affordances and this settings schema."""
+
     version_tag: str
     affordances: SortedSet[Affordance]
     settings_schema: Schema | None
@@ -73,19 +79,27 @@ class FamilyVersioned(Event, of=family):
 
 
 class FamilySettingsSchemaUpdated(Event, of=family):
+    """The settings schema was replaced in place or, where it is null, withdrawn."""
+
     settings_schema: Schema | None
     settings_schema_revision: int
 
 
 class FamilyRoleAdded(Event, of=family):
+    """The family was let present a role."""
+
     role_id: UUID
 
 
 class FamilyRoleRemoved(Event, of=family):
+    """The family was stopped from presenting a role."""
+
     role_id: UUID
 
 
 class FamilyDeprecated(Event, of=family):
+    """The family was deprecated: it is not newly assigned any more."""
+
     reason: FreeText | None
 
 
@@ -319,6 +333,8 @@ class ListFamilies(ListQuery):
 
 
 class AffordanceRow(Value):
+    """An affordance and what it means."""
+
     affordance: Affordance
     kind: AffordanceKind
     group: AffordanceGroup

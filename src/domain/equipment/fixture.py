@@ -33,6 +33,8 @@ class SlotBinding(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Fixture(State):
+    """A fixture is one assembly made real: concrete, installed assets are bound to its slots."""
+
     assembly_id: UUID
     assembly_content_hash: str
     surface_id: UUID
@@ -55,6 +57,8 @@ fixture = Aggregate(Fixture, "/fixtures")
 
 
 class FixtureRegistered(Event, of=fixture):
+    """The assembly was made real with these assets."""
+
     assembly_id: UUID
     assembly_content_hash: str
     surface_id: UUID
@@ -63,6 +67,8 @@ class FixtureRegistered(Event, of=fixture):
 
 
 class FixtureExternalIdAssigned(Event, of=fixture):
+    """A persistent identifier was issued for the fixture, which keeps it for good."""
+
     external_id_scheme: ExternalIdScheme
     external_id: str
 
@@ -301,14 +307,4 @@ def published_record(fixture: Fixture) -> Reads[PidinstRecord]:
     models = yield from every(Model, sorted({asset.model_id for asset in assets if asset.model_id is not None}))
     families = yield from every(Family, sorted({id for asset in assets for id in asset.family_ids}))
     deployment = yield from answered("deployment")
-    return fixture_record(
-        fixture.id,
-        fixture.registered_at,
-        fixture.external_id,
-        fixture.external_id_scheme,
-        assets,
-        models,
-        families,
-        deployment,
-        name=None if assembly is None else assembly.name,
-    )
+    return fixture_record(fixture, None if assembly is None else assembly.name, assets, models, families, deployment)

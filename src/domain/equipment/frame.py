@@ -35,6 +35,8 @@ class Supersession(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Frame(State):
+    """A frame is a named coordinate frame in the tree of placements."""
+
     name: str
     parent_id: UUID | None
     placement: Placement | None
@@ -47,6 +49,8 @@ frame = Aggregate(Frame, "/frames")
 
 
 class FrameRegistered(Event, of=frame):
+    """The frame was registered, as a root or placed in a parent frame."""
+
     name: str
     parent_id: UUID | None
     placement: Placement | None
@@ -54,11 +58,15 @@ class FrameRegistered(Event, of=frame):
 
 
 class FramePlacementUpdated(Event, of=frame):
+    """It was corrected where the frame sits in its parent."""
+
     placement: Placement
     survey: Survey | None
 
 
 class FrameDecommissioned(Event, of=frame):
+    """The frame was retired for good."""
+
     reason: FreeText
 
 

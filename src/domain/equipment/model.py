@@ -54,6 +54,8 @@ class Manufacturer(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Model(State):
+    """A model is a vendor's catalog entry: manufacturer, part number and the families its units belong to."""
+
     name: str
     manufacturer: Manufacturer
     part_number: str
@@ -70,6 +72,8 @@ model = Aggregate(Model, "/models")
 
 
 class ModelDefined(Event, of=model):
+    """The model was entered in the catalog."""
+
     name: str
     manufacturer: Manufacturer
     part_number: str
@@ -78,6 +82,8 @@ class ModelDefined(Event, of=model):
 
 
 class ModelVersioned(Event, of=model):
+    """The whole entry was replaced under a new version tag."""
+
     name: str
     manufacturer: Manufacturer
     part_number: str
@@ -86,14 +92,20 @@ class ModelVersioned(Event, of=model):
 
 
 class ModelFamilyAdded(Event, of=model):
+    """The model was said to be of a further family."""
+
     family_id: UUID
 
 
 class ModelFamilyRemoved(Event, of=model):
+    """The model was said not to be of a family any more."""
+
     family_id: UUID
 
 
 class ModelDeprecated(Event, of=model):
+    """The model was marked as no longer to be bought."""
+
     reason: FreeText | None
 
 

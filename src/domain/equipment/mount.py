@@ -39,6 +39,8 @@ class MountStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Mount(State):
+    """A mount is a named slot, provisioned ahead of the asset that goes into it."""
+
     slot_code: str
     parent_id: UUID | None
     placement: Placement
@@ -52,6 +54,8 @@ mount = Aggregate(Mount, "/mounts")
 
 
 class MountRegistered(Event, of=mount):
+    """The slot was provisioned."""
+
     slot_code: str
     parent_id: UUID | None
     placement: Placement
@@ -59,20 +63,28 @@ class MountRegistered(Event, of=mount):
 
 
 class MountPlacementUpdated(Event, of=mount):
+    """It was corrected where the mount sits in its frame."""
+
     placement: Placement
     survey: Survey | None
 
 
 class MountAssetInstalled(Event, of=mount):
+    """An asset was put into the slot."""
+
     asset_id: UUID
 
 
 class MountAssetUninstalled(Event, of=mount):
+    """The asset was taken out of the slot."""
+
     asset_id: UUID
     reason: FreeText
 
 
 class MountDecommissioned(Event, of=mount):
+    """The slot was retired for good, and its code is free again."""
+
     reason: FreeText
 
 

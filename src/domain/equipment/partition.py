@@ -14,6 +14,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from domain.kernel import Value
 from domain.shared.refusals import Invalid
+from domain.shared.schema import UnitSystem
 from domain.shared.text import Text
 
 
@@ -57,13 +58,6 @@ class SolverTransportKind(StrEnum):
     PYTHON_CALLABLE = "PythonCallable"
     CONTROLLER_API = "ControllerAPI"
     EXTERNAL_HTTP_SERVICE = "ExternalHTTPService"
-
-
-class UnitSystem(StrEnum):
-    UDUNITS = "udunits"
-    UCUM = "ucum"
-    QUDT = "qudt"
-    IEC61360 = "iec61360"
 
 
 class Unit(Value):

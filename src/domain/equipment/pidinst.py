@@ -4,9 +4,9 @@ Nothing here refuses; `pidinst_gap` says what a record lacks to be exported.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 from uuid import UUID
 
 from domain.equipment.asset import Asset
@@ -14,6 +14,9 @@ from domain.equipment.family import Family
 from domain.equipment.model import Model
 from domain.equipment.values import AlternateIdentifierKind, ExternalIdScheme
 from domain.kernel import Value
+
+if TYPE_CHECKING:
+    from domain.equipment.fixture import Fixture
 
 URN = "URN"
 
@@ -32,6 +35,8 @@ class Deployment(Protocol):
 
 
 class PidinstIdentifier(Value):
+    """The identifier of an instrument."""
+
     value: str
     scheme: str
 
@@ -58,6 +63,8 @@ class PidinstDateType(StrEnum):
 
 
 class PidinstDate(Value):
+    """When an instrument was taken into service or out of it."""
+
     type: PidinstDateType
     date: date
 
@@ -68,6 +75,8 @@ class PidinstRelation(StrEnum):
 
 
 class PidinstRelatedIdentifier(Value):
+    """The identifier of an instrument that this one is part of, or consists of."""
+
     identifier: str
     identifier_type: str
     relation_type: PidinstRelation
@@ -82,6 +91,8 @@ class PidinstAlternateIdentifier(Value):
 
 
 class PidinstRecord(Value):
+    """An instrument as PIDINST describes it."""
+
     schema_version: Literal["1.0"] = "1.0"
     identifier: PidinstIdentifier
     landing_page: str
@@ -130,25 +141,22 @@ def asset_record(
 
 
 def fixture_record(
-    fixture_id: UUID,
-    registered_at: datetime,
-    external_id: str | None,
-    external_id_scheme: ExternalIdScheme | None,
+    fixture: "Fixture",
+    name: str | None,
     assets: Sequence[Asset],
     models: Mapping[UUID, Model],
     families: Mapping[UUID, Family],
     deployment: Deployment,
-    name: str | None = None,
 ) -> PidinstRecord:
     """The record of a fixture: what its bound assets are, together. It has no name of its own unless one is given."""
     family_ids = frozenset[UUID]().union(*(asset.family_ids for asset in assets))
     model_ids = (asset.model_id for asset in assets if asset.model_id is not None)
     return PidinstRecord(
-        identifier=identifier_of(fixture_id, external_id, external_id_scheme),
-        landing_page=f"{deployment.base_url.rstrip('/')}/console/fixtures/{fixture_id}",
-        name=name or f"Fixture {fixture_id}",
+        identifier=identifier_of(fixture.id, fixture.external_id, fixture.external_id_scheme),
+        landing_page=f"{deployment.base_url.rstrip('/')}/console/fixtures/{fixture.id}",
+        name=name or f"Fixture {fixture.id}",
         publisher=deployment.publisher,
-        publication_year=registered_at.astimezone(UTC).year,
+        publication_year=fixture.registered_at.astimezone(UTC).year,
         owners=owners_of(assets),
         manufacturers=manufacturers_of(models[id] for id in model_ids if id in models),
         model=None,

@@ -23,6 +23,8 @@ ROLE_NAME = "role-name"
 
 @dataclass(frozen=True, kw_only=True)
 class Role(State):
+    """A role is a functional contract, such as Detector, that families and assemblies can present."""
+
     name: str
     description: str
     required_affordances: SortedSet[Affordance]
@@ -35,6 +37,8 @@ role = Aggregate(Role, "/roles")
 
 
 class RoleDefined(Event, of=role):
+    """The role was defined by the affordances that whoever presents it must have."""
+
     name: str
     description: str
     required_affordances: SortedSet[Affordance]
@@ -45,16 +49,7 @@ class RoleDefined(Event, of=role):
 
 @role.begin
 def begin(event: RoleDefined) -> Role:
-    return Role(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        name=event.name,
-        description=event.description,
-        required_affordances=event.required_affordances,
-        optional_affordances=event.optional_affordances,
-        produces=event.produces,
-        consumes=event.consumes,
-    )
+    return Role(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
 class InvalidRoleError(Invalid):

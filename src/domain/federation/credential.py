@@ -56,6 +56,8 @@ SecretRef = Annotated[str, Withheld()]
 
 @dataclass(frozen=True, kw_only=True)
 class Credential(State):
+    """A credential is a facility's pointer to one piece of key or token material, for one audience and one purpose."""
+
     facility_id: UUID
     audience: str
     purpose: CredentialPurpose
@@ -82,6 +84,8 @@ credential = Aggregate(Credential, "/federation/credentials")
 
 
 class CredentialRegistered(Event, of=credential):
+    """It was said where the material is kept; the secret itself stays there."""
+
     facility_id: UUID
     audience: str
     purpose: CredentialPurpose
@@ -92,21 +96,29 @@ class CredentialRegistered(Event, of=credential):
 
 
 class CredentialRotationStarted(Event, of=credential):
+    """The material that is to follow was named; the current one stays in use."""
+
     pending_secret_ref: SecretRef
     pending_public_material_ref: str | None
     rotation_started_by: UUID
 
 
 class CredentialRotationCompleted(Event, of=credential):
+    """The material that was to follow came into use."""
+
     rotation_completed_by: UUID
 
 
 class CredentialRotationAborted(Event, of=credential):
+    """The rotation was given up, and the current material stays in use."""
+
     rotation_aborted_by: UUID
     reason: FreeText | None
 
 
 class CredentialRevoked(Event, of=credential):
+    """The credential was revoked for good."""
+
     revoked_by: UUID
     reason: FreeText | None
 

@@ -50,6 +50,8 @@ class FacilityIdentifier(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Facility(State):
+    """A facility is the identity of this site, of one of its areas or of a peer."""
+
     code: str
     display_name: FreeText
     kind: FacilityKind
@@ -67,6 +69,8 @@ facility = Aggregate(Facility, "/federation/facilities")
 
 
 class FacilityRegistered(Event, of=facility):
+    """The facility was made known, and its code was taken for ever."""
+
     code: str
     display_name: FreeText
     kind: FacilityKind
@@ -76,17 +80,23 @@ class FacilityRegistered(Event, of=facility):
 
 
 class FacilityTrustAnchorCredentialAdded(Event, of=facility):
+    """The Site's seals were let rest on this credential."""
+
     credential_id: UUID
     added_by: UUID
 
 
 class FacilityTrustAnchorCredentialRemoved(Event, of=facility):
+    """No new seal of the Site rests on this credential from then on."""
+
     credential_id: UUID
     removed_by: UUID
     reason: FreeText | None
 
 
 class FacilityDecommissioned(Event, of=facility):
+    """The facility was closed; its code stays its own."""
+
     decommissioned_by: UUID
     reason: FreeText | None
 

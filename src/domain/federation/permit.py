@@ -134,6 +134,8 @@ Terms = Annotated[OutboundTerms | InboundTerms, Field(discriminator="kind")]
 
 @dataclass(frozen=True, kw_only=True)
 class Permit(State):
+    """A permit is a directional grant for one flow of data with one peer facility."""
+
     peer_facility_id: UUID
     audience: str
     purpose: str
@@ -165,6 +167,8 @@ permit = Aggregate(Permit, "/federation/permits")
 
 
 class PermitDefined(Event, of=permit):
+    """It was set down what may flow; that counts once the permit is activated."""
+
     peer_facility_id: UUID
     audience: str
     purpose: str
@@ -179,19 +183,27 @@ class PermitDefined(Event, of=permit):
 
 
 class PermitActivated(Event, of=permit):
+    """The permit was put in force."""
+
     activated_by: UUID
 
 
 class PermitSuspended(Event, of=permit):
+    """The flow was stopped until a person resumes it."""
+
     suspended_by: UUID
     reason: FreeText | None
 
 
 class PermitResumed(Event, of=permit):
+    """Data was let flow again."""
+
     resumed_by: UUID
 
 
 class PermitRevoked(Event, of=permit):
+    """The permit was ended for good."""
+
     revoked_by: UUID
     reason: FreeText | None
 

@@ -102,14 +102,7 @@ class AppendProcedureActivities(Command):
                 )
         logbook_id, opening = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
         rows = [
-            Activity.by(
-                call,
-                self,
-                logbook_id,
-                procedure_id=procedure.id,
-                **BY_HAND,
-                **{**dict(doing), "occurred_at": doing.occurred_at or call.now},
-            )
+            Activity.by(call, self, logbook_id, procedure_id=procedure.id, **BY_HAND, **dict(doing))
             for doing in self.entries
         ]
         return [*opening, Enter(rows), Answer({"event_count": len(rows)})]

@@ -18,7 +18,7 @@ from domain.operation.procedure import (
     procedure,
 )
 from domain.shared.reads import Reads, happened
-from domain.shared.refusals import Invalid
+from domain.shared.refusals import Invalid, Refusal
 
 RESUMING = {
     ConductMode.FLAT: "conduct_from_procedure",
@@ -102,8 +102,8 @@ def check_boundary(boundary: int, step_count: int | None) -> None:
         )
 
 
-def conduct_live(command: Command, procedure: Procedure) -> Exception:
-    """The refusal of what only a live conduct may do to its procedure."""
+def conduct_live(command: Command, procedure: Procedure) -> Refusal:
+    """The refusal of what nobody but a live conduct may do to its procedure."""
     return command.cannot(
         "conduct_live",
         "A conduct of this procedure is live; wait for it, hold it or abort it.",

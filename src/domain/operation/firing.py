@@ -4,11 +4,11 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from domain.operation.walking import Word
+from domain.operation.walking import Message
 from domain.shared.canonical import derived_uuid7
 
 
-class FiringOrder(Word):
+class FiringOrder(Message):
     """What the workflow of a firing is told: the schedule and, where a person fired it, by which event and when."""
 
     schedule_id: UUID
@@ -17,7 +17,7 @@ class FiringOrder(Word):
     correlation_id: UUID | None = None
 
 
-class DueFiring(Word):
+class DueFiring(Message):
     """One firing: of which schedule, for when, and since when the engine waits for somebody to take it up."""
 
     schedule_id: UUID

@@ -135,6 +135,8 @@ class Iteration(BaseModel):
 
 
 class Iterations(BaseModel):
+    """Every pass of a procedure."""
+
     items: tuple[Iteration, ...]
 
 

@@ -22,7 +22,7 @@ from domain.recipe.expansion import (
     check_step_count,
     expansion_of,
 )
-from domain.recipe.recipe import Recipe, RecipeVersionNotFoundError
+from domain.recipe.recipe import Recipe, RecipeVersionNotFoundError, version_of
 from domain.recipe.references import Place, binding_names, declared_capture, references
 from domain.recipe.sentinels import CaptureRef
 from domain.recipe.step_shapes import InvalidRecipeStepShapeError, misshapen, read_steps
@@ -110,9 +110,7 @@ def expanded_again(procedure: Procedure) -> Reads[Expansion]:
             f"The procedure was expanded by version {record.expander_version}, this is {EXPANDER_VERSION}; register it anew."
         )
     recipe = yield from required(Recipe, record.recipe_id)
-    version = recipe.version(record.recipe_version)
-    if version is None:
-        raise RecipeVersionNotFoundError(f"The recipe has no version {record.recipe_version}; list its versions.")
+    version = version_of(recipe, record.recipe_version)
     return (yield from aside(checked, version.steps, version.closing_steps, record))
 
 

@@ -4,6 +4,7 @@ The rules are those that the commands themselves are judged by, in the same orde
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -169,13 +170,9 @@ def ask_ground(gates: Round, procedure: Procedure, run: Run | None, found: bool,
         else:
             gates.note(GateVerdict(gate="targets_found", passed=True, subjects=targets), gates.both)
             for gate in GATES:
-                gates.ask(gate.__name__, gates.both, judgement(gate, ground), SUBJECTS[gate.__name__](ground))
+                gates.ask(gate.__name__, gates.both, partial(gate, ground), SUBJECTS[gate.__name__](ground))
     rivals = yield from rivals_of(procedure)
     gates.ask("targets_unclaimed", gates.conduct, lambda: refuse_rivals(rivals), targets)
-
-
-def judgement(gate: Callable[[Ground], None], ground: Ground) -> Callable[[], None]:
-    return lambda: gate(ground)
 
 
 SUBJECTS: dict[str, Callable[[Ground], Iterable[UUID]]] = {

@@ -73,6 +73,8 @@ MODES: Mapping[str, ConductMode] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Procedure(State):
+    """A procedure is one execution of an episodic task, which changes or verifies equipment and logs its steps."""
+
     name: FreeText
     kind: str
     target_asset_ids: IdSet
@@ -104,6 +106,8 @@ procedure = Aggregate(Procedure, "/procedures")
 
 
 class ProcedureRegistered(Event, of=procedure):
+    """The procedure was planned, as a phase of its parent run where it has one."""
+
     name: FreeText
     kind: str
     target_asset_ids: IdSet
@@ -114,7 +118,7 @@ class ProcedureRegistered(Event, of=procedure):
 
 
 class ProcedureRecipeExpanded(Event, of=procedure, inert=True):
-    """What the procedure was registered from, so that its steps can be had again to the letter."""
+    """What the procedure was registered from was kept, so that its steps can be had again to the letter."""
 
     recipe_id: UUID
     recipe_version: str | None
@@ -137,7 +141,7 @@ class Convergence(Value):
 
 
 class ProcedureStepsResolved(Event, of=procedure, inert=True):
-    """The pin: the steps a conduct walks, whatever is versioned afterwards."""
+    """The steps of a conduct were pinned: it walks these, whatever is versioned afterwards."""
 
     conduct_id: UUID
     conduct_mode: ConductMode
@@ -149,7 +153,7 @@ class ProcedureStepsResolved(Event, of=procedure, inert=True):
 
 
 class ProcedureSteeringDeclared(Event, of=procedure, inert=True):
-    """The design of a steered conduct."""
+    """The design of a steered conduct was declared."""
 
     objective: SteeringObjective
     objective_capture_name: str
@@ -159,22 +163,26 @@ class ProcedureSteeringDeclared(Event, of=procedure, inert=True):
 
 
 class ProcedureStarted(Event, of=procedure):
+    """The procedure was begun by hand or, where one is named, by a conduct."""
+
     conduct_id: UUID | None
     command_name: str | None
 
 
 class ProcedureActivitiesLogbookOpened(LogbookOpened, of=procedure):
-    pass
+    """The logbook of what is done step by step was opened."""
 
 
 class ProcedureIterationStarted(Event, of=procedure):
+    """A pass was begun; point and advice are null unless a decider steers it."""
+
     iteration_index: int
     point: Point | None = None
     advice: Annotated[SteeringAdvice | None, MayContainPersonalData()] = None
 
 
 class ProcedureOutcomeRecorded(Event, of=procedure, inert=True):
-    """What a steered pass measured."""
+    """It was recorded what a steered pass measured."""
 
     iteration_index: int
     point: Point
@@ -184,7 +192,7 @@ class ProcedureOutcomeRecorded(Event, of=procedure, inert=True):
 
 
 class ProcedureAdvised(Event, of=procedure, inert=True):
-    """What an outside decider said."""
+    """An outside decider gave its advice on a pass."""
 
     conduct_id: UUID
     iteration_index: int
@@ -193,7 +201,7 @@ class ProcedureAdvised(Event, of=procedure, inert=True):
 
 
 class ProcedureIterationEnded(Event, of=procedure):
-    """The end of a pass; everything after the reason is null unless a decider steered it."""
+    """A pass ended; everything after the reason is null unless a decider steered it."""
 
     iteration_index: int
     converged: bool | None
@@ -210,12 +218,16 @@ class ProcedureIterationEnded(Event, of=procedure):
 
 
 class ProcedureHoldRequested(Event, of=procedure):
+    """The live conduct was asked to hold the procedure, which it does at its next step."""
+
     conduct_id: UUID
     reason: FreeText
     decided_by_decision_id: UUID | None
 
 
 class ProcedureHeld(Event, of=procedure):
+    """The procedure was paused."""
+
     reason: FreeText
     cause: HoldCause
     decided_by_decision_id: UUID | None
@@ -223,6 +235,8 @@ class ProcedureHeld(Event, of=procedure):
 
 
 class ProcedureResumed(Event, of=procedure):
+    """The procedure was taken up again by hand or, where one is named, by a conduct."""
+
     re_establishment_boundary: int
     conduct_id: UUID | None
     command_name: str | None
@@ -232,7 +246,7 @@ class ProcedureResumed(Event, of=procedure):
 
 
 class ProcedureAbortRequested(Event, of=procedure):
-    """With `run_closing` it opens a conduct of the closing steps alone."""
+    """The live conduct was asked to abort; or, with `run_closing`, one of the closing steps alone was opened."""
 
     conduct_id: UUID
     reason: FreeText
@@ -240,23 +254,29 @@ class ProcedureAbortRequested(Event, of=procedure):
 
 
 class ProcedureConducted(Event, of=procedure):
-    """The end of a conduct and what came of it."""
+    """A conduct of the procedure came to its end, and this came of it."""
 
     conduct_id: UUID
     result: Annotated[ConductResult, MayContainPersonalData()]
 
 
 class ProcedureCompleted(Event, of=procedure):
+    """The task was done."""
+
     actuation_kind: ActuationKind | None
     termination_reason: TerminationReason | None
 
 
 class ProcedureAborted(Event, of=procedure):
+    """The procedure was given up."""
+
     reason: FreeText
     actuation_kind: ActuationKind | None
 
 
 class ProcedureTruncated(Event, of=procedure):
+    """The books were closed on a procedure that had died by itself."""
+
     reason: FreeText
     interrupted_at: datetime | None
 

@@ -71,6 +71,8 @@ class Firing(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(State):
+    """A schedule conducts a recipe, or a run on a plan, on a calendar, as whoever defined it."""
+
     name: FreeText
     calendar: Calendar
     time_zone: str
@@ -98,6 +100,8 @@ schedule = Aggregate(Schedule, "/schedules")
 
 
 class ScheduleDefined(Event, of=schedule):
+    """The schedule was defined, and fires from then on."""
+
     name: FreeText
     calendar: Calendar
     time_zone: str
@@ -111,15 +115,17 @@ class ScheduleDefined(Event, of=schedule):
 
 
 class ScheduleHeld(Event, of=schedule):
+    """The schedule was kept from firing until somebody resumes it."""
+
     reason: FreeText
 
 
 class ScheduleResumed(Event, of=schedule):
-    pass
+    """The schedule was let fire again."""
 
 
 class ScheduleTriggered(Event, of=schedule, inert=True):
-    pass
+    """Somebody had the schedule fire once, beside its calendar."""
 
 
 class FiringOutcome(Event):
@@ -131,16 +137,22 @@ class FiringOutcome(Event):
 
 
 class ScheduleFired(FiringOutcome, of=schedule, overwrites=True):
+    """A firing opened its conduct."""
+
     run_id: UUID | None
     procedure_id: UUID | None
 
 
 class ScheduleFiringRefused(FiringOutcome, of=schedule, overwrites=True):
+    """A firing came to nothing, by this refusal."""
+
     code: str
     detail: FreeText
 
 
 class ScheduleRetired(Event, of=schedule):
+    """The schedule was kept from firing for good."""
+
     reason: FreeText
 
 
@@ -325,7 +337,7 @@ class FiringRecord(Command):
 
 @schedule.inner()
 class RecordScheduleFiring(FiringRecord):
-    """A firing opened its conduct."""
+    """Record that a firing opened its conduct."""
 
     run_id: UUID | None = None
     procedure_id: UUID | None = None
@@ -343,7 +355,7 @@ class RecordScheduleFiring(FiringRecord):
 
 @schedule.inner()
 class RecordScheduleFiringRefusal(FiringRecord):
-    """A firing was refused, and is not tried again."""
+    """Record that a firing was refused; it is not tried again."""
 
     code: str
     detail: str
@@ -361,7 +373,7 @@ class RecordScheduleFiringRefusal(FiringRecord):
 
 @schedule.inner()
 class TakeOverSchedulePause(Command):
-    """Somebody paused the schedule in the engine: it is held, until somebody resumes it here."""
+    """Hold a schedule that somebody paused in the engine, until somebody resumes it here."""
 
     def gather(self, schedule: Schedule, call: Call) -> Reads[ScheduleStanding | None]:
         return (yield from record_of(ScheduleStanding, schedule_id=schedule.id))

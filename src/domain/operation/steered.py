@@ -336,7 +336,7 @@ class AdviseProcedure(Command):
 
 @procedure.inner(allowed=[RUNNING])
 class RecordProcedureOutcome(Command):
-    """A steered pass was walked to its end, and this is what it measured."""
+    """Record what a steered pass measured, once it was walked to its end."""
 
     outcome: ProcedureOutcomeRecorded
 

@@ -33,9 +33,10 @@ from domain.operation.procedure import (
 )
 from domain.operation.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, ConductProgress
 from domain.operation.results import ConductResult, Failure
+from domain.operation.walking import lifecycle
 from domain.registry import Internal
 from domain.shared.reads import Reads, answered, happened, record_of
-from domain.shared.refusals import Invalid
+from domain.shared.refusals import Invalid, Refusal
 from domain.shared.text import Text
 from domain.shared.times import Instant
 from domain.shared.writes import Answer, Delist, Enlist, Put, Release
@@ -150,7 +151,7 @@ class HoldProcedure(Command):
         )
 
 
-def request_pending(command: Command, request: PendingRequest) -> Exception:
+def request_pending(command: Command, request: PendingRequest) -> Refusal:
     """The refusal of a request beside one that is being served."""
     asked = request.value.lower()
     return command.cannot("request_pending", f"A request to {asked} is being served already; wait for it.")
@@ -171,7 +172,7 @@ def refuse_other_end(command: Command, procedure: Procedure, result: ConductResu
 
 @procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING], reasons=["conduct_live", "request_pending"])
 class CompleteProcedure(Command):
-    """The task is done; a live conduct says so itself."""
+    """Complete the procedure, whose task is done; a live conduct does so itself."""
 
     conducted: Conducted = None
 
@@ -305,18 +306,10 @@ def done_on(procedure: Procedure) -> Reads[ActuationKind | None]:
     return kind
 
 
-LOST = Failure(
-    source_kind="lifecycle",
-    target="conduct",
-    error_class="ConductLost",
-    message="The engine does not know of this conduct any more; look at the equipment before going on.",
+LOST = lifecycle(
+    "conduct", "ConductLost", "The engine does not know of this conduct any more; look at the equipment before going on."
 )
-EXPIRED = Failure(
-    source_kind="lifecycle",
-    target="start",
-    error_class="ConductStartExpired",
-    message="No worker took the conduct up in time; nothing was touched.",
-)
+EXPIRED = lifecycle("start", "ConductStartExpired", "No worker took the conduct up in time; nothing was touched.")
 
 
 def given_up(procedure_id: UUID, conduct_id: UUID, command_name: str, failure: Failure) -> ConductResult:
@@ -328,7 +321,7 @@ def given_up(procedure_id: UUID, conduct_id: UUID, command_name: str, failure: F
 
 @procedure.inner(allowed=UNDER_WAY)
 class RecordConductEnd(Command):
-    """A conduct came to an end that no command asked for: halted, lost, never begun, or its submitter may not end it."""
+    """Record an end that no command asked for: halted, lost, never begun, or one that its submitter may not give it."""
 
     result: ConductResult
     abort_reason: str | None = None

@@ -41,13 +41,13 @@ class Mark(StrEnum):
     DEPOSIT = "deposit"
 
 
-class Word(Value):
+class Message(Value):
     """What travels between the conductor and those who act for it; one of another build may say more than is understood."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class Place(Word):
+class Place(Message):
     """One step of one conduct: in which pass (0 where there are none), in which list, at which index."""
 
     procedure_id: UUID
@@ -62,7 +62,7 @@ class Place(Word):
         return uuid5(self.conduct_id, f"{self.iteration_index}:{part}:{self.step_index}:{mark.value}:{attempt}")
 
 
-class Ahead(Word):
+class Ahead(Message):
     """The step that comes next: what to call it, and how many seconds it may take by its own account."""
 
     label: str
@@ -120,7 +120,7 @@ class Verdict(StrEnum):
     """The conduct is not the live one any more; nothing was touched."""
 
 
-class Report(Word):
+class Report(Message):
     """What came of a step, and what comes next in its list."""
 
     verdict: Verdict
@@ -130,7 +130,7 @@ class Report(Word):
     """The job of a compute step that was submitted and is to be waited for."""
 
 
-class Briefing(Word):
+class Briefing(Message):
     """What a conductor must know to begin."""
 
     command_name: str
@@ -167,7 +167,7 @@ class Finish(StrEnum):
     GONE = "gone"
 
 
-class Outcome(Word):
+class Outcome(Message):
     """The end of the main list, with what there is to say of it."""
 
     finish: Finish
@@ -180,7 +180,7 @@ class Outcome(Word):
     """The closing step before which an abort stopped the walk."""
 
 
-class Cursor(Word):
+class Cursor(Message):
     """Where a conduct stands between two steps; everything else is on the record."""
 
     closing: bool = False
@@ -195,7 +195,7 @@ class Cursor(Word):
     outcome: Outcome | None = None
 
 
-class ConductOrder(Word):
+class ConductOrder(Message):
     """What a conductor is told: which conduct, on whose behalf, and where it stands if it has begun."""
 
     procedure_id: UUID
@@ -208,7 +208,7 @@ class ConductOrder(Word):
     cursor: Cursor = Cursor()
 
 
-class Turn(Word):
+class Turn(Message):
     """What stands at the beginning or the end of a pass: whether it begins, how it ended, where to measure next."""
 
     verdict: Verdict

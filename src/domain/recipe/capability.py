@@ -41,6 +41,8 @@ class ExecutorShape(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Capability(State):
+    """A capability is the contract of a kind of operation, neutral as to who carries it out."""
+
     code: str
     name: str
     description: str | None
@@ -62,6 +64,8 @@ capability = Aggregate(Capability, "/capabilities")
 
 
 class CapabilityDefined(Event, of=capability):
+    """The contract was defined."""
+
     code: str
     name: str
     description: str | None
@@ -71,6 +75,8 @@ class CapabilityDefined(Event, of=capability):
 
 
 class CapabilityVersioned(Event, of=capability):
+    """The contract was replaced as a whole."""
+
     version_tag: str
     description: str | None
     required_affordances: SortedSet[Affordance]
@@ -79,6 +85,8 @@ class CapabilityVersioned(Event, of=capability):
 
 
 class CapabilityDeprecated(Event, of=capability):
+    """The capability was deprecated: no procedure is newly registered for it."""
+
     reason: FreeText | None
     replaced_by_capability_id: UUID | None
 

@@ -60,6 +60,8 @@ class RoleRequirement(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Method(State):
+    """A method is a portable technique that realises a capability; it names families, supplies and roles, never assets."""
+
     name: str
     capability_id: UUID
     needed_family_ids: IdSet
@@ -92,6 +94,8 @@ method = Aggregate(Method, "/methods")
 
 
 class MethodDefined(Event, of=method):
+    """The technique was defined."""
+
     name: str
     capability_id: UUID
     needed_family_ids: IdSet
@@ -100,11 +104,15 @@ class MethodDefined(Event, of=method):
 
 
 class MethodParametersSchemaUpdated(Event, of=method):
+    """The parameter schema was replaced in place or, where it is null, withdrawn."""
+
     parameters_schema: Schema | None
     parameters_schema_revision: int
 
 
 class MethodRequiredRoleAdded(Event, of=method):
+    """The method got a role that an asset is to play."""
+
     role_name: str
     family_id: UUID | None
     role_id: UUID | None
@@ -113,16 +121,22 @@ class MethodRequiredRoleAdded(Event, of=method):
 
 
 class MethodRequiredRoleRemoved(Event, of=method):
+    """A role was taken out of the method."""
+
     role_name: str
 
 
 class MethodVersioned(Event, of=method):
+    """The method was labelled, with this parameter schema."""
+
     version_tag: str
     parameters_schema: Schema | None
     parameters_schema_revision: int
 
 
 class MethodDeprecated(Event, of=method):
+    """The method was deprecated: no new plans are made of it."""
+
     reason: FreeText | None
 
 

@@ -59,6 +59,8 @@ class RoleBinding(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(State):
+    """A plan is a practice bound to concrete assets and a window; it is what a run executes."""
+
     name: str
     practice_id: UUID
     method_id: UUID
@@ -89,7 +91,7 @@ plan = Aggregate(Plan, "/plans")
 
 
 class PlanDefined(Event, of=plan):
-    """The snapshots say what the binding was judged by; they are kept for audit and not folded."""
+    """The practice was bound to these assets; the snapshots, kept for audit, say what that was judged by."""
 
     name: str
     practice_id: UUID
@@ -102,16 +104,22 @@ class PlanDefined(Event, of=plan):
 
 
 class PlanRescheduled(Event, of=plan, overwrites=True):
+    """The window was moved or, where it is null, cleared."""
+
     window_starts_at: datetime | None
     window_ends_at: datetime | None
 
 
 class PlanDefaultParametersUpdated(Event, of=plan, overwrites=True):
+    """The default parameters were patched: these are all of them, with the schema's revision they stand under."""
+
     default_parameters: dict[str, Any]
     parameters_schema_revision: int
 
 
 class PlanWireAdded(Event, of=plan):
+    """Two ports were connected."""
+
     source_asset_id: UUID
     source_port_name: str
     target_asset_id: UUID
@@ -119,6 +127,8 @@ class PlanWireAdded(Event, of=plan):
 
 
 class PlanWireRemoved(Event, of=plan):
+    """A connection was taken out of the plan."""
+
     source_asset_id: UUID
     source_port_name: str
     target_asset_id: UUID
@@ -126,19 +136,27 @@ class PlanWireRemoved(Event, of=plan):
 
 
 class PlanRoleBound(Event, of=plan):
+    """An asset of the plan was bound to a role of the method."""
+
     role_name: str
     asset_id: UUID
 
 
 class PlanRoleUnbound(Event, of=plan):
+    """A role of the method was left unplayed again."""
+
     role_name: str
 
 
 class PlanVersioned(Event, of=plan):
+    """The plan was labelled as it stood."""
+
     version_tag: str
 
 
 class PlanDeprecated(Event, of=plan):
+    """The plan was deprecated: no new runs are started on it."""
+
     reason: FreeText | None
 
 

@@ -13,7 +13,7 @@ from domain.equipment.affordance import Affordance
 from domain.equipment.asset import Asset, AssetCondition, AssetLifecycle
 from domain.equipment.asset_views import ListAssets
 from domain.equipment.family import Family, ListFamilies
-from domain.kernel import Call, IdSet, Query, SortedSet, Value
+from domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, Value
 from domain.recipe.capability import Capability
 from domain.recipe.method import Method
 from domain.recipe.plan import AssetIds, PlanAssetsRequiredError, check_assets_given, plan
@@ -93,7 +93,7 @@ class InspectPlanBinding(Query):
     reads_projections: ClassVar[bool] = True
     practice_id: UUID
     asset_ids: AssetIds
-    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    min_position: LogPosition | None = None
 
     def answer(self, call: Call) -> Reads[PlanBinding]:
         binding = yield from binding_of(self.practice_id, self.asset_ids)

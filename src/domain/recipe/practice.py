@@ -20,6 +20,8 @@ from domain.shared.text import FreeText, Text
 
 @dataclass(frozen=True, kw_only=True)
 class Practice(State):
+    """A practice is a method adopted at a site, restricted to a set of families, or both."""
+
     name: str
     method_id: UUID
     site_id: UUID | None
@@ -34,6 +36,8 @@ practice = Aggregate(Practice, "/practices")
 
 
 class PracticeDefined(Event, of=practice):
+    """The method was adopted."""
+
     name: str
     method_id: UUID
     site_id: UUID | None
@@ -41,10 +45,14 @@ class PracticeDefined(Event, of=practice):
 
 
 class PracticeVersioned(Event, of=practice):
+    """The practice was labelled as it stood."""
+
     version_tag: str
 
 
 class PracticeDeprecated(Event, of=practice):
+    """The practice was deprecated: no new plans are made of it."""
+
     reason: FreeText | None
 
 

@@ -44,6 +44,8 @@ class RecipeVersion(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(State):
+    """A recipe is ordered steps with typed holes that realise a capability here, and the steps that close them."""
+
     name: str
     capability_id: UUID
     versions: tuple[RecipeVersion, ...]
@@ -82,6 +84,8 @@ recipe = Aggregate(Recipe, "/recipes")
 
 
 class RecipeDefined(Event, of=recipe):
+    """The steps and closing steps were written down."""
+
     name: str
     capability_id: UUID
     steps: tuple[RecipeStep, ...]
@@ -89,12 +93,16 @@ class RecipeDefined(Event, of=recipe):
 
 
 class RecipeVersioned(Event, of=recipe):
+    """All steps and closing steps were replaced under this tag."""
+
     version_tag: str
     steps: tuple[RecipeStep, ...]
     closing_steps: tuple[RecipeStep, ...]
 
 
 class RecipeDeprecated(Event, of=recipe):
+    """The recipe was deprecated: no procedure is newly registered from it."""
+
     reason: FreeText | None
     replaced_by_recipe_id: UUID | None
 

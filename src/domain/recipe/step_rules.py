@@ -4,7 +4,7 @@ Steps and closing steps are judged as the one sequence they are walked in; coord
 declaring step and are exempt.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from domain.recipe.references import (
     Place,
@@ -20,6 +20,7 @@ from domain.recipe.step_shapes import InvalidRecipeStepShapeError
 from domain.recipe.steps import RecipeStep
 from domain.shared.refusals import Unprocessable
 from domain.shared.schema import Schema
+from domain.shared.text import shortened
 
 
 class RecipeRequiresCapabilityParametersSchemaError(Unprocessable):
@@ -117,7 +118,7 @@ def check_outputs(sequence: Sequence[Placed]) -> None:
             loose.pop(name, None)
     if published and len(loose) != 1:
         raise InvalidRecipeStepShapeError(
-            f"Exactly one output must stay unread as the one of record, but {_listed(list(loose)) or 'none'} would; "
+            f"Exactly one output must stay unread as the one of record, but {_listed(loose) or 'none'} would; "
             "read the others in later steps or do not publish them.",
             reason="one_sink",
             facts={"output_names": list(loose)},
@@ -129,6 +130,5 @@ def _before(one: Place, other: Place) -> bool:
     return (one.list != "steps", one.step_index) < (other.list != "steps", other.step_index)
 
 
-def _listed(names: Sequence[str]) -> str:
-    text = ", ".join(names)
-    return text if len(text) <= 200 else f"{text[:199]}…"
+def _listed(names: Iterable[str]) -> str:
+    return shortened(", ".join(names))

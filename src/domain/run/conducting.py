@@ -269,7 +269,7 @@ def phase_result(phase: Procedure, ends: Sequence[ConductResult], failure: Failu
 
 @run.inner()
 class RecordRunConductEnd(Command):
-    """A conduct of the run came to its end: what came of it is put together from the record of its phases."""
+    """Record the end of a conduct of the run; what came of it is put together from the record of its phases."""
 
     conduct_id: UUID
     failure: Failure | None = None

@@ -4,7 +4,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from domain.operation.results import Failure
-from domain.operation.walking import ConductOrder, Word
+from domain.operation.walking import ConductOrder, Message
 from domain.shared.canonical import derived_uuid7
 
 
@@ -30,7 +30,7 @@ class PhaseVerdict(StrEnum):
     """The conduct is not the live one any more; nothing was touched."""
 
 
-class PhaseJob(Word):
+class PhaseJob(Message):
     """A conduct that was opened for a phase, for the engine to take up, and how people find it there."""
 
     id: str
@@ -39,7 +39,7 @@ class PhaseJob(Word):
     summary: str | None
 
 
-class PhaseReport(Word):
+class PhaseReport(Message):
     """What came of a phase so far."""
 
     verdict: PhaseVerdict
@@ -61,7 +61,7 @@ class RunFinish(StrEnum):
     GONE = "gone"
 
 
-class RunOutcome(Word):
+class RunOutcome(Message):
     """The end of the phases: at which of them, and why where it is not on the record."""
 
     finish: RunFinish
@@ -78,7 +78,7 @@ ENDS = {
 """Where phases end that do not go on."""
 
 
-class RunConductOrder(Word):
+class RunConductOrder(Message):
     """What the conductor of a run is told: which conduct, on whose behalf, and where it stands if it has begun."""
 
     run_id: UUID

@@ -59,7 +59,7 @@ def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = N
     post="/{run_id}/complete", allowed=LIVE, reasons=["held", "phase_not_completed", "conduct_live"], essential=True
 )
 class CompleteRun(Command):
-    """The run is done as intended; a held one is, once it has phases and every one of them is Completed."""
+    """Complete the run as intended; a held one only once it has phases and every one of them is Completed."""
 
     conduct_id: Annotated[UUID | None, Internal()] = None
     """The run's own conduct, where that completes it; while the run is held, it does not."""
@@ -74,7 +74,7 @@ class CompleteRun(Command):
             return [completed]
         refuse_live(self, run, phases, self.conduct_id)
         if run.status is HELD and not undone:
-            raise self.cannot("held", "The run is Held and has no phases; resume it, or stop or abort it.")
+            raise self.cannot("held", "The run is Held; resume it, or stop or abort it.")
         if run.status is HELD:
             raise self.cannot(
                 "phase_not_completed",

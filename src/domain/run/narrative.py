@@ -70,12 +70,7 @@ class AppendRunLogbookEntries(Command):
         for writing in self.entries:
             check_entry(writing, author)
         logbook_id, opening = open_logbook(run.narrative_logbook_id, RunNarrativeLogbookOpened, RunLogbookEntry, call)
-        rows = [
-            RunLogbookEntry.by(
-                call, self, logbook_id, run_id=run.id, **{**dict(writing), "occurred_at": writing.occurred_at or call.now}
-            )
-            for writing in self.entries
-        ]
+        rows = [RunLogbookEntry.by(call, self, logbook_id, run_id=run.id, **dict(writing)) for writing in self.entries]
         return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
 
 

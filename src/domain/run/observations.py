@@ -109,12 +109,8 @@ class AppendObservations(Command):
                 reason=run.status.value.lower(),
             )
         logbook_id, opening = open_logbook(run.observation_logbook_id, RunObservationLogbookOpened, Observation, call)
-        rows = [Observation.by(call, self, logbook_id, run_id=run.id, **_stored(sample, call)) for sample in self.entries]
+        rows = [Observation.by(call, self, logbook_id, run_id=run.id, **dict(sample)) for sample in self.entries]
         return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
-
-
-def _stored(sample: Sample, call: Call) -> dict[str, object]:
-    return {**vars(sample), "occurred_at": sample.occurred_at or call.now}
 
 
 @run.listing(Observation, get="/{run_id}/observations")

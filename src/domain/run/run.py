@@ -42,6 +42,8 @@ Parameters = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Run(State):
+    """A run is one execution of a plan, whose reason to exist is to leave a dataset of record."""
+
     name: FreeText
     plan_id: UUID
     subject_id: UUID | None
@@ -77,6 +79,8 @@ run = Aggregate(Run, "/runs")
 
 
 class RunStarted(Event, of=run):
+    """The run passed every gate and began, under these parameters and past these cautions."""
+
     name: FreeText
     plan_id: UUID
     subject_id: UUID | None
@@ -100,20 +104,28 @@ class ListedPhase(Value):
 
 
 class RunConductStarted(Event, of=run):
+    """A conduct of these phases was opened."""
+
     conduct_id: UUID
     phases: Annotated[tuple[ListedPhase, ...], MayContainPersonalData()]
 
 
 class RunHeld(Event, of=run):
+    """The run was paused."""
+
     reason: FreeText | None
     decided_by_decision_id: UUID | None
 
 
 class RunResumed(Event, of=run):
+    """The run passed the gates of resuming and went on."""
+
     decided_by_decision_id: UUID | None
 
 
 class RunAdjusted(Event, of=run):
+    """Parameters of the run were changed; those in `effective_parameters` govern it from then on."""
+
     parameters_patch: Parameters
     effective_parameters: Parameters
     parameters_schema_revision: int
@@ -123,46 +135,58 @@ class RunAdjusted(Event, of=run):
 
 
 class RunAddedToCampaign(Event, of=run):
+    """The run joined a campaign."""
+
     campaign_id: UUID
 
 
 class RunRemovedFromCampaign(Event, of=run):
+    """The run was taken out of its campaign."""
+
     campaign_id: UUID
     reason: FreeText
 
 
 class RunObservationLogbookOpened(LogbookOpened, of=run):
-    pass
+    """The logbook of the run's readings was opened."""
 
 
 class RunNarrativeLogbookOpened(LogbookOpened, of=run):
-    pass
+    """The logbook of what people and agents write about the run was opened."""
 
 
 class RunConducted(Event, of=run):
-    """The end of a conduct and what came of it."""
+    """A conduct of the run came to its end, and this came of it."""
 
     conduct_id: UUID
     result: Annotated[RunConductResult, MayContainPersonalData()]
 
 
 class RunCompleted(Event, of=run):
+    """The run was done as intended."""
+
     actuation_kind: ActuationKind | None
 
 
 class RunStopped(Event, of=run):
+    """The run was ended early by choice; what it measured so far is good."""
+
     reason: FreeText
     decided_by_decision_id: UUID | None
     actuation_kind: ActuationKind | None
 
 
 class RunAborted(Event, of=run):
+    """The run was ended in an emergency; what it measured is suspect."""
+
     reason: FreeText
     decided_by_decision_id: UUID | None
     actuation_kind: ActuationKind | None
 
 
 class RunTruncated(Event, of=run):
+    """The books were closed on a run that had died by itself."""
+
     reason: FreeText
     interrupted_at: datetime | None
     decided_by_decision_id: UUID | None

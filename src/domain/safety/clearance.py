@@ -61,6 +61,8 @@ Declarations = Annotated[SortedSet[HazardDeclaration], MayContainPersonalData()]
 
 @dataclass(frozen=True, kw_only=True)
 class Clearance(State):
+    """A clearance is one filled-in safety form, from draft through review to in force."""
+
     template_id: UUID
     template_code: str
     facility_code: str
@@ -88,6 +90,8 @@ clearance = Aggregate(Clearance, "/clearances")
 
 
 class ClearanceRegistered(Event, of=clearance):
+    """The form was registered; the one it amends, if any, is its parent."""
+
     template_id: UUID
     template_code: str
     facility_code: str
@@ -103,14 +107,18 @@ class ClearanceRegistered(Event, of=clearance):
 
 
 class ClearanceSubmitted(Event, of=clearance):
-    pass
+    """The form was handed in for review."""
 
 
 class ClearanceReviewStarted(Event, of=clearance):
+    """The review began, with the role that looks first."""
+
     first_reviewer_role: str
 
 
 class ClearanceReviewStepAppended(Event, of=clearance):
+    """A reviewer decided."""
+
     step_index: int
     role: str
     decided_by: UUID
@@ -120,29 +128,39 @@ class ClearanceReviewStepAppended(Event, of=clearance):
 
 
 class ClearanceApproved(Event, of=clearance):
+    """The review ended in favour of the form, with this validity window."""
+
     valid_from: datetime | None
     valid_until: datetime | None
     reviewed_by: UUID
 
 
 class ClearanceRejected(Event, of=clearance):
+    """The review ended against the form."""
+
     reason: FreeText
     reviewed_by: UUID
 
 
 class ClearanceActivated(Event, of=clearance):
-    pass
+    """The clearance was made to count; within its validity window it lets runs start."""
 
 
 class ClearanceExpired(Event, of=clearance):
+    """The clearance was taken out of force."""
+
     reason: FreeText
 
 
 class ClearanceSuperseded(Event, of=clearance):
+    """An amendment took the place of the form, which stopped covering at once."""
+
     by_clearance_id: UUID
 
 
 class ClearanceExternalIdAssigned(Event, of=clearance):
+    """The facility's own number of the form was filled in."""
+
     external_id: str
     external_id_scheme: str
 

@@ -1,4 +1,4 @@
-"""A clearance template: a facility's catalogue entry for one kind of safety form.
+"""A clearance template: a facility's catalog entry for one kind of safety form.
 
 Only an Active template takes new clearances; those registered under it before keep it, whatever becomes of it.
 """
@@ -54,6 +54,8 @@ DRAFT, ACTIVE, DEPRECATED, WITHDRAWN = ClearanceTemplateStatus
 
 @dataclass(frozen=True, kw_only=True)
 class ClearanceTemplate(State):
+    """A clearance template is a facility's catalog entry for one kind of safety form."""
+
     facility_code: str
     code: str
     title: FreeText
@@ -69,6 +71,8 @@ template = Aggregate(ClearanceTemplate, "/clearance-templates", id_name="templat
 
 
 class ClearanceTemplateDefined(Event, of=template):
+    """The form was entered into the facility's catalog, as a draft."""
+
     facility_code: str
     code: str
     title: FreeText
@@ -79,21 +83,29 @@ class ClearanceTemplateDefined(Event, of=template):
 
 
 class ClearanceTemplateActivated(Event, of=template):
+    """The template was opened for new clearances."""
+
     activated_by: UUID
 
 
 class ClearanceTemplateVersioned(Event, of=template):
+    """The form was revised; the other template it replaces, if any, is named."""
+
     new_version: int
     supersedes_template_id: UUID | None
     versioned_by: UUID
 
 
 class ClearanceTemplateDeprecated(Event, of=template):
+    """The template was closed for new clearances; its code stays taken."""
+
     reason: FreeText | None
     deprecated_by: UUID
 
 
 class ClearanceTemplateWithdrawn(Event, of=template):
+    """The template was struck from the catalog, and its code is free again."""
+
     withdrawn_by: UUID
 
 
@@ -150,7 +162,7 @@ class ClearanceTemplateFacilityMismatchError(Conflict):
     refuses=[ClearanceTemplateFacilityNotFoundError, InvalidFacilityCodeError, template.AlreadyExists],
 )
 class DefineClearanceTemplate(Command):
-    """Enter a kind of safety form into a facility's catalogue, as a draft."""
+    """Enter a kind of safety form into a facility's catalog, as a draft."""
 
     code: Annotated[str, Text(50, InvalidClearanceTemplateCodeError, "code")]
     title: Annotated[str, Text(200, InvalidClearanceTemplateTitleError, "title", personal=True)]
@@ -242,7 +254,7 @@ class DeprecateClearanceTemplate(Command):
 
 @template.command(post="/{template_id}/withdraw", allowed=[DRAFT, ACTIVE, DEPRECATED], destructive=True)
 class WithdrawClearanceTemplate(Command):
-    """Strike the template from the catalogue; its code is free again."""
+    """Strike the template from the catalog; its code is free again."""
 
     def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:
         return [

@@ -32,9 +32,7 @@ def _write(value: Any) -> str:
             return {None: "null", True: "true", False: "false"}[value]
         case str():
             return json.dumps(unicodedata.normalize("NFC", value), ensure_ascii=False)
-        case int():
-            return _number(value)
-        case float():
+        case int() | float():
             return _number(value)
         case UUID():
             return json.dumps(str(value))
@@ -59,13 +57,11 @@ def _number(value: int | float) -> str:
 def _ecmascript(value: float) -> str:
     if value == 0:
         return "0"
-    mantissa, _, exponent_text = f"{abs(value)!r}".replace("E", "e").partition("e")
+    mantissa, _, exponent_text = repr(abs(value)).partition("e")
     whole, _, fraction = mantissa.partition(".")
-    fraction = "" if fraction == "0" else fraction
-    exponent = int(exponent_text or 0) + len(whole)
-    digits = (whole + fraction).lstrip("0")
-    exponent -= len(whole + fraction) - len((whole + fraction).lstrip("0"))
-    digits = digits.rstrip("0")
+    significant = (whole + fraction).lstrip("0")
+    exponent = int(exponent_text or 0) + len(significant) - len(fraction)
+    digits = significant.rstrip("0")
     sign = "-" if value < 0 else ""
     if len(digits) <= exponent <= 21:
         return sign + digits + "0" * (exponent - len(digits))

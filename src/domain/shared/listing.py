@@ -8,16 +8,16 @@ equality (any of, when repeatable), one whose plural is a set column is membersh
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, create_model
 
-from domain.kernel import Call, Query, State
+from domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, State
 from domain.shared.reads import Reads, Rows
 from domain.shared.refusals import InvalidCursorError
+from domain.shared.times import Instant
 
 
 class _Hidden:
@@ -86,7 +86,7 @@ class Cursor(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     order: Order
-    time: datetime
+    time: Instant
     id: UUID
 
     def __str__(self) -> str:
@@ -97,11 +97,9 @@ class Cursor(BaseModel):
         """The cursor in this text; refused when malformed or handed out for another order."""
         written, time, id = revealed(text, 3)
         try:
-            cursor = cls(order=Order(written), time=datetime.fromisoformat(time), id=UUID(id))
+            cursor = cls.model_validate({"order": written, "time": time, "id": id})
         except ValueError as error:
             raise malformed() from error
-        if cursor.time.tzinfo is None:
-            raise malformed()
         if cursor.order is not order:
             raise InvalidCursorError(
                 f"This cursor belongs to order={cursor.order}; use it with that order.", reason="other_order"
@@ -139,10 +137,10 @@ class ListQuery(Query):
     indexed: ClassVar[tuple[str, ...]] = ()
     """Columns that an own `where` asks about, besides those that filters name."""
 
-    limit: Annotated[int, Field(ge=1, le=100)] = 50
-    cursor: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    limit: PageLimit = 50
+    cursor: CursorText | None = None
     order: Order = Order.ASC
-    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    min_position: LogPosition | None = None
 
     def where(self) -> Iterator[Where]:
         """The conditions this query sets; fields without a column are left to an own `where`."""

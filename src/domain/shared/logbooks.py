@@ -51,14 +51,14 @@ class Entry(Summary):
 
     @classmethod
     def by(cls, call: Call, command: Command, logbook_id: UUID, **own: Any) -> Self:
-        """A row that a command appends."""
+        """A row that a command appends; what does not say when it happened happened now."""
         return cls(
             logbook_id=logbook_id,
             actor_id=call.principal_id,
             command_name=command.operation.command_name,
             correlation_id=call.correlation_id,
             causation_id=call.causation_id,
-            **{"occurred_at": call.now, **own},
+            **{**own, "occurred_at": own.get("occurred_at") or call.now},
         )
 
     @classmethod

@@ -6,18 +6,24 @@ Schemas are a small closed part of JSON Schema 2020-12, so that they can be stor
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend
+from pydantic_core import SchemaError as CoreSchemaError
+from pydantic_core import SchemaValidator, core_schema
 
 from domain.shared.refusals import Refusal
+from domain.shared.text import shortened
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-UNIT_SYSTEMS = ("udunits", "ucum", "qudt", "iec61360")
 CLOSING = frozenset({"additionalProperties", "unevaluatedProperties"})
 KEYWORDS = CLOSING | {
     "$schema",
@@ -38,6 +44,7 @@ KEYWORDS = CLOSING | {
     "unit",
 }
 RESERVED = frozenset({"compatible", "backend"})
+"""Property names that nothing may declare."""
 MAX_DEPTH = 20
 """Levels of a schema, the root being the first."""
 ELEMENT = "[]"
@@ -63,6 +70,18 @@ VIOLATIONS = {
 """What breaking each keyword is called, and what is said about it."""
 
 
+class UnitSystem(StrEnum):
+    """Whose code a unit is given by."""
+
+    UDUNITS = "udunits"
+    UCUM = "ucum"
+    QUDT = "qudt"
+    IEC61360 = "iec61360"
+
+
+UNIT_SYSTEMS = frozenset(UnitSystem)
+
+
 def check_declaration(schema: Schema | None, refusal: type[Refusal]) -> None:
     """Refuse a schema that may not be declared; nothing and `{}` may."""
     if not schema:
@@ -75,7 +94,7 @@ def check_declaration(schema: Schema | None, refusal: type[Refusal]) -> None:
         )
     levels = list(_levels(schema, ("$",), refusal))
     for path, level in levels:
-        _check_closing(path, level, refusal)
+        _check_level(path, level, refusal)
     for path, level in levels:
         if "unit" in level:
             _check_unit((*path, "unit"), level, refusal)
@@ -121,7 +140,7 @@ def check_union(schemas: Mapping[str, Schema | None], values: Mapping[str, Any],
 def declared_units(schema: Schema | None) -> dict[str, tuple[str, str]]:
     """The unit of each property that has one: dotted path -> (system, code); `[]` stands for an array's elements."""
     units = ((path, unit_of(level)) for path, level in _properties(schema))
-    return {".".join(path): unit for path, unit in units if unit is not None}
+    return {_at(path): unit for path, unit in units if unit is not None}
 
 
 def changed_units(before: Schema | None, after: Schema | None) -> tuple[str, ...]:
@@ -129,7 +148,7 @@ def changed_units(before: Schema | None, after: Schema | None) -> tuple[str, ...
     kept = dict(_properties(after))
     return tuple(
         sorted(
-            ".".join(path)
+            _at(path)
             for path, level in _properties(before)
             if (unit := unit_of(level)) is not None and path in kept and unit_of(kept[path]) != unit
         )
@@ -181,7 +200,8 @@ def _inner_levels(inner: Any, path: Path, refusal: type[Refusal], depth: int) ->
     yield from _levels(inner, path, refusal, depth)
 
 
-def _check_closing(path: Path, level: Schema, refusal: type[Refusal]) -> None:
+def _check_level(path: Path, level: Schema, refusal: type[Refusal]) -> None:
+    """Refuse a level that is neither open nor closed, or declares a reserved name."""
     for keyword in sorted(CLOSING & level.keys()):
         if not isinstance(level[keyword], bool):
             raise _malformed((*path, keyword), "true or false", refusal)
@@ -210,7 +230,7 @@ def _check_unit(path: Path, level: Schema, refusal: type[Refusal]) -> None:
                 )
         case _:
             raise refusal(
-                f"The unit at {_at(path)} is malformed; give system ({', '.join(UNIT_SYSTEMS)}), code and at most a label.",
+                f"The unit at {_at(path)} is malformed; give system ({', '.join(UnitSystem)}), code and at most a label.",
                 reason="malformed_unit",
                 facts={"path": _at(path)},
             )
@@ -252,9 +272,9 @@ def _refuse_non_finite(value: Any, path: Path, refusal: type[Refusal]) -> None:
     match value:
         case float() if not math.isfinite(value):
             raise refusal(
-                f"{'.'.join(path)} is not a finite number; correct the value.",
+                f"{_at(path)} is not a finite number; correct the value.",
                 reason="not_finite",
-                facts={"path": ".".join(path)},
+                facts={"path": _at(path)},
             )
         case Mapping():
             for key, item in value.items():
@@ -293,7 +313,7 @@ def _refuse_clash(one: tuple[str, Schema], other: tuple[str, Schema], refusal: t
     for path, level in _properties(one[1]):
         if path not in there:
             continue
-        facts = {"key": ".".join(path), "families": [one[0], other[0]]}
+        facts = {"key": _at(path), "families": [one[0], other[0]]}
         types, other_types = types_of(level), types_of(there[path])
         if types and other_types and types != other_types:
             raise refusal(
@@ -310,9 +330,32 @@ def _refuse_clash(one: tuple[str, Schema], other: tuple[str, Schema], refusal: t
 
 
 @lru_cache(maxsize=1024)
-def _validator(text: str) -> Draft202012Validator:
+def _validator(text: str) -> Validator:
     """The validator of a schema in its one sorted text form."""
-    return Draft202012Validator(_of_one_dialect(json.loads(text)))
+    return WITHOUT_BACKTRACKING(_of_one_dialect(json.loads(text)))
+
+
+def _check_pattern(validator: Validator, pattern: str, instance: Any, schema: Schema) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not _matches(pattern, instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+WITHOUT_BACKTRACKING: type[Validator] = extend(Draft202012Validator, {"pattern": _check_pattern})  # type: ignore[no-untyped-call]
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether a pattern is found in a text, in time that grows with the text alone; only what looks around or back at
+    itself has to be searched for by trying again and again."""
+    matcher = _matcher(pattern)
+    return matcher.isinstance_python(text) if matcher else re.search(pattern, text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _matcher(pattern: str) -> SchemaValidator | None:
+    try:
+        return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+    except CoreSchemaError:
+        return None
 
 
 def _of_one_dialect(level: Schema) -> Schema:
@@ -345,8 +388,3 @@ def _numeric(level: Schema) -> bool:
 
 def _at(path: Path) -> str:
     return ".".join(path)
-
-
-def shortened(text: str) -> str:
-    """A text as far as a sentence can quote it."""
-    return text if len(text) <= 200 else f"{text[:199]}…"

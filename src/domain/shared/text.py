@@ -130,6 +130,11 @@ def refuse_blank_text(value: Any) -> None:
                 refuse_blank_text(item)
 
 
+def shortened(text: str) -> str:
+    """A text as far as a sentence can quote it."""
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
 def name_key(name: str) -> str:
     """The form under which two names count as the same: normalised, trimmed, lower case."""
     return unicodedata.normalize("NFC", name).strip().lower()

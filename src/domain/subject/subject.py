@@ -34,6 +34,8 @@ IN_PLACE = (MOUNTED, MEASURED)
 
 @dataclass(frozen=True, kw_only=True)
 class Subject(State):
+    """A subject is the sample, specimen or part being measured."""
+
     name: FreeText
     status: SubjectStatus = RECEIVED
     mounted_on_asset_id: UUID | None = None
@@ -45,44 +47,62 @@ subject = Aggregate(Subject, "/subjects")
 
 
 class SubjectRegistered(Event, of=subject):
+    """The subject was taken in."""
+
     name: FreeText
     registered_by: UUID
 
 
 class SubjectMounted(Event, of=subject):
+    """The subject was put on an asset."""
+
     asset_id: UUID
     reason: FreeText
     mounted_by: UUID
 
 
 class SubjectMeasured(Event, of=subject):
+    """The subject was measured since it was mounted."""
+
     measured_by: UUID
 
 
 class SubjectDismounted(Event, of=subject):
+    """The subject was taken off its asset, and may be mounted again."""
+
     from_asset_id: UUID
     reason: FreeText
     dismounted_by: UUID
 
 
 class SubjectRemoved(Event, of=subject):
+    """The subject was taken out of use for good."""
+
     removed_by: UUID
 
 
 class SubjectReturned(Event, of=subject):
+    """The subject went back to whoever brought it."""
+
     returned_by: UUID
 
 
 class SubjectStored(Event, of=subject):
+    """The subject was put in store at the facility."""
+
     stored_by: UUID
 
 
 class SubjectDiscarded(Event, of=subject):
+    """The subject was disposed of."""
+
     reason: FreeText
     discarded_by: UUID
 
 
 class SubjectExternalIdAssigned(Event, of=subject):
+    """The subject got the identifier that a registry gave it, which it keeps for good."""
+
     external_id: str
     external_id_scheme: str
     assigned_by: UUID
@@ -216,7 +236,7 @@ class RemoveSubject(Command):
 
 @subject.command(post="/{subject_id}/return", allowed=[REMOVED])
 class ReturnSubject(Command):
-    """The subject went back to whoever brought it."""
+    """Record that the subject went back to whoever brought it."""
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
         return [SubjectReturned(returned_by=call.principal_id)]
@@ -224,7 +244,7 @@ class ReturnSubject(Command):
 
 @subject.command(post="/{subject_id}/store", allowed=[REMOVED])
 class StoreSubject(Command):
-    """The subject stays at the facility, in store."""
+    """Record that the subject stays at the facility, in store."""
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
         return [SubjectStored(stored_by=call.principal_id)]
@@ -232,7 +252,7 @@ class StoreSubject(Command):
 
 @subject.command(post="/{subject_id}/discard", allowed=[REMOVED], destructive=True)
 class DiscardSubject(Command):
-    """The subject was disposed of."""
+    """Record that the subject was disposed of."""
 
     reason: Annotated[str, Text(500, InvalidSubjectDiscardReasonError, "reason", personal=True)]
 

@@ -50,6 +50,8 @@ UNKNOWN, AVAILABLE, DEGRADED, UNAVAILABLE, RECOVERING, DECOMMISSIONED = SupplySt
 
 @dataclass(frozen=True, kw_only=True)
 class Supply(State):
+    """A supply is a continuous resource that runs draw on, be it beam, cryogen, vacuum, power, gas or compute."""
+
     kind: str
     name: str
     facility_code: str
@@ -68,6 +70,8 @@ supply = Aggregate(Supply, "/supplies")
 
 
 class SupplyRegistered(Event, of=supply):
+    """The resource was made known; its status is Unknown until somebody looks."""
+
     kind: str
     name: str
     facility_code: str
@@ -87,27 +91,27 @@ class SupplyTransition(Event):
 
 
 class SupplyMarkedAvailable(SupplyTransition, of=supply):
-    pass
+    """Somebody looked, and the resource was there."""
 
 
 class SupplyDegraded(SupplyTransition, of=supply, overwrites=True):
-    pass
+    """The resource was there, but not as it should be."""
 
 
 class SupplyMarkedUnavailable(SupplyTransition, of=supply, overwrites=True):
-    pass
+    """The resource was not there."""
 
 
 class SupplyMarkedRecovering(SupplyTransition, of=supply, overwrites=True):
-    pass
+    """The resource was coming back."""
 
 
 class SupplyRestored(SupplyTransition, of=supply, overwrites=True):
-    pass
+    """The resource was there again as it should be."""
 
 
 class SupplyDeregistered(SupplyTransition, of=supply):
-    pass
+    """The supply was retired for good, and its address is free again."""
 
 
 SupplyEvent = (
@@ -247,35 +251,35 @@ class SupplyVerb(Command):
 
 @supply.command(post="/{supply_id}/mark-available", allowed=[UNKNOWN])
 class MarkSupplyAvailable(SupplyVerb):
-    """Somebody looked, and the resource is there."""
+    """Record that somebody looked, and the resource is there."""
 
     leads_to = SupplyMarkedAvailable
 
 
 @supply.command(post="/{supply_id}/degrade", allowed=[UNKNOWN, AVAILABLE, RECOVERING])
 class DegradeSupply(SupplyVerb):
-    """The resource is there, but not as it should be: no run starts on it, a held one may resume."""
+    """Record that the resource is there, but not as it should be: no run starts on it, a held one may resume."""
 
     leads_to = SupplyDegraded
 
 
 @supply.command(post="/{supply_id}/mark-unavailable", allowed=[UNKNOWN, AVAILABLE, DEGRADED, RECOVERING])
 class MarkSupplyUnavailable(SupplyVerb):
-    """The resource is not there."""
+    """Record that the resource is not there."""
 
     leads_to = SupplyMarkedUnavailable
 
 
 @supply.command(post="/{supply_id}/mark-recovering", allowed=[UNAVAILABLE])
 class MarkSupplyRecovering(SupplyVerb):
-    """The resource is coming back; restore it once it is stable."""
+    """Record that the resource is coming back; restore it once it is stable."""
 
     leads_to = SupplyMarkedRecovering
 
 
 @supply.command(post="/{supply_id}/restore", allowed=[RECOVERING, DEGRADED])
 class RestoreSupply(SupplyVerb):
-    """The resource is there again as it should be."""
+    """Record that the resource is there again as it should be."""
 
     leads_to = SupplyRestored
 
@@ -320,7 +324,7 @@ MONITORED: dict[SupplyStatus, type[SupplyVerb]] = {
     mcp=False,
 )
 class ObserveSupplyStatus(Observation):
-    """What a monitor reads from the plant. Nothing happens when the supply has that status already."""
+    """Report what a monitor reads from the plant; nothing happens when the supply has that status already."""
 
     new_status: SupplyStatus
 

@@ -32,6 +32,8 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Conduit(State):
+    """A conduit is a governed path between two zones, owning the logbook of the verdicts made on it."""
+
     name: str
     source_zone_id: UUID
     target_zone_id: UUID
@@ -42,13 +44,15 @@ conduit = Aggregate(Conduit, "/conduits")
 
 
 class ConduitDefined(Event, of=conduit):
+    """The path was defined."""
+
     name: str
     source_zone_id: UUID
     target_zone_id: UUID
 
 
 class ConduitLogbookOpened(LogbookOpened, of=conduit):
-    pass
+    """The logbook of verdicts was opened."""
 
 
 ConduitEvent = ConduitLogbookOpened

@@ -15,7 +15,7 @@ from domain.shared.reads import Reads, every, permitted, required
 from domain.shared.refusals import Invalid, UnauthorizedError
 from domain.shared.text import FreeText, Text
 from domain.shared.writes import Enlist
-from domain.trust.authorization import Standing, judge
+from domain.trust.authorization import Standing, judge, permitted_commands
 from domain.trust.conduit import Conduit, Decision
 from domain.trust.surface import Surface
 
@@ -27,6 +27,8 @@ REGISTRY.permissions |= {"ListPermissionsOfOthers", "ReadEventTexts", "RequestDe
 
 @dataclass(frozen=True, kw_only=True)
 class Policy(State):
+    """A policy permits each listed principal each listed command, on one conduit and one surface."""
+
     name: str
     conduit_id: UUID
     surface_id: UUID
@@ -38,6 +40,8 @@ policy = Aggregate(Policy, "/policies")
 
 
 class PolicyDefined(Event, of=policy):
+    """The policy was defined, and counts from the next call on."""
+
     name: str
     conduit_id: UUID
     surface_id: UUID
@@ -46,6 +50,8 @@ class PolicyDefined(Event, of=policy):
 
 
 class PolicyGrantRevoked(Event, of=policy):
+    """A principal was taken out of the policy."""
+
     principal_id: UUID
     revoked_by: UUID
     reason: FreeText
@@ -135,7 +141,7 @@ class DefinePolicy(Command):
 
 @policy.command(post="/{policy_id}/revoke-grant", name="revoke_grant", destructive=True)
 class RevokePolicyGrant(Command):
-    """Take a principal out of a policy; felt by its next call. To grant again, define a new policy."""
+    """Take a principal out of a policy, from its next call on; to grant again, define a new policy."""
 
     permitted_principal_id: UUID
     reason: Annotated[str, Text(500, InvalidPolicyGrantRevokeReasonError, "reason", personal=True)]
@@ -197,6 +203,8 @@ class ListPolicies(ListQuery):
 
 
 class PolicyEvaluation(Value):
+    """What a policy would say to a call, and why."""
+
     decision: Decision
     reason: str | None
     determining_policies: tuple[UUID, ...]
@@ -227,6 +235,8 @@ class EvaluatePolicy(Query):
 
 
 class PermissionsView(Value):
+    """The commands that a policy permits a principal."""
+
     policy_id: UUID
     evaluated_principal_id: UUID
     evaluated_conduit_id: UUID
@@ -249,14 +259,11 @@ class ListPermissions(Query):
                 "Reading the permissions of others needs ListPermissionsOfOthers; ask an administrator for it.",
                 reason="permissions_of_others",
             )
-        matches = (
-            policy.conduit_id == self.evaluated_conduit_id
-            and policy.surface_id == self.evaluated_surface_id
-            and self.evaluated_principal_id in policy.permitted_principal_ids
+        commands = permitted_commands(
+            Standing(actor=None),
+            [policy],
+            self.evaluated_principal_id,
+            self.evaluated_conduit_id,
+            self.evaluated_surface_id,
         )
-        return PermissionsView(
-            policy_id=policy.id,
-            permitted_commands=policy.permitted_commands if matches else frozenset(),
-            incomplete=False,
-            **self.model_dump(),
-        )
+        return PermissionsView(policy_id=policy.id, permitted_commands=commands, incomplete=False, **dict(self))

@@ -26,6 +26,8 @@ class SurfaceKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Surface(State):
+    """A surface is an arrival point for calls, and the thing a visit drives."""
+
     name: str
     kind: SurfaceKind
 
@@ -45,6 +47,8 @@ surface = Aggregate(Surface, "/surfaces")
 
 
 class SurfaceDefined(Event, of=surface):
+    """The arrival point was defined."""
+
     name: str
     kind: SurfaceKind
 
@@ -87,6 +91,8 @@ class ListSurfaces(ListQuery):
 
 
 class SurfaceControlView(Value):
+    """Which visit drives a surface and since when; both are null where none does."""
+
     surface_id: UUID
     visit_id: UUID | None
     since_at: datetime | None

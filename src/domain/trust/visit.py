@@ -1,22 +1,33 @@
-"""A visit: a team's allotted time on one surface under one policy: who is here, for what, until when, and who drives."""
+"""A visit: a team's allotted time on one surface under one policy, for what and until when.
+
+Who is here and who drives the surface is in `presence`.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Self, assert_never
+from typing import Annotated, ClassVar, Self, assert_never
 from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value, changed
+from domain.kernel import (
+    Aggregate,
+    Call,
+    Command,
+    Event,
+    Outcome,
+    State,
+    changed,
+)
 from domain.shared.identifiers import trimmed_refs
-from domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
-from domain.shared.reads import Reads, permitted, record_of, required_if_given
-from domain.shared.refusals import Conflict, Invalid, NotFound, UnauthorizedError
+from domain.shared.listing import ListQuery, Summary, Where
+from domain.shared.reads import Reads, record_of, required_if_given
+from domain.shared.refusals import Conflict, Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.times import Instant
-from domain.shared.writes import Drop, Put
+from domain.shared.writes import Drop
 from domain.trust.surface import SurfaceControl
 
 CONTROL_LOCK = "surface-control"
@@ -52,6 +63,8 @@ class PresenceMode(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Presence:
+    """Somebody's stay during a visit."""
+
     actor_id: UUID
     mode: PresenceMode
     check_in_at: datetime
@@ -60,6 +73,8 @@ class Presence:
 
 @dataclass(frozen=True, kw_only=True)
 class Visit(State):
+    """A visit is a team's allotted time on one surface under one policy."""
+
     policy_id: UUID
     surface_id: UUID
     type: VisitType
@@ -82,6 +97,8 @@ visit = Aggregate(Visit, "/visits")
 
 
 class VisitRegistered(Event, of=visit):
+    """The visit was planned."""
+
     policy_id: UUID
     surface_id: UUID
     type: VisitType
@@ -92,51 +109,67 @@ class VisitRegistered(Event, of=visit):
 
 
 class VisitArrived(Event, of=visit):
-    pass
+    """The team arrived."""
 
 
 class VisitStarted(Event, of=visit):
-    pass
+    """The session began."""
 
 
 class VisitHeld(Event, of=visit):
+    """The whole session was paused."""
+
     reason: FreeText
 
 
 class VisitResumed(Event, of=visit):
-    pass
+    """The session went on after a hold."""
 
 
 class VisitCompleted(Event, of=visit):
-    pass
+    """The session ended as planned."""
 
 
 class VisitCancelled(Event, of=visit):
+    """The session was called off before it started."""
+
     reason: FreeText
 
 
 class VisitAborted(Event, of=visit):
+    """The session was stopped after it had started."""
+
     reason: FreeText
 
 
 class VisitVoided(Event, of=visit):
+    """The visit was struck out, since it should never have been registered."""
+
     reason: FreeText
 
 
 class VisitCheckedIn(Event, of=visit):
+    """Somebody was here from then on, in person or remotely."""
+
     actor_id: UUID
     mode: PresenceMode
 
 
 class VisitCheckedOut(Event, of=visit):
+    """Somebody left."""
+
     actor_id: UUID
 
 
 class VisitSurfaceControlTaken(Event, of=visit):
+    """The visit began to drive its surface."""
+
     surface_id: UUID
 
 
 class VisitSurfaceControlReleased(Event, of=visit):
+    """The visit stopped driving its surface."""
+
     surface_id: UUID
 
 
@@ -210,7 +243,7 @@ class InvalidVisitPlannedPeriodError(Invalid):
 
 
 class InvalidVisitExternalRefError(Invalid):
-    """An external reference needs a key of 1-50 and a value of 1-200 characters."""
+    """An external reference has a scheme of 1 to 50 and a value of 1 to 200 characters, neither of them blank."""
 
 
 class InvalidVisitReasonError(Invalid):
@@ -264,7 +297,7 @@ class RegisterVisit(Command):
 
 @visit.command(post="/{visit_id}/record-arrival", allowed=[PLANNED], verb="Arrive")
 class RecordVisitArrival(Command):
-    """The team has arrived."""
+    """Record that the team has arrived."""
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
         return [VisitArrived()]
@@ -272,7 +305,7 @@ class RecordVisitArrival(Command):
 
 @visit.command(post="/{visit_id}/start", allowed=[ARRIVED])
 class StartVisit(Command):
-    """The session begins."""
+    """Begin the session."""
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
         return [VisitStarted()]
@@ -299,136 +332,50 @@ class ResumeVisit(Command):
 class EndingCommand(Command):
     """A verb that ends the visit and gives up the surface it drives."""
 
+    leads_to: ClassVar[type[Event]]
+
     def gather(self, visit: Visit, call: Call) -> Reads[bool]:
         control = yield from record_of(SurfaceControl, surface_id=visit.surface_id)
         return control is not None and control.visit_id == visit.id
 
     def decide(self, visit: Visit, call: Call, drives: bool) -> Outcome:
-        return [self.ending(), *(released(visit) if drives else ())]
-
-    def ending(self) -> Event:
-        raise TypeError("an ending command names its event")
+        return [self.leads_to(**dict(self)), *(released(visit) if drives else ())]
 
 
 @visit.command(post="/{visit_id}/complete", allowed=[IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK)
 class CompleteVisit(EndingCommand):
-    """The session is over as planned."""
+    """End the session as planned."""
 
-    def ending(self) -> Event:
-        return VisitCompleted()
+    leads_to = VisitCompleted
 
 
 class ReasonedEnding(EndingCommand):
+    """An end that takes a reason."""
+
     reason: Reason
 
 
 @visit.command(post="/{visit_id}/cancel", allowed=[PLANNED, ARRIVED], lock=CONTROL_LOCK, destructive=True)
 class CancelVisit(ReasonedEnding):
-    """The session will not start."""
+    """Call the session off before it starts."""
 
-    def ending(self) -> Event:
-        return VisitCancelled(reason=self.reason)
+    leads_to = VisitCancelled
 
 
 @visit.command(post="/{visit_id}/abort", allowed=[IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK, attempts=3, destructive=True)
 class AbortVisit(ReasonedEnding):
-    """The session started and was stopped."""
+    """Stop a session that has started."""
 
-    def ending(self) -> Event:
-        return VisitAborted(reason=self.reason)
+    leads_to = VisitAborted
 
 
 @visit.command(
     post="/{visit_id}/void", allowed=[PLANNED, ARRIVED, IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK, destructive=True
 )
 class VoidVisit(ReasonedEnding):
-    """The session should never have been registered."""
+    """Strike out a visit that should never have been registered."""
 
-    def ending(self) -> Event:
-        return VisitVoided(reason=self.reason)
-
-
-@visit.command(
-    post="/{visit_id}/presence/open",
-    allowed=PRESENT,
-    state_reason="status_not_eligible",
-    reasons=["status_not_eligible", "already_checked_in"],
-)
-class CheckInVisit(Command):
-    """Somebody is here, in person or remotely; the caller, unless an actor is named."""
-
-    actor_id: UUID | None = None
-    mode: PresenceMode
-
-    def decide(self, visit: Visit, call: Call) -> Outcome:
-        actor_id = self.actor_id or call.principal_id
-        if visit.present(actor_id):
-            raise self.cannot("already_checked_in", "This actor is checked in already; check out first.")
-        return [VisitCheckedIn(actor_id=actor_id, mode=self.mode)]
-
-
-@visit.command(post="/{visit_id}/presence/close", reasons=["not_checked_in"])
-class CheckOutVisit(Command):
-    """Somebody leaves; the caller, unless an actor is named."""
-
-    actor_id: UUID | None = None
-
-    def decide(self, visit: Visit, call: Call) -> Outcome:
-        actor_id = self.actor_id or call.principal_id
-        if not visit.present(actor_id):
-            raise self.cannot("not_checked_in", "This actor is not checked in; nothing to close.")
-        return [VisitCheckedOut(actor_id=actor_id)]
-
-
-class ControlCommand(Command):
-    """A verb about driving the visit's own surface; the caller needs it on that surface too."""
-
-    surface_id: UUID
-
-    def gather(self, visit: Visit, call: Call) -> Reads[SurfaceControl | None]:
-        if self.surface_id != call.surface_id and not (yield from permitted(type(self).__name__, self.surface_id)):
-            raise UnauthorizedError(
-                "You need this permission on the surface you want to drive too; ask an administrator for it.",
-                reason="surface_not_permitted",
-            )
-        if self.surface_id != visit.surface_id:
-            raise self.cannot("surface_mismatch", "This visit is on another surface; name the visit's own.")
-        return (yield from record_of(SurfaceControl, surface_id=self.surface_id))
-
-
-@visit.command(
-    post="/{visit_id}/surface-control/take",
-    allowed=PRESENT,
-    state_reason="status_not_eligible",
-    verb="TakeControl",
-    reasons=["surface_mismatch", "status_not_eligible", "not_descendant"],
-    refuses=[UnauthorizedError],
-    lock=CONTROL_LOCK,
-)
-class TakeControlOfSurface(ControlCommand):
-    """Drive the surface; possible when it is free, ours, or our parent's."""
-
-    def decide(self, visit: Visit, call: Call, control: SurfaceControl | None) -> Outcome:
-        if control is not None and control.visit_id not in (visit.id, visit.parent_id):
-            raise self.cannot("not_descendant", "Another visit drives this surface; wait until it is released.")
-        taken = SurfaceControl(surface_id=self.surface_id, visit_id=visit.id, since_at=call.now)
-        return [VisitSurfaceControlTaken(surface_id=self.surface_id), Put(taken)]
-
-
-@visit.command(
-    post="/{visit_id}/surface-control/release",
-    verb="ReleaseControl",
-    reasons=["surface_mismatch", "not_holder"],
-    refuses=[UnauthorizedError],
-    lock=CONTROL_LOCK,
-)
-class ReleaseControlOfSurface(ControlCommand):
-    """Stop driving the surface; nobody gets it back by this."""
-
-    def decide(self, visit: Visit, call: Call, control: SurfaceControl | None) -> Outcome:
-        if control is None or control.visit_id != visit.id:
-            raise self.cannot("not_holder", "This visit does not drive the surface; nothing to release.")
-        return released(visit)
+    leads_to = VisitVoided
 
 
 def released(visit: Visit) -> Outcome:
@@ -488,37 +435,3 @@ class ListVisits(ListQuery):
             yield Where("planned_end_at", "from", self.planned_from)
         if self.planned_to is not None:
             yield Where("planned_start_at", "to", self.planned_to)
-
-
-class PresenceRow(Value):
-    actor_id: UUID
-    mode: PresenceMode
-    check_in_at: datetime
-    check_out_at: datetime | None
-
-
-@visit.query(get="/{visit_id}/presence", returns=Page[PresenceRow])
-class ListVisitPresence(Query):
-    """Who is or was here, in order of check-in; read from the visit's own stream."""
-
-    open: bool | None = None
-    limit: Annotated[int, Field(ge=1, le=100)] = 50
-    cursor: Annotated[str, Field(min_length=1, max_length=500)] | None = None
-    order: Order = Order.ASC
-    min_position: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
-
-    def answer(self, visit: Visit, call: Call) -> Reads[Page[Any]]:
-        after = Cursor.parse(self.cursor, self.order) if self.cursor else None
-        keyed = [
-            ((entry.check_in_at, entry.actor_id), entry)
-            for entry in visit.presence_entries
-            if self.open in (None, entry.check_out_at is None)
-        ]
-        keyed.sort(key=lambda pair: pair[0], reverse=self.order is Order.DESC)
-        if after is not None:
-            mark = (after.time, after.id)
-            keyed = [pair for pair in keyed if (pair[0] < mark if self.order is Order.DESC else pair[0] > mark)]
-        shown, more = keyed[: self.limit], len(keyed) > self.limit
-        cursor = str(Cursor(order=self.order, time=shown[-1][0][0], id=shown[-1][0][1])) if more else None
-        return Page(tuple(PresenceRow(**entry.__dict__) for _, entry in shown), cursor)
-        yield

@@ -13,6 +13,8 @@ from domain.shared.text import Text
 
 @dataclass(frozen=True, kw_only=True)
 class Zone(State):
+    """A zone is a group of people and equipment that share one trust posture; it is not a location."""
+
     name: str
 
 
@@ -20,6 +22,8 @@ zone = Aggregate(Zone, "/zones")
 
 
 class ZoneDefined(Event, of=zone):
+    """The zone was defined."""
+
     name: str
 
 

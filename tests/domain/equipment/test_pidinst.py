@@ -10,6 +10,7 @@ import pytest
 from domain.equipment.asset_settings import UpdateAssetSettings
 from domain.equipment.asset_tree import DecommissionAsset
 from domain.equipment.family import Family
+from domain.equipment.fixture import Fixture
 from domain.equipment.model import Model
 from domain.equipment.pidinst import PidinstRecord, asset_record, fixture_record, pidinst_gap
 from domain.equipment.values import ExternalIdScheme
@@ -140,10 +141,19 @@ def test_a_fixture_is_what_its_assets_are_together(world: World) -> None:
     assets = [changed(asset_of(world, ids[0]), **named), *(asset_of(world, id) for id in ids[1:])]
     models = {id: world.state(Model, id) for id in (acme, orbis, twin)}
     families = {id: world.state(Family, id) for id in (stage, camera)}
-    fixture_id = new_id()
-    record = fixture_record(fixture_id, START, None, None, assets, models, families, DEPLOYMENT)
-    assert record.identifier.value == f"urn:uuid:{fixture_id}"
-    assert record.landing_page == f"https://baton.example/console/fixtures/{fixture_id}"
+    fixture = Fixture(
+        id=new_id(),
+        created_at=START,
+        registered_at=START,
+        assembly_id=new_id(),
+        assembly_content_hash="",
+        surface_id=new_id(),
+        slot_asset_bindings=(),
+        parameter_overrides={},
+    )
+    record = fixture_record(fixture, None, assets, models, families, DEPLOYMENT)
+    assert record.identifier.value == f"urn:uuid:{fixture.id}"
+    assert record.landing_page == f"https://baton.example/console/fixtures/{fixture.id}"
     assert [owner.name for owner in record.owners] == ["Arc", "Lumen"]
     assert [one.name for one in record.manufacturers] == ["Acme Motion", "Orbis"]
     assert [one.name for one in record.instrument_types] == ["Camera", "RotaryStage"]
@@ -151,5 +161,6 @@ def test_a_fixture_is_what_its_assets_are_together(world: World) -> None:
     assert [(one.identifier, one.identifier_type, one.relation_type) for one in record.related_identifiers] == [
         ("10.5555/rotary", "DOI", "HasComponent")
     ]
-    kept = fixture_record(fixture_id, START, "20.1/f", ExternalIdScheme.HANDLE, [], {}, {}, DEPLOYMENT, "Microscope")
+    known = changed(fixture, external_id="20.1/f", external_id_scheme=ExternalIdScheme.HANDLE)
+    kept = fixture_record(known, "Microscope", [], {}, {}, DEPLOYMENT)
     assert (kept.identifier.value, kept.identifier.scheme, kept.name) == ("20.1/f", "Handle", "Microscope")

@@ -1,6 +1,7 @@
 """Declared schemas: what may be declared, which values stand under them, how several join, which units are frozen."""
 
 import re
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -300,6 +301,30 @@ def test_the_root_is_closed_once_around_the_keys_of_all_families() -> None:
 
 def test_a_root_nobody_closed_is_closed_all_the_same() -> None:
     refuse_union({"A": schema(a=number())}, {"b": 1}, "undeclared_key")
+
+
+def test_a_pattern_is_judged_at_once_however_often_a_text_could_be_read_in_other_ways() -> None:
+    began = perf_counter()
+    with refused("InvalidSettingsError", "pattern_mismatch"):
+        check_values(schema(a={"pattern": "^(a+)+$"}), {"a": "a" * 27 + "!"}, InvalidSettingsError)
+    assert perf_counter() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting", "unfit"),
+    [
+        ("b", "abc", "a"),
+        ("^ab$", "ab", "abc"),
+        ("^(?!x)", "a", "x"),
+        (r"^(a|b)\1$", "aa", "ab"),
+        (r"^\w+$", "Ångström", "a b"),
+    ],
+)
+def test_a_pattern_is_looked_for_anywhere_in_the_text(pattern: str, fitting: str, unfit: str) -> None:
+    declared = schema(a={"type": "string", "pattern": pattern})
+    check_values(declared, {"a": fitting}, InvalidSettingsError)
+    with refused("InvalidSettingsError", "pattern_mismatch"):
+        check_values(declared, {"a": unfit}, InvalidSettingsError)
 
 
 def test_one_family_without_constraint_opens_the_root_but_relaxes_nothing() -> None:

@@ -5,19 +5,16 @@ from uuid import UUID
 
 import pytest
 
+from domain.trust.presence import CheckInVisit, CheckOutVisit, ReleaseControlOfSurface, TakeControlOfSurface
 from domain.trust.surface import SurfaceControl
 from domain.trust.visit import (
     AbortVisit,
-    CheckInVisit,
-    CheckOutVisit,
     CompleteVisit,
     HoldVisit,
     RecordVisitArrival,
     RegisterVisit,
-    ReleaseControlOfSurface,
     ResumeVisit,
     StartVisit,
-    TakeControlOfSurface,
     Visit,
     VisitCompleted,
     VisitStatus,

@@ -13,16 +13,9 @@ from application.ports import Batch, Caller, Executed, StoreUnavailableError, St
 from domain.access.actor import ActorDeactivated, BindActorSubject, RegisterActor
 from domain.kernel import Call
 from domain.shared.refusals import ConcurrencyError, Refusal
+from domain.trust.presence import CheckInVisit, TakeControlOfSurface
 from domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
-from domain.trust.visit import (
-    CONTROL_LOCK,
-    CheckInVisit,
-    CompleteVisit,
-    RecordVisitArrival,
-    StartVisit,
-    TakeControlOfSurface,
-    Visit,
-)
+from domain.trust.visit import CONTROL_LOCK, CompleteVisit, RecordVisitArrival, StartVisit, Visit
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore
 from infrastructure.runtime import ProviderFacts
