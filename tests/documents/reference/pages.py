@@ -90,7 +90,13 @@ def aggregate_page(aggregate: Aggregate[Any], registry: Registry) -> Iterator[st
     for operation in verbs_of(aggregate):
         yield from verb(operation, schemas, forms)
     yield "## Events"
-    yield table(("event", "fields"), ((f"`{event.__name__}`", forms.told(schemas[event])) for event in events))
+    yield table(
+        ("event", "tells", "fields"),
+        (
+            (f"`{event.__name__}`", paragraph(event.__doc__ or "").replace("\n\n", " "), forms.told(schemas[event]))
+            for event in events
+        ),
+    )
     yield "## Questions"
     for operation in questions_of(aggregate):
         yield from question(operation, schemas, forms)
