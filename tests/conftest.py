@@ -3,6 +3,8 @@
 import gc
 import itertools
 import os
+import shutil
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +28,43 @@ EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "40"))
 settings.register_profile("baton", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES)
 settings.load_profile("baton")
 
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 2**30
+"""How much memory must be free for tests to write there: every test that ends well takes its files away."""
+LONGEST_FIRST = ("e2e", "chaos", "workflows", "cli", "infrastructure", "api", "application")
+
 gc.disable()
+
+
+def write_to_memory() -> None:
+    """Give the tests a directory in memory where there is room, unless one is chosen: a database is copied in a tenth of
+    the time there, and hundreds are."""
+    if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < ROOM or os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:
+        return
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def keep_bytecode() -> None:
+    """Compile every module once, also where nothing may be written beside it: a third of each process's start is that."""
+    if sys.dont_write_bytecode:
+        directory = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+        sys.dont_write_bytecode, sys.pycache_prefix = False, directory
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = directory
+
+
+write_to_memory()
+keep_bytecode()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long, so that nobody waits at the end for a long test that began last."""
+    items.sort(key=place_in_line)
+
+
+def place_in_line(item: pytest.Item) -> int:
+    room = item.nodeid.split("/")[1]
+    return LONGEST_FIRST.index(room) if room in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
 def pytest_collection_finish() -> None:

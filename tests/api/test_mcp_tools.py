@@ -5,22 +5,23 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from mcp_types import Tool, ToolAnnotations
+from mcp_types import ToolAnnotations
 
 from api.mcp.search import Index
 from api.mcp.server import CALL, SEARCH
 from api.mcp.tools import tool_of
-from api.openapi import openapi_document
-from application.settings import Settings
 from domain.contexts import REGISTRY
 from domain.registry import Operation
+from tests.api.document import document
 
 OPERATIONS = [operation for operation in REGISTRY if operation.mcp]
-TOOLS = [SEARCH, CALL, *(tool_of(operation.input) for operation in OPERATIONS)]
+OWN = {tool.name: tool for tool in (SEARCH, CALL)}
+"""The tools that stand for no operation."""
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_schemas_are_valid_and_need_nothing_from_outside(tool: Tool) -> None:
+@pytest.mark.parametrize("name", [*OWN, *(operation.name for operation in OPERATIONS)])
+def test_schemas_are_valid_and_need_nothing_from_outside(name: str) -> None:
+    tool = OWN.get(name) or tool_of(REGISTRY.operations[name].input)
     for schema in (tool.input_schema, tool.output_schema or {"type": "object"}):
         Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object"
@@ -31,7 +32,7 @@ def test_schemas_are_valid_and_need_nothing_from_outside(tool: Tool) -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_arguments_are_the_path_ids_and_the_fields_of_rest(operation: Operation) -> None:
-    entry = OPENAPI["paths"][operation.path][operation.method.lower()]
+    entry = document()["paths"][operation.path][operation.method.lower()]
     parameters = {p["name"]: p["required"] for p in entry["parameters"] if p["in"] in ("path", "query")}
     body = entry.get("requestBody", {"content": {"application/json": {"schema": {"properties": {}}}}})
     form = body["content"]["application/json"]["schema"]
@@ -40,9 +41,6 @@ def test_arguments_are_the_path_ids_and_the_fields_of_rest(operation: Operation)
     key = {"idempotency_key"} if operation.kind == "command" else set()
     assert set(schema["properties"]) == set(parameters) | set(form["properties"]) | key
     assert set(schema.get("required", ())) == required
-
-
-OPENAPI = openapi_document(REGISTRY, Settings())
 
 
 def test_hints_say_what_a_tool_may_change() -> None:

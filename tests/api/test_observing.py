@@ -99,21 +99,22 @@ async def test_a_service_account_needs_the_permission_all_the_same(plant: Plant,
     )
 
 
-@pytest.mark.parametrize("name", OBSERVING)
 @pytest.mark.parametrize("subject", ["bridge", *PRETENDERS])
-async def test_no_tool_reports_a_status(plant: Plant, subject: str, name: str) -> None:
-    kind = "supplies" if "supply" in name else "enclosures"
-    id_name = "supply_id" if "supply" in name else "enclosure_id"
-    arguments = {id_name: plant.ids[kind], **READING, "new_status": OBSERVED[kind]}
+async def test_no_tool_reports_a_status(plant: Plant, subject: str) -> None:
     async with agent(plant.crew.over_mcp(subject)) as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         assert not tools & OBSERVING.keys()
-        with pytest.raises(MCPError, match="Unknown tool"):
-            await client.call_tool(name, arguments)
-        body = await refusal(client, "call_operation", name=name, arguments=arguments)
-        assert body["code"] == "UnknownOperationError"
         found = await done(client, "search_operations", words="observe status of an enclosure or supply")
         assert not {operation["name"] for operation in found["operations"]} & OBSERVING.keys()
+        for name, kind, id_name in (
+            ("observe_supply_status", "supplies", "supply_id"),
+            ("observe_enclosure_status", "enclosures", "enclosure_id"),
+        ):
+            arguments = {id_name: plant.ids[kind], **READING, "new_status": OBSERVED[kind]}
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await client.call_tool(name, arguments)
+            body = await refusal(client, "call_operation", name=name, arguments=arguments)
+            assert body["code"] == "UnknownOperationError", name
     await plant.assert_untouched()
 
 

@@ -1,4 +1,4 @@
-"""One stack for all tests that leave it whole."""
+"""One stack for all tests that leave it whole, until the last of them has run: an idle stack still takes turns."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.stack import PIECES, Stack, eventually, running_stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with running_stack(tmp_path_factory.mktemp("stack")) as stack:
         yield stack

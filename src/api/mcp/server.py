@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import cache, cached_property
 from inspect import getdoc
 from typing import Annotated, Any
 
@@ -32,7 +33,7 @@ from api.rest import answer_json
 from application.ports import Caller, Executed
 from application.service import Service, Told
 from application.settings import McpToolset
-from domain.kernel import Query, Value, omitted
+from domain.kernel import Command, Query, Value, omitted
 from domain.registry import Operation
 from domain.shared.refusals import NotFound
 
@@ -70,24 +71,28 @@ CALL = described_tool("call_operation", getdoc(CallOperation) or "", form_of(Cal
 
 
 class Toolbox:
-    """Every tool, made once; what a caller sees of them is judged anew at each listing."""
+    """Every tool, made once and when it is first shown; what a caller sees of them is judged anew at each listing."""
 
     def __init__(self, operations: Iterable[Operation], service: Service, toolset: McpToolset) -> None:
         self._service = service
         self._operations = {operation.name: operation for operation in operations if operation.mcp}
-        self._tools = {name: wire_form(tool_of(operation.input)) for name, operation in self._operations.items()}
-        self._index = Index.of(self._operations.values())
         self._toolset = toolset
         self._executing: set[asyncio.Task[Executed]] = set()
+
+    @cached_property
+    def _index(self) -> Index:
+        return Index.of(self._operations.values())
 
     async def listed(self, caller: Caller) -> list[dict[str, Any]]:
         """The tools this caller is shown, the two that reach every other one first."""
         shown = [
-            self._tools[operation.name]
+            operation.input
             for operation in await self._permitted(caller)
             if operation.essential or self._toolset is McpToolset.ALL
         ]
-        return [wire_form(SEARCH), wire_form(CALL), *shown]
+        # In a thread, because the first listing makes all tools, which takes as long as hundreds of requests.
+        tools = await asyncio.to_thread(lambda: [wire_tool(input) for input in shown])
+        return [wire_form(SEARCH), wire_form(CALL), *tools]
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], caller: Caller, told: Told | None = None
@@ -123,7 +128,7 @@ class Toolbox:
     def _shown(self, operation: Operation, schema: bool) -> FoundOperation:
         known: dict[str, Any] = {name: getattr(operation, name) for name in ("name", "summary", "kind", "context")}
         if schema:
-            known["input_schema"] = self._tools[operation.name]["inputSchema"]
+            known["input_schema"] = wire_tool(operation.input)["inputSchema"]
         return FoundOperation(**known)
 
     def _chosen(self, name: str, arguments: Mapping[str, Any]) -> tuple[Operation, Mapping[str, Any]]:
@@ -203,8 +208,14 @@ def no_parameter_headers(name: str) -> None:
     """No argument of a tool travels as a header too, so a call need not list the tools to check any."""
 
 
+@cache
+def wire_tool(input: type[Command] | type[Query]) -> dict[str, Any]:
+    """The tool of an operation as it is sent; it is brought into this form once and not for each listing."""
+    return wire_form(tool_of(input))
+
+
 def wire_form(part: BaseModel) -> dict[str, Any]:
-    """A part of the protocol as it is sent; tools are brought into this form once and not for each listing."""
+    """A part of the protocol as it is sent."""
     return part.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 

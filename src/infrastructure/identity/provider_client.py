@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import cached_property
 from typing import Any
 
 import httpx
@@ -20,12 +21,18 @@ class ProviderClient:
     """One pool of connections to all providers. Redirects are not followed: they could lead away from https."""
 
     def __init__(self, timeouts: httpx.Timeout = TIMEOUTS, deadline: float = DEADLINE) -> None:
-        self._http = httpx.AsyncClient(timeout=timeouts, headers={"Accept": "application/json"}, follow_redirects=False)
+        self._timeouts = timeouts
         self._deadline = deadline
+
+    @cached_property
+    def _http(self) -> httpx.AsyncClient:
+        """Opened when a provider is first asked: it reads every certificate there is, and many services have no provider."""
+        return httpx.AsyncClient(timeout=self._timeouts, headers={"Accept": "application/json"}, follow_redirects=False)
 
     async def aclose(self) -> None:
         """Close every connection."""
-        await self._http.aclose()
+        if "_http" in vars(self):
+            await self._http.aclose()
 
     async def ask(self, method: str, url: str, **content: Any) -> dict[str, Any]:
         """The JSON object a provider answers with."""
