@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from io import StringIO
 from time import monotonic, sleep
 from typing import Any
 
@@ -92,7 +94,9 @@ class Night:
 def furnish(night: Night) -> None:
     """Staff, catalog, beamline, clearances, recipes and the calendar, each put on record by whoever may."""
     night.staff = staffed(night.client, night.hall.provider, ADMINISTRATOR_ID)
-    load_catalog(night.hall.url, night.staff.engineer.token)
+    with redirect_stdout(StringIO()) as said:
+        load_catalog(night.hall.url, night.staff.engineer.token)
+    night.say(f"the starter catalog: {said.getvalue().strip()}")
     night.site = furnished(night.staff, night.hall.data, night.hall.slice)
     round_of_the_hall = {
         "name": "Round of the hall",

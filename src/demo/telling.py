@@ -43,7 +43,13 @@ class Teller:
     @contextmanager
     def bar(self, title: str) -> Iterator[Bar]:
         """A bar for something that takes time; where nobody watches it move, only its end is told."""
-        columns = (TextColumn("   {task.description}"), BarColumn(32), MofNCompleteColumn(), TimeElapsedColumn())
+        columns = (
+            TextColumn("  "),
+            BarColumn(24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+        )
         with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as progress:
             task = progress.add_task(title, total=None)
 
