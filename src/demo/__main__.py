@@ -43,9 +43,12 @@ def told(night: Night) -> bool:
     """Tell the night, and where to look at what is left of it; answers whether every stage did what it should."""
     stages = night.teller.tell(STAGES, night)
     night.teller.sum_up(stages)
-    for line in (f"  Pictures     {night.hall.pictures}", *night.hall.links):
-        night.teller.say(line)
-    return all(stage.succeeded for stage in stages)
+    for line in night.hall.links:
+        night.say(line)
+    succeeded = all(stage.succeeded for stage in stages)
+    if succeeded:
+        night.say(f"  As {night.scientist.name}: {night.hall.trying(night.scientist.token)}")
+    return succeeded
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from cli.embedded.process import Premises, StartError, available_ports, wait_until
+from application.settings import Settings
+from cli.embedded.process import Premises, StartError, available_ports, wait_until, write_private
 from cli.keeping import Piece
 from cli.places import noted_place
 from demo.identity import IdentityProvider
@@ -20,6 +21,8 @@ PATIENCE = 120.0
 """Seconds in which everything must be up."""
 ADMINISTRATOR_ID = "019a0d00-0000-7000-8000-000000000001"
 """Who may do everything at first, and hands the permissions out."""
+MARK = "demonstration"
+"""The file by which a directory is known to be ours to empty."""
 FACILITY, HUTCH, RING = "lumen", "Imaging hutch B", "Storage ring"
 SIMULATED = {"substrate": "epics_ca", "simulated": True}
 SETTINGS: dict[str, Any] = {
@@ -65,25 +68,34 @@ class Hall:
 
     def open(self) -> None:
         """Bring the beamline up, then the service."""
-        self._premises.take(())
-        for left in (self.data, self.pictures, self._service, self.directory / "jobs", self.directory / "logbook"):
-            shutil.rmtree(left, ignore_errors=True)
+        self._clear_up()
         self.data.mkdir()
-        server, repeater = available_ports(LOOPBACK, {"Channel Access": 0, "its repeater": 0})
-        self._port = server
+        self._port, repeater = available_ports(LOOPBACK, {"Channel Access": 0, "its repeater": 0})
         os.environ |= {
-            "EPICS_CA_ADDR_LIST": f"{LOOPBACK}:{server}",
+            "EPICS_CA_ADDR_LIST": f"{LOOPBACK}:{self._port}",
             "EPICS_CA_AUTO_ADDR_LIST": "NO",
             "EPICS_CA_REPEATER_PORT": str(repeater),
         }
-        self._beamline.start()
-        self._up.start()
-        up = lambda: "ready in" in self._said() or not self._up.running or not self._beamline.running  # noqa: E731
-        if not wait_until(up, PATIENCE):
+        for name in Settings.model_fields:  # a server of yours that you work with is none to play with
+            os.environ.pop(name.upper(), None)
+        pieces = (self._beamline, self._up)
+        for piece in pieces:
+            piece.start()
+        if not wait_until(lambda: "ready in" in self._said() or not all(piece.running for piece in pieces), PATIENCE):
             raise StartError(f"The service was not ready within {PATIENCE:.0f} s; see {self._up.log}.")
-        for piece in (self._beamline, self._up):
+        for piece in pieces:
             if not piece.running:
                 raise piece.objection()
+
+    def _clear_up(self) -> None:
+        """Take the directory, and empty it of an earlier night; what is somebody else's is left alone."""
+        mark = self.directory / MARK
+        if self.directory.is_dir() and any(self.directory.iterdir()) and not mark.exists():
+            raise StartError(f"{self.directory} holds something other than a demonstration; choose another directory.")
+        self._premises.take(())
+        mark.touch()
+        for left in (self.data, self.pictures, self._service, self.directory / "jobs", self.directory / "logbook"):
+            shutil.rmtree(left, ignore_errors=True)
 
     def close(self) -> None:
         """Take everything down again."""
@@ -98,9 +110,16 @@ class Hall:
 
     @property
     def links(self) -> list[str]:
-        """Where to look, as the service prints it."""
+        """Where to look, as the service prints it, and what was made."""
         lines = self._said().splitlines()
-        return lines[next(number for number, line in enumerate(lines) if "ready in" in line) + 1 :][:5]
+        said = lines[next(number for number, line in enumerate(lines) if "ready in" in line) + 1 :][:5]
+        return [*said, f"  Pictures     {self.pictures}"]
+
+    def trying(self, token: str) -> str:
+        """A command that anybody can try with a token, which is left in a file that nobody else can read."""
+        path = self.directory / "token"
+        write_private(path, token)
+        return f'curl -s -H "Authorization: Bearer $(cat {path})" {self.url}/runs'
 
     def search_the_hutch(self) -> None:
         self._press("PSS:B:SEARCH", 1)

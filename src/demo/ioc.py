@@ -4,6 +4,7 @@ Signals are named as areaDetector and motor records name theirs, so that what wo
 """
 
 import asyncio
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -251,4 +252,5 @@ async def serve(directory: Path) -> None:
 
 
 if __name__ == "__main__":
+    logging.getLogger("caproto.ctx").setLevel(logging.CRITICAL)  # it complains of every beacon that nobody listens to
     asyncio.run(serve(Path(sys.argv[1])))

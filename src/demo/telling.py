@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TypeVar
 
-import httpx
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -66,8 +65,10 @@ class Teller:
             begun = monotonic()
             try:
                 act(night)
-            except (StageError, httpx.HTTPError) as error:
-                stage.fault = str(error) or type(error).__name__
+            except StageError as error:
+                stage.fault = str(error)
+            except Exception as error:
+                stage.fault = f"{type(error).__name__}: {error}"
             stage.seconds = monotonic() - begun
             if stage.fault:
                 self.console.print(f"   {stage.fault}", style="red", markup=False, soft_wrap=True)

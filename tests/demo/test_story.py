@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from cli.embedded.process import StartError
 from demo import programs, recipes
+from demo.hall import Hall
 from demo.ioc import save
 from demo.optics import AXIS_AT, FOCUS_AT, Beamline
 from demo.people import StageError
@@ -89,6 +91,15 @@ def test_projections_without_beam_are_left_out_of_the_slice(tmp_path: Path, give
         assert list(file["angles"]) == [0, 30, 90, 120, 150]
 
 
+def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    hall = Hall(tmp_path)
+    with pytest.raises(StartError, match="holds something other than a demonstration"):
+        hall.open()
+    hall.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
 def test_a_stage_that_fails_is_named_and_ends_the_night() -> None:
     def well(night: list[str]) -> None:
         night.append("well")
@@ -112,4 +123,4 @@ def test_a_stage_that_fails_is_named_and_ends_the_night() -> None:
     lines = said.getvalue().splitlines()
     assert [line.split()[0] for line in lines[-3:]] == ["done", "failed", "not"]
     (gone,) = teller.tell([("third", lost)], night)
-    assert gone.fault == "nobody there"
+    assert gone.fault == "ConnectError: nobody there"
