@@ -57,6 +57,11 @@ write_to_memory()
 keep_bytecode()
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are cores: many tests wait for processes that they started."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that nobody waits at the end for a long test that began last."""
     items.sort(key=place_in_line)

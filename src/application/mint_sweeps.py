@@ -96,7 +96,7 @@ class MintSweeps:
             raise
         except Refusal as refusal:
             outcome = await self._minted_before(sweep, asset_id) or refusal
-        await self._change(sweep_id, lambda kept: kept if asset_id in _seen(kept) else noted(kept, asset_id, outcome))
+        await self._change(sweep_id, lambda kept: noted(kept, asset_id, outcome))
 
     async def finish(self, sweep_id: UUID) -> None:
         """Close the sweep, once."""

@@ -104,10 +104,10 @@ class Seeds:
         for name in MONITORS:
             wanted["Actor", monitor_id(name)] = f"the actor {name}"
             wanted["Policy", await self._policy_id(monitor_id(name))] = f"the policy of {name}"
-        found, intruders = [], await self._intruders()
+        objections, intruders = [], await self._intruders()
         for seeded in SEEDED.values():
             if (kind := intruders.get(seeded.id)) is not None:
-                found.append(
+                objections.append(
                     f"The id {seeded.id} of the agent {seeded.kind} is held by an actor of kind {kind.value}; "
                     "begin with an empty database and another id for that actor, or restore a backup from before it."
                 )
@@ -119,8 +119,8 @@ class Seeds:
         async with self._store.session() as session:
             for (stream_type, id), what in wanted.items():
                 if not await session.load(stream_type, [id]):
-                    found.append(f"The log lacks {what}, which policies rest on; restore the database from a backup.")
-        return found
+                    objections.append(f"The log lacks {what}, which policies rest on; restore the database from a backup.")
+        return objections
 
     async def _intruders(self) -> dict[UUID, ActorKind]:
         """Whoever has the id of an agent and is none."""

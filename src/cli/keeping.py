@@ -11,7 +11,7 @@ from typing import Self
 from cli.embedded.process import Child, Escalation, Server, StartError, rotated
 from cli.refusing import SPOKEN
 
-STOPPING: Escalation = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 5.0))
+STOPPING: Escalation = ((signal.SIGTERM, 20.0), (signal.SIGKILL, 5.0))
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 """Seconds before something that died is started again; twice as long each time, until it has lived for a while."""
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psycopg
 
@@ -17,8 +17,8 @@ from application.telemetry import configure_logging
 from cli.places import noted_place
 from cli.refusing import chosen_settings, refuse, required_database
 
-LONGEST_STOP = 12
-"""Seconds that stopping may take: what is in progress has 5 to end, and the plant as many again to be halted."""
+LONGEST_STOP = 18
+"""Seconds that stopping may take: what is in progress has 5 to end, and what it set going twice as many to be halted."""
 
 NOTED = ("database_url", "temporal_address")
 """The servers of a running stack, for a process beside it."""
@@ -27,8 +27,11 @@ NOTED = ("database_url", "temporal_address")
 def configured(*, stdio: bool = False, data_dir: Path | None = None) -> Settings:
     """The settings of this process on a database that is ready for it, or an exit that says what is in the way."""
     settings = chosen_settings(stdio=stdio)
-    if data_dir is not None and settings.database_url is None:
-        settings = settings.model_copy(update={name: noted_place(data_dir, name) for name in NOTED})
+    if data_dir is not None:
+        places = {name: getattr(settings, name) or noted_place(data_dir, name) for name in NOTED}
+        settings = settings.model_copy(update=places)
+        if settings.database_url is None:
+            refuse_stackless(data_dir)
     configure_logging(settings.log_level)
     url = required_database(settings)
     prepare(url)
@@ -145,7 +148,8 @@ def when_told(stop: Callable[[], object]) -> None:
 
 def end_in_time() -> None:
     """Have the system end this process if it is not gone by then: whoever would see to that may have been killed."""
-    signal.alarm(LONGEST_STOP)
+    if not signal.getitimer(signal.ITIMER_REAL)[0]:  # to be told twice gives no more time
+        signal.alarm(LONGEST_STOP)
 
 
 async def until_told(work: Coroutine[Any, Any, None]) -> None:
@@ -182,6 +186,11 @@ def database_of(data_dir: Path) -> str:
     """The database meant: the configured one, or that of the stack running on this data directory."""
     url = chosen_settings().database_url or noted_place(data_dir, "database_url")
     if url is None:
-        refuse(f"No database: DATABASE_URL is not set and no stack runs on {data_dir}; start one with `baton up`.")
+        refuse_stackless(data_dir)
     prepare(url)
     return url
+
+
+def refuse_stackless(data_dir: Path) -> NoReturn:
+    """End the command, because neither a database is named nor a stack there."""
+    refuse(f"No database: DATABASE_URL is not set and no stack runs on {data_dir}; start one with `baton up`.")

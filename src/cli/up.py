@@ -78,7 +78,7 @@ class Stack:
     def _bring_up(self, settings: Settings, listening: socket.socket) -> None:
         """Start everything as early as it can be: our own processes load while Temporal gets ready."""
         begun = time.monotonic()
-        url = url_of(listening)
+        self._url = url = url_of(listening)
         self._database_url = settings.database_url or ""
         self._temporal_address, ui_url = settings.temporal_address or "", None
         with ThreadPoolExecutor(2) as side_by_side:
@@ -90,7 +90,7 @@ class Stack:
             if settings.database_url is None:
                 starts.append(side_by_side.submit(self._start_postgres))
             self._await(starts, lambda: bool(self._database_url))
-            self._note(url)
+            self._note()
             self._start_pieces(listening)
             self._await(starts, lambda: all(start.done() for start in starts))
         self._await_ready(url)
@@ -137,9 +137,9 @@ class Stack:
     def _environment(self) -> dict[str, str]:
         return {"DATABASE_URL": self._database_url, "TEMPORAL_ADDRESS": self._temporal_address}
 
-    def _note(self, url: str) -> None:
+    def _note(self) -> None:
         places = {name.lower(): place for name, place in self._environment().items()}
-        write_note(self._data_dir, url=url, **places)
+        write_note(self._data_dir, url=self._url, **places)
 
     def _await_ready(self, url: str) -> None:
         def ended() -> list[Piece]:
@@ -169,6 +169,7 @@ class Stack:
         if self._postgres is None or self._postgres.url == self._database_url:
             return
         self._database_url = self._postgres.url
+        self._note()
         for piece in self._pieces.values():
             piece.stop()
             piece.start()

@@ -20,7 +20,9 @@ DataDir = Annotated[Path, typer.Option(help="Where everything is kept; emptied f
 
 def main(once: Once = False, data_dir: DataDir = Path(".baton-demo")) -> None:
     """A night at a simulated tomography beamline, worked through REST and MCP before your eyes."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup one is
+            signal.signal(number, signal.default_int_handler)
     hall, teller = Hall(data_dir), Teller()
     succeeded = False
     with suppress(KeyboardInterrupt):

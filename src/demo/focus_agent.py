@@ -1,4 +1,6 @@
-"""An agent that finds the focus over MCP, in a process of its own: `python -m demo.focus_agent <url> <token> <procedure>`.
+"""An agent that finds the focus over MCP, in a process of its own: `python -m demo.focus_agent <url> <procedure>`.
+
+Its token comes as `BATON_TOKEN`, where nobody else sees it.
 
 It keeps nothing between two questions: what it advises follows from the evidence it is shown. Coarse looks over the whole
 travel, fine ones around the best of them, then the top of a parabola through the best, until the next look would be
@@ -7,6 +9,7 @@ where the last one was.
 
 import asyncio
 import json
+import os
 import sys
 from typing import Any
 
@@ -67,10 +70,10 @@ def look_at(focus: float) -> dict[str, Any]:
     return {"verdict": "Measure", "next_point": {AXIS: float(np.clip(focus, *TRAVEL))}}
 
 
-async def steer(url: str, token: str, procedure_id: str) -> None:
+async def steer(url: str, procedure_id: str) -> None:
     """Ask for the conduct and advise it to its end; every piece of advice is a line of output."""
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30, verify=False) as http,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {os.environ['BATON_TOKEN']}"}, timeout=30) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
     ):
 

@@ -22,6 +22,7 @@ PARAMETERS = {
 DEFAULTS = {"exposure": 0.02, "series": 1}
 SHORT_VALIDITY = timedelta(seconds=45)
 """How long the clearance of a visitor's sample holds, which is over before the night is."""
+FAMILIES = ("Camera", "Hexapod", "RotaryStage")
 MODELS = {
     "Rotation stage": ("R-250-AS", "bl7:rot"),
     "Hexapod": ("HEX-300", "bl7:hexapod:x"),
@@ -47,14 +48,14 @@ class Site:
 def furnished(staff: Staff, data: Path, result: Path) -> Site:
     """Everything that must be on record before anybody can work."""
     engineer = staff.engineer
-    hutch_id = engineer.find("/enclosures", lambda row: row["name"] == HUTCH)["enclosure_id"]
-    ring_id = engineer.find("/supplies", lambda row: row["name"] == RING)["supply_id"]
+    hutch_id = engineer.named("/enclosures", HUTCH)["enclosure_id"]
+    ring_id = engineer.named("/supplies", RING)["supply_id"]
     engineer.post(f"/supplies/{ring_id}/mark-available", {"reason": "100 mA, looked at in the control room"})
     unit_id, devices = equipped(engineer, hutch_id)
     sample_id = engineer.create("/subjects", {"name": "Alloy bar 7"})
     engineer.post(f"/subjects/{sample_id}/mount", {"asset_id": devices["Rotation stage"], "reason": "loaded for the night"})
     engineer.create("/cautions", caution(devices["Rotation stage"]))
-    template_id = staff.safety_officer.find("/clearance-templates", lambda row: row["code"] == "ESAF")["template_id"]
+    template_id = staff.safety_officer.named("/clearance-templates", "ESAF", "code")["template_id"]
     cleared(staff.safety_officer, template_id, "Tomography of alloy bars", unit_id)
     short = cleared(
         staff.safety_officer, template_id, "Visitor's sample, this evening", unit_id, datetime.now(UTC) + SHORT_VALIDITY
@@ -77,11 +78,11 @@ def equipped(engineer: Person, hutch_id: str) -> tuple[str, dict[str, str]]:
     unit = {"name": "Imaging beamline 7", "tier": "Unit", "facility_code": FACILITY, "located_in_enclosure_id": hutch_id}
     unit_id = engineer.create("/assets", unit)
     engineer.post(f"/assets/{unit_id}/activate")
-    models = {row["part_number"]: row["model_id"] for row in engineer.get("/models", limit=100)["items"]}
     devices = {}
     for name, (part_number, signal) in MODELS.items():
         worked_by = [{"kind": "EPICS_PV", "value": signal}]
-        device = {"name": name, "tier": "Device", "parent_id": unit_id, "model_id": models[part_number]}
+        model_id = engineer.named("/models", part_number, "part_number")["model_id"]
+        device = {"name": name, "tier": "Device", "parent_id": unit_id, "model_id": model_id}
         devices[name] = engineer.create("/assets", {**device, "alternate_identifiers": worked_by})
         engineer.post(f"/assets/{devices[name]}/activate")
     return unit_id, devices
@@ -131,15 +132,14 @@ def capability() -> dict[str, Any]:
 
 def planned(engineer: Person, capability_id: str, asset_ids: list[str]) -> str:
     """From the method to a plan on these devices."""
-    families = {row["name"]: row["family_id"] for row in engineer.get("/families", limit=100)["items"]}
     method = {
         "name": "absorption_tomography",
         "capability_id": capability_id,
-        "needed_family_ids": sorted(families[name] for name in ("Camera", "Hexapod", "RotaryStage")),
+        "needed_family_ids": sorted(engineer.named("/families", name)["family_id"] for name in FAMILIES),
         "needed_supplies": ["photon_beam"],
         "parameters_schema": PARAMETERS,
     }
-    site_id = engineer.find("/federation/facilities", lambda row: row["code"] == FACILITY)["facility_id"]
+    site_id = engineer.named("/federation/facilities", FACILITY, "code")["facility_id"]
     adopted = {"method_id": engineer.create("/methods", method), "site_id": site_id}
     practice_id = engineer.create("/practices", {"name": "Tomography, imaging hutch B", **adopted})
     plan_id = engineer.create("/plans", {"name": "Alloy bars", "practice_id": practice_id, "asset_ids": asset_ids})

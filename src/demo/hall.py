@@ -2,25 +2,26 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from application.settings import Settings
-from cli.embedded.process import Premises, StartError, available_ports, wait_until, write_private
+from cli.embedded.process import Escalation, Premises, StartError, available_ports, wait_until, write_private
 from cli.keeping import Piece
 from cli.places import noted_place
-from demo.identity import IdentityProvider
+from demo.identity import LOOPBACK, IdentityProvider
 from demo.staffing import ADMINISTRATOR
 
-LOOPBACK = "127.0.0.1"
 PATIENCE = 120.0
 """Seconds in which everything must be up."""
 ADMINISTRATOR_ID = "019a0d00-0000-7000-8000-000000000001"
 """Who may do everything at first, and hands the permissions out."""
+TAKEDOWN: Escalation = ((signal.SIGTERM, 150.0), (signal.SIGKILL, 5.0))
+"""How long `baton up` may take: as long as all that it takes down may."""
 MARK = "demonstration"
 """The file by which a directory is known to be ours to empty."""
 FACILITY, HUTCH, RING = "lumen", "Imaging hutch B", "Storage ring"
@@ -50,6 +51,12 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+class Service(Piece):
+    """The whole service, which takes its own servers down one after the other."""
+
+    stopping = TAKEDOWN
+
+
 class Hall:
     """Everything that runs, in a directory that is emptied first."""
 
@@ -62,22 +69,21 @@ class Hall:
         self._beamline = Piece("beamline", ["-m", "demo.ioc", str(self.data)], self.directory, self._epics)
         ports = ("--port=0", "--temporal-port=0", "--temporal-ui-port=0")
         up = ["-m", "cli", "up", f"--data-dir={self._service}", *ports]
-        self._up = Piece("service", up, self.directory, self._settings)
+        self._up = Service("service", up, self.directory, self._settings)
         self._port = 0
         self.provider = IdentityProvider()
 
     def open(self) -> None:
         """Bring the beamline up, then the service."""
-        self._clear_up()
-        self.data.mkdir()
+        self._take()
         self._port, repeater = available_ports(LOOPBACK, {"Channel Access": 0, "its repeater": 0})
+        leave_out_the_world()
         os.environ |= {
             "EPICS_CA_ADDR_LIST": f"{LOOPBACK}:{self._port}",
             "EPICS_CA_AUTO_ADDR_LIST": "NO",
             "EPICS_CA_REPEATER_PORT": str(repeater),
+            **dict.fromkeys(("NO_PROXY", "no_proxy"), LOOPBACK),
         }
-        for name in Settings.model_fields:  # a server of yours that you work with is none to play with
-            os.environ.pop(name.upper(), None)
         pieces = (self._beamline, self._up)
         for piece in pieces:
             piece.start()
@@ -87,15 +93,21 @@ class Hall:
             if not piece.running:
                 raise piece.objection()
 
-    def _clear_up(self) -> None:
-        """Take the directory, and empty it of an earlier night; what is somebody else's is left alone."""
+    def _take(self) -> None:
+        """Take the directory, see out whoever an earlier night left there, and empty it; another's is left alone."""
         mark = self.directory / MARK
         if self.directory.is_dir() and any(self.directory.iterdir()) and not mark.exists():
             raise StartError(f"{self.directory} holds something other than a demonstration; choose another directory.")
         self._premises.take(())
         mark.touch()
-        for left in (self.data, self.pictures, self._service, self.directory / "jobs", self.directory / "logbook"):
-            shutil.rmtree(left, ignore_errors=True)
+        for lock in sorted(self.directory.rglob("server.lock"), key=lambda lock: len(lock.parts)):
+            left = Premises(lock.parent, f"The {lock.parent.name} of an earlier demonstration")
+            left.take(TAKEDOWN)
+            left.leave()
+        for path in self.directory.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+        self.data.mkdir()
 
     def close(self) -> None:
         """Take everything down again."""
@@ -119,7 +131,7 @@ class Hall:
         """A command that anybody can try with a token, which is left in a file that nobody else can read."""
         path = self.directory / "token"
         write_private(path, token)
-        return f'curl -s -H "Authorization: Bearer $(cat {path})" {self.url}/runs'
+        return f'curl -s -H "Authorization: Bearer $(cat {shlex.quote(str(path))})" {self.url}/runs'
 
     def search_the_hutch(self) -> None:
         self._press("PSS:B:SEARCH", 1)
@@ -130,16 +142,20 @@ class Hall:
     def refill_the_ring(self) -> None:
         self._press("SR:BEAM", 0)
 
-    def kill_the_worker(self) -> float:
-        """End the worker as a crash would, with no time for last words; answers when."""
-        os.kill(int((self._service / "worker" / "server.lock").read_text().split()[0]), signal.SIGKILL)
-        return monotonic()
+    @property
+    def worker(self) -> int:
+        """The process that works now."""
+        return int((self._service / "worker" / "server.lock").read_text().split()[0])
 
-    def _press(self, signal: str, value: int) -> None:
+    def kill_the_worker(self) -> None:
+        """End the worker as a crash would, with no time for last words."""
+        os.kill(self.worker, signal.SIGKILL)
+
+    def _press(self, button: str, value: int) -> None:
         """Do something at the beamline or in the ring's control room: over Channel Access, beside the service."""
         from caproto.sync.client import write
 
-        write(signal, value, notify=True, timeout=5, repeater=False)
+        write(button, value, notify=True, timeout=5, repeater=False)
 
     def _said(self) -> str:
         return self._up.log.read_text() if self._up.log.exists() else ""
@@ -160,3 +176,10 @@ class Hall:
         told = {name: value if isinstance(value, str) else json.dumps(value) for name, value in SETTINGS.items()}
         provider = self.provider.configured(**{ADMINISTRATOR: ADMINISTRATOR_ID})
         return {**told, **places, "IDENTITY_PROVIDERS": json.dumps([provider])}
+
+
+def leave_out_the_world() -> None:
+    """Forget every server of a facility that the environment names: none of them is to be played with."""
+    for name in list(os.environ):
+        if name.lower() in Settings.model_fields or name.startswith("EPICS_"):
+            del os.environ[name]

@@ -15,9 +15,9 @@ from caproto import ChannelType, SkipWrite
 from caproto.asyncio.server import Context
 from caproto.server import PVGroup, pvproperty
 
+from demo.identity import LOOPBACK
 from demo.optics import FULL_CURRENT, Beamline, Picture, sharpness
 
-LOOPBACK = "127.0.0.1"
 TICK = 0.01
 """Seconds between two steps of what moves."""
 OFF, ON = 0, 1

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import httpx
 
 LOOK_INTERVAL = 0.1
+PATIENCE = 90.0
+"""Seconds that anything may take."""
 T = TypeVar("T")
 
 
@@ -62,13 +64,13 @@ class Person:
                 return
             cursor = {"cursor": page["next_cursor"]}
 
-    def find(self, path: str, wanted: Callable[[dict[str, Any]], bool], within: float = 20) -> dict[str, Any]:
-        """The first row of a list that is wanted, as soon as there is one; lists come a moment behind the record."""
+    def named(self, path: str, name: str, field: str = "name") -> dict[str, Any]:
+        """The row of a list that has this name, as soon as it is there; lists come a moment behind the record."""
 
         def found() -> dict[str, Any] | None:
-            return next(filter(wanted, self.rows(path)), None)
+            return next((row for row in self.rows(path) if row[field] == name), None)
 
-        return eventually(found, within, f"nothing in {path} is as wanted")
+        return eventually(found, PATIENCE, f"{path} has none whose {field} is {name}")
 
     def _answered(self, method: str, path: str, **options: Any) -> httpx.Response:
         answer = self._asked(method, path, **options)

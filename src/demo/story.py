@@ -1,10 +1,11 @@
 """A night at the beamline, stage by stage: each does something over REST or MCP and looks whether it came out right."""
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
 from time import monotonic, sleep
@@ -18,7 +19,7 @@ from demo import pictures
 from demo.furnishing import Site, furnished
 from demo.hall import ADMINISTRATOR_ID, Hall
 from demo.optics import FOCUS_AT
-from demo.people import LOOK_INTERVAL, Person, StageError, eventually
+from demo.people import LOOK_INTERVAL, PATIENCE, Person, StageError, eventually
 from demo.phantom import cut
 from demo.recipes import PROJECTIONS
 from demo.staffing import Staff, staffed
@@ -33,8 +34,10 @@ ALIKE = 0.95
 """How alike slice and sample must be at least."""
 LOST_AT, KILLED_AT = 0.3, 0.6
 """How much of the scan is done when the beam is lost, and when the worker is killed."""
-PATIENCE = 90.0
-"""Seconds that anything may take."""
+MORE = 0.02
+"""How much more of the scan shows that it goes on."""
+STILLNESS = 1.0
+"""Seconds in which a conduct that stands does nothing."""
 SCAN = "Projections"
 View = dict[str, Any]
 
@@ -69,22 +72,34 @@ class Night:
         asked = {"name": recipe, "kind": "tomography", "target_asset_ids": [self.site.unit_id], **more}
         return self.scientist.create(f"/recipes/{self.site.recipe_ids[recipe]}/procedures", asked)
 
-    def followed(self, title: str, procedure_id: str, until: Callable[[View], bool]) -> View:
-        """Watch a conduct until it has come so far; one that ends before is shown as it ended."""
+    def conduct_of(self, phase: str) -> View:
+        """Where the conduct of a phase of the run stands."""
+        view: View = self.scientist.get(f"/procedures/{self.phases[phase]}/conduct")
+        return view
+
+    def watched(self, title: str, procedure_id: str) -> Iterator[View]:
+        """Look at a conduct again and again, for as long as anything may take."""
         deadline = monotonic() + PATIENCE
         with self.teller.bar(title) as told:
-            while True:
+            while monotonic() < deadline:
                 view: View = self.scientist.get(f"/procedures/{procedure_id}/conduct")
                 told(view["step_index"] or 0, view["step_count"] or 0, view["message"])
-                if until(view) or view["result"] is not None:
-                    return view
-                if monotonic() > deadline:
-                    raise StageError(f"{title} stands at {view['message']!r} for too long")
+                yield view
                 sleep(LOOK_INTERVAL)
+        raise StageError(f"{title} stands at {view['message']!r} for too long")
+
+    def gone_on(self, title: str, procedure_id: str, share: float) -> View:
+        """Watch a conduct until so much of it is done; it must not have ended by then."""
+        for view in self.watched(title, procedure_id):
+            if view["result"] is not None:
+                raise StageError(f"{title} should still go on; it came to {view['message']!r}: {view['result']['failure']}")
+            if done(view) >= share:
+                return view
+        raise AssertionError("who watches gives up in time")
 
     def succeeded(self, title: str, procedure_id: str) -> View:
         """Watch a conduct to its end, which must be a good one; its result."""
-        view = self.followed(title, procedure_id, lambda _: False)
+        view = next(view for view in self.watched(title, procedure_id) if view["result"] is not None)
         result: View = view["result"]
         if not result["succeeded"] or result["closing_failures"]:
             raise StageError(f"{title} should succeed; it came to {view['message']!r}: {result['failure']}")
@@ -94,8 +109,11 @@ class Night:
 def furnish(night: Night) -> None:
     """Staff, catalog, beamline, clearances, recipes and the calendar, each put on record by whoever may."""
     night.staff = staffed(night.client, night.hall.provider, ADMINISTRATOR_ID)
-    with redirect_stdout(StringIO()) as said:
-        load_catalog(night.hall.url, night.staff.engineer.token)
+    with redirect_stdout(StringIO()) as said, redirect_stderr(said):
+        try:
+            load_catalog(night.hall.url, night.staff.engineer.token)
+        except SystemExit:
+            raise StageError(said.getvalue()) from None
     night.say(f"the starter catalog: {said.getvalue().strip()}")
     night.site = furnished(night.staff, night.hall.data, night.hall.slice)
     round_of_the_hall = {
@@ -169,17 +187,25 @@ def measured_offsets(night: Night, procedure_id: str) -> list[float]:
 
 def focus(night: Night) -> None:
     """An agent with an identity and permissions of its own asks for a search over MCP, and advises it to its end."""
-    search = night.registered("Focus the camera", bindings={"exposure": 0.02})
-    command = [sys.executable, "-m", "demo.focus_agent", night.hall.url, night.staff.agent_token, search]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as agent:
-        night.followed("focusing", search, lambda view: agent.poll() is not None)
-        advice, faults = agent.communicate(timeout=PATIENCE)
+    procedure_id = night.registered("Focus the camera", bindings={"exposure": 0.02})
+    command = [sys.executable, "-m", "demo.focus_agent", night.hall.url, procedure_id]
+    identity = {**os.environ, "BATON_TOKEN": night.staff.agent_token}
+    with subprocess.Popen(command, env=identity, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as agent:
+        try:
+            next(
+                view
+                for view in night.watched("focusing", procedure_id)
+                if view["result"] is not None or agent.poll() is not None
+            )
+            advice, faults = agent.communicate(timeout=PATIENCE)
+        finally:
+            agent.kill()
     if agent.returncode:
         raise StageError(f"the agent gave up: {faults.strip()[-500:]}")
-    night.succeeded("focusing", search)
+    night.succeeded("focusing", procedure_id)
     outcomes = (
         event["payload"]
-        for event in night.scientist.rows(f"/procedures/{search}/history")
+        for event in night.scientist.rows(f"/procedures/{procedure_id}/history")
         if event["event_type"] == "ProcedureOutcomeRecorded"
     )
     looks = [(outcome["point"]["focus"], outcome["measurements"][0]["value"]) for outcome in outcomes]
@@ -204,7 +230,7 @@ def begin(night: Night) -> None:
     asked = {"procedure_ids": list(night.phases.values()), "wait": 0}
     night.scientist.post(f"/runs/{night.run_id}/conduct", asked)
     night.succeeded("darks and flats", night.phases["Darks and flats"])
-    night.followed("projections", night.phases[SCAN], lambda view: done(view) >= LOST_AT)
+    night.gone_on("projections", night.phases[SCAN], LOST_AT)
     night.say(f"darks and flats are taken, and {LOST_AT:.0%} of the projections")
 
 
@@ -215,43 +241,51 @@ def done(view: View) -> float:
 
 def lose_beam(night: Night) -> None:
     """The ring loses its beam: the monitor sees it, the supervisor holds the run, and nobody can resume it without beam."""
-    night.hall.dump_the_beam()
     begun = monotonic()
+    night.hall.dump_the_beam()
     run = f"/runs/{night.run_id}"
     eventually(lambda: night.scientist.get(run)["status"] == "Held", PATIENCE, "nobody holds the run")
     night.say(f"the run is Held {monotonic() - begun:.1f} s after the beam was lost")
-    night.say(f"the supervisor's decision: {decided(night, 'RunSupervision')}")
+    decision = decided(night, "RunSupervision")
+    if (decision["choice"], decision["inputs"]["run_id"]) != ("Hold", night.run_id):
+        raise StageError(f"the supervisor should decide to hold this run; it decided {decision}")
+    night.say(f"the supervisor's decision: {decision['choice']}: {decision['reasoning']}")
     refusal = night.scientist.refused(f"{run}/resume", {}, "RunSupplyCoverageMismatchError")
     night.say(f"resumed too early: {refusal['detail']}")
 
 
-def decided(night: Night, context: str) -> str:
-    """What an agent has decided in a context, and why."""
-    row = night.scientist.find("/decisions", lambda row: row["context"] == context)
-    decision = night.scientist.get(f"/decisions/{row['decision_id']}")
-    return f"{decision['choice']}: {decision['reasoning']}"
+def decided(night: Night, context: str) -> View:
+    """What an agent has decided in a context."""
+    row = night.scientist.named("/decisions", context, "context")
+    decision: View = night.scientist.get(f"/decisions/{row['decision_id']}")
+    return decision
 
 
 def take_up(night: Night) -> None:
-    """The beam is back: the monitor says that it recovers, a person looks, restores it and lets the run go on."""
+    """The beam is back, and still nothing moves until a person has looked, restored the supply and resumed the run."""
     night.hall.refill_the_ring()
     ring = f"/supplies/{night.site.ring_id}"
     eventually(lambda: night.scientist.get(ring)["status"] == "Recovering", PATIENCE, "the ring does not recover")
     night.scientist.post(f"{ring}/restore", {"reason": "100 mA again, orbit looks good"})
-    before = done(night.scientist.get(f"/procedures/{night.phases[SCAN]}/conduct"))
+    eventually(lambda: night.conduct_of(SCAN)["waiting_for"] == "run", PATIENCE, "the scan does not wait for its run")
+    before = night.conduct_of(SCAN)
+    sleep(STILLNESS)
+    if night.conduct_of(SCAN)["step_index"] != before["step_index"]:
+        raise StageError("the scan goes on although its run is held")
     night.scientist.post(f"/runs/{night.run_id}/resume")
-    night.followed("projections", night.phases[SCAN], lambda view: done(view) >= KILLED_AT)
-    night.say(f"resumed by {night.scientist.name}; the scan went on from {before:.0%} and is at {KILLED_AT:.0%}")
+    night.gone_on("projections", night.phases[SCAN], KILLED_AT)
+    night.say(f"resumed by {night.scientist.name}; the scan went on from {done(before):.0%} and is at {KILLED_AT:.0%}")
 
 
 def kill_worker(night: Night) -> None:
     """The worker dies in the middle of the scan; another takes the conduct up where it stood."""
-    before = night.scientist.get(f"/procedures/{night.phases[SCAN]}/conduct")
-    killed = night.hall.kill_the_worker()
-    view = night.followed("projections", night.phases[SCAN], lambda view: done(view) > done(before) + 0.02)
-    if view["result"] is not None and not view["result"]["succeeded"]:
-        raise StageError(f"the conduct should go on; it came to {view['message']!r}")
-    night.say(f"killed at step {before['step_index']}; the next steps were done {monotonic() - killed:.1f} s later")
+    worker, begun = night.hall.worker, monotonic()
+    night.hall.kill_the_worker()
+    before = night.conduct_of(SCAN)
+    night.gone_on("projections", night.phases[SCAN], done(before) + MORE)
+    if night.hall.worker == worker:
+        raise StageError("the scan goes on, but with the worker that was to be killed")
+    night.say(f"killed at step {before['step_index']}; another worker was {MORE:.0%} on {monotonic() - begun:.1f} s later")
 
 
 def complete(night: Night) -> None:
@@ -263,8 +297,10 @@ def complete(night: Night) -> None:
     with h5py.File(night.hall.slice) as file:
         found, shadows, without_beam = file["slice"][()], file["shadows"][()], int(file.attrs["without_beam"])
     alike = likeness(found, cut())
-    if alike < ALIKE or len(shadows) + without_beam != PROJECTIONS:
-        raise StageError(f"the slice of {len(shadows)} projections is like the sample by {alike:.3f} only")
+    if len(shadows) + without_beam != PROJECTIONS:
+        raise StageError(f"there are {len(shadows)} projections with beam and {without_beam} without, not {PROJECTIONS}")
+    if not alike >= ALIKE:  # nothing is like a blank slice, not even a number
+        raise StageError(f"the slice is like the sample by {alike:.3f} only")
     picture = night.hall.pictures / "slice.png"
     pictures.tomogram(picture, shadows, found, cut(), alike)
     night.say(
@@ -289,7 +325,8 @@ def expire(night: Night) -> None:
     """The visitor's clearance has run out, and the expirer has taken it out of force."""
     path = f"/clearances/{night.site.short_clearance_id}"
     eventually(lambda: night.scientist.get(path)["status"] == "Expired", PATIENCE, "the clearance is still in force")
-    night.say(f"the expirer's decision: {decided(night, 'ClearanceExpiry')}")
+    decision = decided(night, "ClearanceExpiry")
+    night.say(f"the expirer's decision: {decision['choice']}: {decision['reasoning']}")
 
 
 def go_round(night: Night) -> None:

@@ -6,11 +6,20 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from application.looking import row_of
 from application.ports import Caller
 from application.settings import Settings
-from domain.equipment.asset_external_id import AssignAssetExternalId, GetAssetMintSweep, MintMissingAssetExternalIds
+from domain.equipment.asset_external_id import (
+    AssignAssetExternalId,
+    AssignedExternalId,
+    GetAssetMintSweep,
+    MintMissingAssetExternalIds,
+    MintSweep,
+    noted,
+)
 from domain.equipment.asset_tree import RegisterAsset
 from domain.kernel import NIL
+from domain.shared.refusals import UnauthorizedError
 from infrastructure.postgres.pool import dedicated
 from infrastructure.postgres.projections import Projector
 from infrastructure.runtime import Runtime
@@ -82,3 +91,20 @@ async def test_attempts_that_overlap_lose_nothing_of_one_another(runtime: Runtim
     sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
     assert sorted(minted.asset_id for minted in sweep.minted) == sorted(assets)
     assert (sweep.scanned, sweep.skipped, sweep.failed) == (5, (), ())
+
+
+async def test_an_attempt_that_comes_late_counts_nothing_twice_and_reopens_nothing(runtime: Runtime) -> None:
+    asset_id, sweep_id = await registered(runtime), await begun(runtime)
+    kept = await row_of(runtime.store, MintSweep, sweep_id=sweep_id)
+    assert kept is not None
+    refusal = UnauthorizedError("The grant was withdrawn.")
+    assigned = AssignedExternalId(external_id="10.5/x", external_id_scheme="DOI")
+    failed = noted(kept, asset_id, refusal)
+    assert noted(failed, asset_id, refusal) == failed
+    minted = noted(failed, asset_id, assigned)
+    assert (minted.scanned, len(minted.minted), minted.failed) == (1, 1, [])
+    assert noted(minted, asset_id, assigned) == noted(minted, asset_id, refusal) == minted
+    await runtime.mint_sweeps.finish(sweep_id)
+    await runtime.mint_sweeps.mint(sweep_id, asset_id)
+    sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
+    assert (sweep.status, sweep.scanned, sweep.minted) == ("Finished", 0, ())

@@ -208,9 +208,9 @@ def entry_of(schedule: Schedule, facility_code: str) -> CalendarEntry:
     )
 
 
-def is_unanswered(view: CalendarView, standing: ScheduleStanding) -> bool:
+def is_unanswered(view: CalendarView, known: ScheduleStanding) -> bool:
     """Whether a pause is somebody's that the record does not know of."""
-    return view.note not in OURS or (view.note == TAKEN_NOTE and not standing.paused)
+    return view.note not in OURS or (view.note == TAKEN_NOTE and not known.paused)
 
 
 def attributes_of(schedule: Schedule, facility_code: str) -> dict[str, str]:
@@ -230,13 +230,13 @@ def summary_of(schedule: Schedule) -> str:
     return f"Firing of schedule {schedule.id}"
 
 
-def counted_on(standing: ScheduleStanding, view: CalendarView | None) -> ScheduleStanding:
+def counted_on(known: ScheduleStanding, view: CalendarView | None) -> ScheduleStanding:
     """A standing with what the engine has counted since it was last looked at; a calendar made anew counts from nought."""
     missed, skipped = (0, 0) if view is None else (view.missed_count, view.skipped_count)
     return replace(
-        standing,
-        missed_count=standing.missed_count + since(standing.missed_seen, missed),
-        skipped_count=standing.skipped_count + since(standing.skipped_seen, skipped),
+        known,
+        missed_count=known.missed_count + since(known.missed_seen, missed),
+        skipped_count=known.skipped_count + since(known.skipped_seen, skipped),
         missed_seen=missed,
         skipped_seen=skipped,
     )

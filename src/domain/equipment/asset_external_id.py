@@ -185,9 +185,19 @@ def lacking_external_ids(ids: Iterable[UUID], facility_code: str | None) -> Read
 
 
 def noted(sweep: MintSweep, asset_id: UUID, outcome: AssignedExternalId | Refusal) -> MintSweep:
-    """The sweep after one more asset; an asset that needs nothing any more, or is gone, is skipped."""
-    scanned = replace(sweep, scanned=sweep.scanned + 1)
+    """The sweep after one more asset; an asset that needs nothing any more, or is gone, is skipped.
+
+    Attempts may overlap, so each asset counts once, and one that got its identifier after all did not fail.
+    """
     id = str(asset_id)
+    if any(entry["asset_id"] == id for entry in (*sweep.minted, *sweep.skipped)):
+        return sweep
+    others = [entry for entry in sweep.failed if entry["asset_id"] != id]
+    if len(others) < len(sweep.failed):
+        if isinstance(outcome, Refusal):
+            return sweep
+        sweep = replace(sweep, failed=others, scanned=sweep.scanned - 1)
+    scanned = replace(sweep, scanned=sweep.scanned + 1)
     match outcome:
         case AssignedExternalId():
             return replace(scanned, minted=[*sweep.minted, {"asset_id": id, **outcome.model_dump(mode="json")}])

@@ -343,15 +343,21 @@ def _check_pattern(validator: Validator, pattern: str, instance: Any, schema: Sc
 WITHOUT_BACKTRACKING: type[Validator] = extend(Draft202012Validator, {"pattern": _check_pattern})  # type: ignore[no-untyped-call]
 
 
+READ_DIFFERENTLY = re.compile(r"\[[^]]*(?:\[|--|&&|~~)|[+*?}]\+")
+"""Sets within sets and possessive repetition, which the two engines take for different things."""
+
+
 def _matches(pattern: str, text: str) -> bool:
-    """Whether a pattern is found in a text, in time that grows with the text alone; only what looks around or back at
-    itself has to be searched for by trying again and again."""
+    """Whether a pattern is found in a text: in time that grows with the text alone, where the engine that promises so
+    reads the pattern as the other one does. What looks around or back at itself, or is very large, is tried out."""
     matcher = _matcher(pattern)
     return matcher.isinstance_python(text) if matcher else re.search(pattern, text) is not None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)  # a large one takes megabytes
 def _matcher(pattern: str) -> SchemaValidator | None:
+    if READ_DIFFERENTLY.search(pattern):
+        return None
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
     except CoreSchemaError:

@@ -12,15 +12,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from domain.kernel import (
-    Aggregate,
-    Call,
-    Command,
-    Event,
-    Outcome,
-    State,
-    changed,
-)
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
 from domain.shared.identifiers import trimmed_refs
 from domain.shared.listing import ListQuery, Summary, Where
 from domain.shared.reads import Reads, record_of, required_if_given

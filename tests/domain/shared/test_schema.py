@@ -318,6 +318,10 @@ def test_a_pattern_is_judged_at_once_however_often_a_text_could_be_read_in_other
         ("^(?!x)", "a", "x"),
         (r"^(a|b)\1$", "aa", "ab"),
         (r"^\w+$", "Ångström", "a b"),
+        ("^[a-z--b]$", "b", "é"),
+        ("^[&&]+$", "&", "a"),
+        ("^a++b$", "aab", "a"),
+        (r"^a\Z", "a", "ab"),
     ],
 )
 def test_a_pattern_is_looked_for_anywhere_in_the_text(pattern: str, fitting: str, unfit: str) -> None:
