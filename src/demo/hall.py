@@ -100,10 +100,12 @@ class Hall:
             raise StartError(f"{self.directory} holds something other than a demonstration; choose another directory.")
         self._premises.take(())
         mark.touch()
-        for lock in sorted(self.directory.rglob("server.lock"), key=lambda lock: len(lock.parts)):
-            left = Premises(lock.parent, f"The {lock.parent.name} of an earlier demonstration")
-            left.take(TAKEDOWN)
-            left.leave()
+        ours = [self.directory / name for name in ("beamline", "service")]
+        for place in (*ours, *(lock.parent for lock in self._service.rglob("server.lock"))):  # ours end theirs
+            if place.exists():
+                left = Premises(place, f"The {place.name} of an earlier demonstration")
+                left.take(TAKEDOWN)
+                left.leave()
         for path in self.directory.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)

@@ -161,7 +161,7 @@ class TestHistory:
             "command_name": "HoldVisit",
             "schema_version": 1,
         }
-        assert (held["stream_id"], held["principal_id"]) == (str(visit), str(OPERATOR))
+        assert (held["stream_id"], held["principal_id"]) == (visit, OPERATOR)
         assert held["payload"] == {
             "visit_id": str(visit),
             "reason": "Mira broke the shutter",
