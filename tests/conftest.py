@@ -57,6 +57,7 @@ write_to_memory()
 keep_bytecode()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than there are cores: many tests wait for processes that they started."""
     return (os.cpu_count() or 1) + 1

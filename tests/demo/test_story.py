@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import h5py
 import httpx
@@ -17,6 +19,8 @@ from demo.hall import Hall
 from demo.ioc import save
 from demo.optics import AXIS_AT, FOCUS_AT, Beamline
 from demo.people import StageError
+from demo.staffing import Staff
+from demo.story import Night
 from demo.telling import Teller
 from domain.recipe.step_shapes import read_closing_steps, read_steps
 
@@ -89,6 +93,47 @@ def test_projections_without_beam_are_left_out_of_the_slice(tmp_path: Path, give
     with h5py.File(tmp_path / "slice.h5") as file:
         assert (file.attrs["projections"], file.attrs["without_beam"]) == (5, 1)
         assert list(file["angles"]) == [0, 30, 90, 120, 150]
+
+
+@dataclass(frozen=True)
+class Onlooker:
+    """Somebody who sees a conduct stand as it stands."""
+
+    view: dict[str, Any]
+
+    def get(self, path: str) -> dict[str, Any]:
+        return self.view
+
+
+def night_of(tmp_path: Path, **view: Any) -> Night:
+    """A night in which a conduct stands like this."""
+    hall = Hall(tmp_path)
+    hall.close()
+    night = Night(hall, httpx.Client(), Teller(Console(file=StringIO())))
+    told = {"step_index": 3, "step_count": 10, "message": "step 4 of 10", "result": None, **view}
+    night.staff = Staff(*[Onlooker(told)] * 3, agent_token="")  # type: ignore[arg-type]
+    return night
+
+
+ENDED = {"succeeded": True, "closing_failures": [], "failure": None}
+FAILED = {**ENDED, "succeeded": False, "failure": {"error_class": "StepInterrupted"}}
+
+
+@pytest.mark.parametrize("result", [ENDED, FAILED])
+def test_a_conduct_that_is_over_does_not_go_on(tmp_path: Path, result: dict[str, Any]) -> None:
+    assert night_of(tmp_path).gone_on("scan", "p", 0.3)["step_index"] == 3
+    with pytest.raises(StageError, match="should still go on"):
+        night_of(tmp_path, result=result).gone_on("scan", "p", 0.3)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [{**ENDED, "succeeded": False, "failure": {"error_class": "StepInterrupted"}}, {**ENDED, "closing_failures": [1]}],
+)
+def test_only_a_conduct_that_closed_well_has_succeeded(tmp_path: Path, result: dict[str, Any]) -> None:
+    assert night_of(tmp_path, result=ENDED).succeeded("scan", "p") == ENDED
+    with pytest.raises(StageError, match="should succeed"):
+        night_of(tmp_path, result=result).succeeded("scan", "p")
 
 
 def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
