@@ -28,7 +28,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
 from cli.embedded.postgres import WHEEL, EmbeddedPostgres
-from cli.embedded.process import Premises, StartError, wait_until
+from cli.embedded.process import Premises, StartError, starting_again_if_a_port_is_lost, wait_until
 from cli.embedded.temporal import EmbeddedTemporal
 
 AS_ROOT = os.geteuid() == 0
@@ -389,6 +389,19 @@ async def test_a_waiting_workflow_is_still_there_after_a_restart_with_a_new_sear
         assert described.typed_search_attributes[run] == "run-1"
         marks = TypedSearchAttributes([SearchAttributePair(asset, "hexapod")])
         await client.start_workflow("Wait", id="newcomer", task_queue="nobody-listens", search_attributes=marks)
+
+
+def test_a_server_that_lost_its_port_is_started_again_however_much_it_says_afterwards(tmp_path: Path) -> None:
+    log, tries = tmp_path / "server.log", []
+
+    def start() -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            log.write_text("listen tcp 127.0.0.1:43083: bind: address already in use\n" + "panic: and so on\n" * 1000)
+            raise StartError("It ended while it was starting.", log=log)
+
+    starting_again_if_a_port_is_lost(start)
+    assert len(tries) == 2
 
 
 async def test_settings_reach_temporal(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ class StartError(Exception):
 
     def __init__(self, sentence: str, *, log: Path | None = None) -> None:
         self.sentence = sentence
+        self.log = log
         tail = _tail(log) if log else ""
         super().__init__(f"{sentence}\n{tail}" if tail else sentence)
 
@@ -274,9 +275,16 @@ def starting_again_if_a_port_is_lost(start: Callable[[], None]) -> None:
         try:
             return start()
         except StartError as error:
-            if "address already in use" not in str(error).lower():
+            if not _is_for_a_port(error):
                 raise
     return start()
+
+
+def _is_for_a_port(error: StartError) -> bool:
+    """Whether a port was taken; some servers say so first and a great deal afterwards."""
+    with suppress(FileNotFoundError):
+        return error.log is not None and "address already in use" in error.log.read_text(errors="replace").lower()
+    return False
 
 
 def wait_until(condition: Callable[[], bool], patience: float) -> bool:
