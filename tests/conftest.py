@@ -23,7 +23,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from tests.workflows.theatre import Theatre
 
-EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "25"))
 """How many examples of each property are tried, where the property does not say."""
 settings.register_profile("baton", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES)
 settings.load_profile("baton")
@@ -55,12 +55,6 @@ def keep_bytecode() -> None:
 
 write_to_memory()
 keep_bytecode()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are cores: many tests wait for processes that they started."""
-    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
