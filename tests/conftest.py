@@ -23,7 +23,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from tests.workflows.theatre import Theatre
 
-EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "40"))
 """How many examples of each property are tried, where the property does not say."""
 settings.register_profile("baton", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES)
 settings.load_profile("baton")
