@@ -61,7 +61,9 @@ class Publications:
         self._publisher = publisher
 
     async def job(self, work_id: UUID) -> Job:
-        return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id))
+        """A repeat has the id of what was refused, whose workflow may still be ending; once it has signed, its own runs."""
+        publication = await self._publication(work_id)
+        return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id), succeeds=publication.signature is None)
 
     async def item(self, work_id: UUID) -> WorkItem | None:
         publication = await row_of(self._store, CalibrationPublication, receipt_id=work_id)
