@@ -9,7 +9,7 @@ import pytest
 from application.conducting.compute import JobSpec
 from application.conducting.ledger import Standing
 from application.conducting.pulse import UnheardError
-from application.control import Control
+from application.control import Control, Fence, always_open
 from application.timekeeping import Timekeeper
 from domain.operation.stopping import HoldProcedure
 from domain.operation.walking import Verdict
@@ -221,7 +221,7 @@ class TestWorkerLoss:
         self, rehearsal: Rehearsal, time: LoopTime, known_dead: bool
     ) -> None:
         class Hanging(SimulatedCompute):
-            async def submit(self, job: JobSpec) -> str:
+            async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
                 await asyncio.Event().wait()
                 raise AssertionError("it never comes back")
 

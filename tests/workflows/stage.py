@@ -10,7 +10,7 @@ from temporalio.client import Client
 
 from application.conducting.actions import Actions
 from application.conducting.compute import Compute
-from application.control import WRITE_TIMEOUT, Control, Reading
+from application.control import WRITE_TIMEOUT, Control, Fence, Reading
 from application.ports import Caller, Executed
 from application.settings import Settings
 from application.unit import decoded
@@ -43,9 +43,11 @@ class Recorded:
     async def read(self, address: str) -> Reading:
         return await self._control.read(address)
 
-    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+    async def write(
+        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
+    ) -> None:
         self.writes.append((address, value))
-        await self._control.write(address, value, wait, timeout)
+        await self._control.write(address, value, wait, timeout, fence)
 
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         return self._control.subscribe(address)

@@ -25,6 +25,7 @@ from application.conducting.pulse import (
     Attempt,
     Countermanded,
     UnheardError,
+    WriteFence,
     attended,
     in_time,
 )
@@ -97,8 +98,7 @@ class Doing:
         self._place = place
         self._point = point
         self._attempt = attempt
-        self._asked_at = 0.0
-        """When the ledger was last asked whether the step may begin, by the clock of the loop."""
+        self._fence = WriteFence(steps.silence_clock)
         self._step = score.step(place)
         self.kind = StepKind(self._step.kind)
 
@@ -119,9 +119,9 @@ class Doing:
         try:
             match step:
                 case RecipeSetpointStep():
-                    return effects.setpoint(step, memory)
+                    return effects.setpoint(step, memory, self._fence.check)
                 case RecipeActionStep():
-                    return effects.action(step)
+                    return effects.action(step, self._fence.check)
                 case RecipeCheckStep():
                     return effects.check(step, memory, deadline)
                 case RecipeCaptureStep():
@@ -163,17 +163,23 @@ class Doing:
             once=score.resumed and main and self.kind in (StepKind.ACTION, StepKind.COMPUTE),
             again=attempt > 1,
         )
-        self._asked_at = asyncio.get_running_loop().time()
         if marker is None:
-            return await self._ledger.begin(crossing)
+            return await self._asked(crossing)
         self._steps.at_work[marker.event_id] += 1
         marked = False
         try:
-            standing = await self._ledger.begin(crossing)
+            standing = await self._asked(crossing)
             marked = standing.marked
         finally:
             if not marked:
                 self._steps.leave(marker.event_id)
+        return standing
+
+    async def _asked(self, crossing: Crossing) -> Standing:
+        """What the ledger says to a step; if it lets the step begin, the step was heard of when it asked."""
+        asked_at = self._fence.clock()
+        standing = await self._ledger.begin(crossing)
+        self._fence.confirm(asked_at)
         return standing
 
     def _obstacle(self, standing: Standing) -> Report | None:
@@ -241,7 +247,7 @@ class Doing:
         except StepFault as fault:
             unready = failing(fault, {})
             return self._obstacle(await self._cross(unready)) or await self._done(unready, 1)
-        effect = submission(compute, step, job)
+        effect = submission(compute, step, job, self._fence.check)
         standing = await self._begin(effect)
         if (report := self._obstacle(standing)) is not None:
             return report
@@ -256,8 +262,7 @@ class Doing:
         """Wait for a job and deposit what it brings; neither is done twice."""
         step = self._step
         assert isinstance(step, RecipeComputeStep), "only a program is collected"
-        self._asked_at = asyncio.get_running_loop().time()
-        standing = await self._ledger.begin(Crossing(place=self._place, marker=None, hold_blocks=False))
+        standing = await self._asked(Crossing(place=self._place, marker=None, hold_blocks=False))
         if not standing.live:
             return Report(verdict=Verdict.GONE)
         row = standing.outcome
@@ -307,7 +312,7 @@ class Doing:
             self._attempt.alive()
             return await self._ledger.beat(self._place, marker, self._score.run_id)
 
-        return await attended(body, beat, self._asked_at)
+        return await attended(body, beat, self._fence)
 
     @contextmanager
     def _at_work(self, effect: Effect[Any], attempt: int) -> Iterator[UUID | None]:
