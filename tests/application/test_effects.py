@@ -224,7 +224,7 @@ class TestChecks:
 class TestSetpoints:
     async def test_reading_back_judges_nothing(self, effects: Effects, plant: Simulator) -> None:
         plant.simulate_fault(B, Fault.STUCK)
-        effect = effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory())
+        effect = effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory(), always_open)
         done = await effect.body()
         assert (done.says["post_reading"]["value"], effect.marked, effect.repeatable) == (1.5, True, True)
 
