@@ -203,7 +203,8 @@ class Doing:
         if standing.run not in (None, RunStatus.RUNNING):
             return Report(verdict=Verdict.RUN_STOPPED)
         if standing.late:
-            message = "The conduct stood still for too long to go on unasked; nothing was touched."
+            message, lone = "The conduct stood still for too long to go on unasked", standing.lone_marker
+            message = f"{message}; nothing was touched." if lone is None else doubtful(f"{message}.", lone.attempt)
             failure = failure_of(self._step, self._place.step_index, "StepInterrupted", message)
             return Report(verdict=Verdict.FAILED, failure=failure)
         if standing.begun_before:
@@ -342,7 +343,7 @@ class Doing:
         on = {} if kind is None else {"actuation_kind": kind.value}
         if isinstance(came, Done):
             return self._row(Mark.OUTCOME, attempt, {**says, **came.says, **on, "result": "ok"}, came.slot)
-        return self._row(Mark.OUTCOME, attempt, {**self._failed(says, came), **on})
+        return self._row(Mark.OUTCOME, attempt, {**self._failed(says, came, attempt), **on})
 
     async def _stored(self, row: Activity) -> Mapping[str, Any]:
         """Store what came of the step. Nobody else knows it, so a store that is away is waited for as long as a restart."""
@@ -356,14 +357,19 @@ class Doing:
                     raise
             await self._pause()
 
-    def _failed(self, says: Mapping[str, Any], error: Exception) -> dict[str, Any]:
-        """What a row says of a failure; what nobody foresaw is told in the log, and in general words here."""
+    def _failed(self, says: Mapping[str, Any], error: Exception, attempt: int = 1) -> dict[str, Any]:
+        """What a row says of a failure; what nobody foresaw is told in the log, and in general words here.
+
+        Of a write it also names the attempts that may have had their effect.
+        """
         more: Mapping[str, Any] = error.says if isinstance(error, TellingFault) else {}
         label = error.label if isinstance(error, StepFault) else type(error).__name__
         message = str(error)
         if not isinstance(error, FORESEEN):
             log.error("step_failed_unexpectedly", conduct_id=str(self._place.conduct_id), **traced(error))
             message = UNEXPECTED
+        if self.kind is StepKind.SETPOINT:
+            message = doubtful(message, attempt if "sent" in says else attempt - 1)
         told = {"error_class": label, "message": plain(message)[:REASON], "target": target_of(self._step)}
         return {**says, **more, **told, "result": "failed"}
 
@@ -417,6 +423,14 @@ def failing(fault: StepFault, says: Mapping[str, Any]) -> Effect[Done]:
         raise fault
 
     return Effect(says, fail, lambda: None, marked=False)
+
+
+def doubtful(message: str, attempts: int) -> str:
+    """A failure with the attempts at its write, so many from the first, of which nobody knows whether they had effect."""
+    if not attempts:
+        return message
+    which = "Attempt 1" if attempts == 1 else f"Attempts 1 to {attempts}"
+    return f"{message[: REASON - 100]} {which} may have been written; look at the equipment."
 
 
 def needs_memory(step: RecipeStep) -> bool:

@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 LARGEST = 1000
 """Numbers of an array that a row holds; of more, only the shape."""
+TRIED = 10
+"""Values sent to an address and never confirmed that a row holds: the last ones."""
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """Characters that no row can hold."""
 
@@ -93,8 +95,11 @@ class Effects:
             except ControlError as error:
                 return Done({"post_read_error": plain(f"{type(error).__name__}: {error}")})
 
+        def left() -> Mapping[str, Any]:
+            return {"sent": True} if witness.unconfirmed else {}
+
         says = {"address": step.address, "value": plain(value), "verify": step.verify, **reference_of(step.value)}
-        return Effect(says, write, lambda: self._kind(witness), marked=True)
+        return Effect(says, write, lambda: self._kind(witness), marked=True, left=left)
 
     def action(self, step: RecipeActionStep, fence: Fence) -> Effect[Done]:
         """Do a registered action."""
@@ -106,7 +111,9 @@ class Effects:
             return Done({"result_data": plain(said)})
 
         def left() -> Mapping[str, Any]:
-            return {"writes": [[address, plain(value)] for address, value in witness.written.items()]}
+            sent = [[address, plain(value)] for address, values in witness.unconfirmed.items() for value in values[-TRIED:]]
+            written = [[address, plain(value)] for address, value in witness.written.items()]
+            return {"writes": written, **({"unconfirmed": sent} if sent else {})}
 
         says = {"name": step.name, "params": plain(params)}
         return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, left=left)
