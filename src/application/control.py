@@ -1,6 +1,7 @@
 """The control port: what the service reads from and writes to the plant's control system, whatever the system is."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -10,6 +11,13 @@ READ_TIMEOUT = 5.0
 """Seconds a control system has to connect and to give a value."""
 WRITE_TIMEOUT = 30.0
 """Seconds a control system has to confirm a write, unless the writer says otherwise."""
+
+Fence = Callable[[], None]
+"""Asked immediately before something is sent to the plant; it raises where nothing may be sent any more."""
+
+
+def always_open() -> None:
+    """Let every write pass: the fence of code that stops motion or restores a safe state."""
 
 
 class ReadingKind(StrEnum):
@@ -89,8 +97,19 @@ class Control(Protocol):
         """The current value of a signal; raises ControlError."""
         ...
 
-    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
-        """Set a signal, and return when the control system confirms it; without `wait`, as soon as it is on its way."""
+    async def write(
+        self,
+        address: str,
+        value: Any,
+        wait: bool = True,
+        timeout: float = WRITE_TIMEOUT,
+        fence: Fence | None = None,
+    ) -> None:
+        """Set a signal, and return when the control system confirms it; without `wait`, as soon as it is on its way.
+
+        The fence is asked when the channel is connected and the value is encoded, right before the bytes go out; where it
+        raises, nothing is sent. None is the fence of whoever hands this control on, if there is one.
+        """
         ...
 
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
@@ -107,16 +126,18 @@ class Control(Protocol):
 
 
 class Witness:
-    """A control that remembers what was done through it.
+    """A control with a fence that every write through it must pass, and that remembers what was done through it.
 
     `touched` are the addresses in the order of first touch, whether or not it worked; `written` is the last value that each
-    address took.
+    address took; `unconfirmed` are the values sent since then of which nobody knows whether they had their effect.
     """
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, fence: Fence) -> None:
         self._control = control
+        self._fence = fence
         self._touched: dict[str, None] = {}
         self.written: dict[str, Any] = {}
+        self.unconfirmed: dict[str, list[Any]] = {}
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -126,9 +147,31 @@ class Witness:
         self._touched[address] = None
         return await self._control.read(address)
 
-    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+    async def write(
+        self,
+        address: str,
+        value: Any,
+        wait: bool = True,
+        timeout: float = WRITE_TIMEOUT,
+        fence: Fence | None = None,
+    ) -> None:
+        """Set a signal unless the fence is closed; a task that is being cancelled stops what it set going, and passes."""
         self._touched[address] = None
-        await self._control.write(address, value, wait, timeout)
+        asked = fence or (always_open if is_cancelled() else self._fence)
+        before = self.unconfirmed.get(address, [])
+
+        def send() -> None:
+            asked()
+            self.unconfirmed[address] = [*before, value]
+
+        try:
+            await self._control.write(address, value, wait, timeout, send)
+        except (ControlWriteRejectedError, ControlAccessDeniedError):
+            self.unconfirmed.pop(address, None)
+            if before:
+                self.unconfirmed[address] = before
+            raise
+        self.unconfirmed.pop(address, None)
         self.written[address] = value
 
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
@@ -137,3 +180,9 @@ class Witness:
 
     async def close(self) -> None:
         """Nothing to let go of: the channels belong to whoever opened them."""
+
+
+def is_cancelled() -> bool:
+    """Whether the current task is being cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

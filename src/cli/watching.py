@@ -17,7 +17,14 @@ from rich.text import Text
 from cli.reaching import client_of, refuse_unanswered, refuse_unauthenticated
 from cli.refusing import refuse
 from domain.operation.conduct_frames import LAST, EndFrame, FrameKind, IterationFrame, StepFrame
-from domain.operation.conduct_views import ConductView, MeasuredObjective, WorkerContact, ending_of, may_be_conducted
+from domain.operation.conduct_views import (
+    ConductView,
+    MeasuredObjective,
+    WorkerContact,
+    ending_of,
+    may_be_conducted,
+    waits_of,
+)
 from domain.operation.progress import ConductPhase, WaitingFor
 from domain.operation.results import ConductResult
 from domain.operation.walking import reason_of
@@ -136,8 +143,8 @@ class Scene:
             parts.append(f"{self.measurement.name} {self.measurement.value:.6g}")
         elif self.captured:
             parts.append(self.captured)
-        if self.view.pending_request is not None:
-            parts.append(f"asked to {self.view.pending_request.value.lower()}")
+        if self.view.pending is not None:
+            parts.append(waits_of(self.view.pending))
         if self.view.worker is WorkerContact.LOST:
             parts.append(f"worker lost {self._silence(self.view):.0f} s ago")
         return " · ".join(parts)

@@ -81,6 +81,10 @@ class Deployment:
     enclosure_observation_ttl: timedelta
     deciders: frozenset[DecideSubstrate]
     approved_models_only: bool
+    action_timeout: float
+    """Seconds that an action may take at the most."""
+    compute_timeout: float
+    """Seconds that a program may take at the most."""
 
 
 @dataclass(frozen=True)
@@ -274,6 +278,8 @@ class Runtime:
             enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
             deciders=offered(settings.decide_substrates),
             approved_models_only=settings.require_approved_language_model,
+            action_timeout=settings.action_timeout_seconds,
+            compute_timeout=settings.compute_timeout_seconds,
         )
 
     async def _facility_name(self, code: str) -> str:

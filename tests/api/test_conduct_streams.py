@@ -159,6 +159,9 @@ async def test_a_hold_is_told_when_it_is_asked_for_and_when_it_is_there(theatre:
         await theatre.operator.post(f"/procedures/{procedure_id}/hold", {"reason": "lunch"})
         asked = await reader.told()
         assert (asked.event, asked.data["pending_request"]) == ("snapshot", "Hold")
+        pending = asked.data["pending"]
+        assert pending["step"] == {"step_index": 0, "closing": False, "kind": "action", "label": "do pause"}
+        assert pending["since"] < pending["until"]
         theatre.pauses.end()
         rest = await reader.rest()
     assert briefs(rest) == ["0 ok", "held"]

@@ -37,7 +37,11 @@ async def test_a_conduct_is_seen_at_its_step_with_its_worker_and_later_with_its_
     assert (seen["worker"], seen["result"], seen["pending_request"]) == ("heard", None, None)
     assert 0 <= seen["silence"] < 6
     assert (await theatre.operator.post(f"/procedures/{procedure_id}/hold", {"reason": "lunch"})).status_code == 202
-    assert (await conduct_of(theatre, procedure_id))["pending_request"] == "Hold"
+    seen = await conduct_of(theatre, procedure_id)
+    assert (seen["pending_request"], seen["pending"]["request"]) == ("Hold", "Hold")
+    assert seen["pending"]["step"] == {"step_index": 2, "closing": False, "kind": "action", "label": "do pause"}
+    assert seen["pending"]["since"] < seen["pending"]["until"]
+    assert "waits for do pause, until" in seen["message"]
     theatre.pauses.end()
     result = await theatre.result(conduct_id)
     seen = await conduct_of(theatre, procedure_id)

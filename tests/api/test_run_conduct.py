@@ -45,6 +45,7 @@ async def test_a_conduct_is_accepted_attached_to_and_shown_before_anybody_works_
         ],
         "current_procedure_id": None,
         "waiting": None,
+        "pending": None,
         "heartbeat_at": None,
         "result": None,
     }

@@ -151,7 +151,8 @@ class Rehearsal:
         """Somebody who does steps."""
         actions = ActionRegistry(self.actions)
         effects = Effects(self.control, actions, self.time, self.routes, LIMITS.action)
-        return Steps(self.ledger, effects, self.compute, self.time, LIMITS, Worker(name, self.dead.__contains__))
+        worker = Worker(name, self.dead.__contains__)
+        return Steps(self.ledger, effects, self.compute, self.time, LIMITS, worker, lambda: self.time.passed)
 
     def take_the_stand(self) -> None:
         """Conduct as somebody who has just come to work and knows nothing but the record."""

@@ -1,6 +1,7 @@
 """Doing an action: what it is given, how long it may take, and what it must return."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,10 +15,21 @@ from application.conducting.actions import (
     UnknownActionError,
     perform,
 )
-from application.control import Control, ControlNotConnectedError, Witness
+from application.control import (
+    Control,
+    ControlNotConnectedError,
+    ControlTimeoutError,
+    ControlWriteRejectedError,
+    Witness,
+    always_open,
+)
 from application.timekeeping import Timekeeper
-from infrastructure.control.simulator import Simulator
+from infrastructure.control.simulator import Fault, Simulator
 from tests.timekeeping import SimulatedTime
+
+
+class Closed(Exception):
+    """A fence that lets nothing pass."""
 
 
 class Only:
@@ -95,7 +107,7 @@ async def test_what_a_body_raises_is_what_became_of_it(error: Exception) -> None
 
 class TestWitness:
     async def test_it_knows_what_was_touched_and_what_was_written(self) -> None:
-        witness = Witness(Simulator({"a": 1, "b": 2, "c": 3}))
+        witness = Witness(Simulator({"a": 1, "b": 2, "c": 3}), always_open)
         await witness.read("c")
         await witness.write("a", 5)
         await witness.write("b", 6)
@@ -105,7 +117,7 @@ class TestWitness:
         assert list(witness.written.items()) == [("a", 7), ("b", 6)]
 
     async def test_an_attempt_counts_as_touched_but_not_as_written(self) -> None:
-        witness = Witness(Simulator())
+        witness = Witness(Simulator(), always_open)
         with pytest.raises(ControlNotConnectedError):
             await witness.write("a", 5)
         with pytest.raises(ControlNotConnectedError):
@@ -113,3 +125,86 @@ class TestWitness:
         with pytest.raises(ControlNotConnectedError):
             await anext(witness.subscribe("c"))
         assert (witness.touched, witness.written) == (("a", "b", "c"), {})
+
+
+class TestTheFenceOfAWitness:
+    """A body need not know of the fence, and cannot get round it."""
+
+    def closed(self) -> None:
+        raise Closed
+
+    @pytest.fixture
+    def plant(self) -> Simulator:
+        return Simulator({"a": 1, "b": 2})
+
+    @pytest.fixture
+    def witness(self, plant: Simulator) -> Witness:
+        return Witness(plant, self.closed)
+
+    async def test_a_write_that_is_refused_reaches_nothing(self, plant: Simulator, witness: Witness) -> None:
+        with pytest.raises(Closed):
+            await witness.write("a", 5)
+        assert ((await witness.read("a")).value, plant.effects().writes) == (1, Counter())
+        assert (witness.written, witness.unconfirmed) == ({}, {})
+
+    async def test_a_task_of_the_body_does_not_get_round_it(self, plant: Simulator, witness: Witness) -> None:
+        found = await asyncio.gather(*(witness.write(address, 5) for address in ("a", "b")), return_exceptions=True)
+        assert [type(one) for one in found] == [Closed, Closed]
+        assert not plant.effects().writes
+
+    async def test_a_write_that_makes_something_safe_passes(self, plant: Simulator, witness: Witness) -> None:
+        await witness.write("a", 0, fence=always_open)
+        assert (await plant.read("a")).value == 0
+
+    async def test_a_task_that_is_being_cancelled_passes(self, plant: Simulator, witness: Witness) -> None:
+        async def body() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await witness.write("a", 0)
+
+        task = asyncio.create_task(body())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await plant.read("a")).value == 0
+
+    async def test_a_time_out_of_the_body_itself_does_not_open_it(self, plant: Simulator, witness: Witness) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await asyncio.Event().wait()
+        with pytest.raises(Closed):
+            await witness.write("a", 5)
+
+
+class TestWhatMayHaveBeenWritten:
+    async def test_a_write_that_was_sent_and_not_confirmed_is_of_unknown_outcome(self) -> None:
+        plant = Simulator({"a": 1})
+        witness = Witness(plant, always_open)
+        await witness.write("a", 2)
+        plant.simulate_fault("a", Fault.SILENT)
+        for value in (3, 4):
+            with pytest.raises(ControlTimeoutError):
+                await witness.write("a", value, timeout=0.01)
+        assert (witness.written, witness.unconfirmed) == ({"a": 2}, {"a": [3, 4]})
+
+    async def test_a_later_write_that_was_confirmed_settles_it(self) -> None:
+        plant = Simulator({"a": 1})
+        witness = Witness(plant, always_open)
+        plant.simulate_fault("a", Fault.SILENT)
+        with pytest.raises(ControlTimeoutError):
+            await witness.write("a", 3, timeout=0.01)
+        plant.simulate_fault("a", None)
+        await witness.write("a", 5)
+        assert (witness.written, witness.unconfirmed) == ({"a": 5}, {})
+
+    async def test_a_write_that_was_never_sent_or_was_refused_is_none(self) -> None:
+        plant = Simulator({"a": 1})
+        witness = Witness(plant, always_open)
+        plant.simulate_fault("a", Fault.REJECTING)
+        with pytest.raises(ControlWriteRejectedError):
+            await witness.write("a", 3)
+        with pytest.raises(ControlNotConnectedError):
+            await witness.write("b", 3)
+        assert (witness.written, witness.unconfirmed) == ({}, {})

@@ -13,6 +13,7 @@ from application.control import (
     Quality,
     Reading,
     ReadingKind,
+    always_open,
 )
 from application.plant import Substrate
 from domain.operation.judging import Memory, StepFault
@@ -223,13 +224,13 @@ class TestChecks:
 class TestSetpoints:
     async def test_reading_back_judges_nothing(self, effects: Effects, plant: Simulator) -> None:
         plant.simulate_fault(B, Fault.STUCK)
-        effect = effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory())
+        effect = effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory(), always_open)
         done = await effect.body()
         assert (done.says["post_reading"]["value"], effect.marked, effect.repeatable) == (1.5, True, True)
 
     async def test_a_reading_of_bad_quality_is_evidence_too(self, effects: Effects, plant: Simulator) -> None:
         plant.simulate_fault(B, Fault.BAD)
-        done = await effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory()).body()
+        done = await effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory(), always_open).body()
         assert (done.says["post_reading"]["value"], done.says["post_reading"]["quality"]) == (3, "Bad")
 
     async def test_a_reading_that_fails_is_told_and_does_no_harm(self, time: LoopTime) -> None:
@@ -238,15 +239,15 @@ class TestSetpoints:
                 raise ControlNotConnectedError(f"{address} is not connected.")
 
         effects = over(Blind({B: 1.5}, time=time), time)
-        done = await effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory()).body()
+        done = await effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory(), always_open).body()
         assert done.says == {"post_read_error": "ControlNotConnectedError: bl7:b is not connected."}
 
     async def test_without_being_asked_nothing_is_read(self, effects: Effects, plant: Simulator) -> None:
-        done = await effects.setpoint(SetpointStep(**setpoint(B, 3)), Memory()).body()
+        done = await effects.setpoint(SetpointStep(**setpoint(B, 3)), Memory(), always_open).body()
         assert done == Done()
 
     async def test_what_was_touched_shows_before_it_is_done(self, effects: Effects, plant: Simulator) -> None:
-        effect = effects.setpoint(SetpointStep(**setpoint("sim:absent", 3)), Memory())
+        effect = effects.setpoint(SetpointStep(**setpoint("sim:absent", 3)), Memory(), always_open)
         assert effect.kind() is None
         with pytest.raises(ControlNotConnectedError):
             await effect.body()

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
 import pytest
 
 from application.conducting.ledger import Orders
-from application.conducting.pulse import Countermanded, UnheardError, attended, stops
+from application.conducting.pulse import Countermanded, UnheardError, WriteFence, attended, stops
 from application.ports import StoreUnavailableError
 from domain.operation.procedure import PendingRequest
 from domain.run.run import RunStatus
@@ -69,7 +70,14 @@ async def never() -> None:
 
 def begun(body: Any, beat: Beat) -> Any:
     """Work that is attended from now on."""
-    return attended(body, beat, asyncio.get_running_loop().time())
+    return attended(body, beat, fence_of(asyncio.get_running_loop().time))
+
+
+def fence_of(clock: Callable[[], float], silence: float = 0) -> WriteFence:
+    """A fence of work that was last heard of so many seconds ago."""
+    fence = WriteFence(clock)
+    fence.confirm(clock() - silence)
+    return fence
 
 
 async def test_short_work_is_done_without_a_sign(time: LoopTime) -> None:
@@ -192,5 +200,111 @@ async def test_a_sign_that_does_not_even_end_when_it_is_cancelled_is_left_behind
 async def test_what_was_marked_too_long_ago_is_not_begun(time: LoopTime) -> None:
     work, pulse = Work(time), Pulse(time, GO_ON)
     with pytest.raises(UnheardError):
-        await attended(work.do(), pulse, asyncio.get_running_loop().time() - 3)
+        await attended(work.do(), pulse, fence_of(asyncio.get_running_loop().time, silence=3))
     assert (work.begun, pulse.beats) == (False, [])
+
+
+class TestTheFence:
+    """What work may still send to the plant."""
+
+    async def test_it_is_open_until_the_last_sign_is_three_seconds_old(self, time: LoopTime) -> None:
+        fence = fence_of(lambda: time.passed)
+        time.suspend(2.9)
+        fence.check()
+        time.suspend(0.1)
+        with pytest.raises(UnheardError):
+            fence.check()
+
+    def test_it_is_closed_before_anything_was_heard(self) -> None:
+        with pytest.raises(UnheardError):
+            WriteFence(lambda: 0.0).check()
+
+    async def test_what_was_refused_once_stays_refused(self, time: LoopTime) -> None:
+        fence = fence_of(lambda: time.passed, silence=4)
+        with pytest.raises(UnheardError):
+            fence.check()
+        fence.confirm(time.passed)
+        with pytest.raises(UnheardError):
+            fence.check()
+
+    async def test_a_sign_counts_from_when_it_was_sent(self, time: LoopTime) -> None:
+        """An answer that was long on its way says nothing of the time since."""
+        fence = fence_of(lambda: time.passed)
+
+        async def slow() -> Orders:
+            await time.sleep(1.5)
+            return GO_ON
+
+        work = asyncio.create_task(attended(Work(time).do(), slow, fence))
+        await time.sleep(2.6)
+        assert fence.silence == pytest.approx(1.6)
+        work.cancel()
+
+    async def test_a_machine_that_was_suspended_is_noticed_although_the_loop_has_not_counted_it(
+        self, time: LoopTime
+    ) -> None:
+        asleep = 0.0
+        fence = fence_of(lambda: time.passed + asleep)
+        sent: list[float] = []
+
+        async def body() -> None:
+            await time.sleep(0.5)
+            fence.check()
+            sent.append(time.passed)
+            await time.sleep(10)
+
+        async def late() -> Orders:
+            nonlocal asleep
+            asleep = 60.0
+            return GO_ON
+
+        with pytest.raises(UnheardError):
+            await attended(body(), late, fence)
+        assert (sent, time.passed) == ([0.5], 1.0), "the answer to its sign came a minute after it was sent"
+
+    async def test_a_body_that_makes_light_of_a_refusal_is_stopped_nevertheless(self, time: LoopTime) -> None:
+        fence = fence_of(lambda: time.passed)
+
+        async def body() -> str:
+            time.suspend(8)
+            with suppress(UnheardError):
+                fence.check()
+            return "all is well"
+
+        with pytest.raises(UnheardError):
+            await attended(body(), Pulse(time, GO_ON), fence)
+
+    async def test_a_body_that_goes_on_after_a_refusal_is_stopped_within_a_second(self, time: LoopTime) -> None:
+        fence, work = fence_of(lambda: time.passed), Work(time)
+
+        async def body() -> str:
+            time.suspend(4)
+            with suppress(UnheardError):
+                fence.check()
+            return await work.do()
+
+        with pytest.raises(UnheardError):
+            await attended(body(), Pulse(time, GO_ON), fence)
+        assert work.stopped is not None
+        assert work.stopped <= 5
+
+    async def test_what_a_body_left_behind_finds_it_closed(self, time: LoopTime) -> None:
+        fence = fence_of(lambda: time.passed)
+        assert await attended(Work(time, 0.5).do(), Pulse(time, GO_ON), fence) == "done"
+        with pytest.raises(UnheardError):
+            fence.check()
+
+    async def test_it_is_closed_while_a_body_is_stopped(self, time: LoopTime) -> None:
+        fence, open_then = fence_of(lambda: time.passed), []
+
+        async def body() -> None:
+            try:
+                await time.sleep(10)
+            finally:
+                with suppress(UnheardError):
+                    fence.check()
+                    open_then.append(time.passed)
+
+        with pytest.raises(Countermanded):
+            await attended(body(), Pulse(time, Orders(True, PendingRequest.ABORT)), fence)
+        assert open_then == []

@@ -1,7 +1,9 @@
 """A step that is stopped while it is done: by the engine, by the record, or by a database that cannot be reached."""
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,14 +11,20 @@ import pytest
 from application.conducting.compute import JobSpec, JobStatus
 from application.conducting.ledger import Orders, Standing
 from application.conducting.pulse import UnheardError
+from application.control import Control, Fence, always_open
+from application.plant import Substrate
 from application.ports import StoreUnavailableError
+from application.timekeeping import Timekeeper
 from domain.operation.stopping import AbortProcedure, HoldProcedure
 from domain.operation.walking import Verdict
 from domain.run.run import RunAborted, RunHeld, RunStopped
 from infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from infrastructure.control.routes import RoutedControl
 from infrastructure.memory.ledger import MemoryLedger
 from tests.application.rehearsal import (
     ENDING,
+    HERE,
+    ROUTES,
     STOOD_DOWN,
     Live,
     Rehearsal,
@@ -134,8 +142,8 @@ class TestCallingOff:
     @pytest.mark.parametrize("called_off", [True, False])
     async def test_a_job_whose_submission_is_cut_off_does_not_run_on(self, time: LoopTime, called_off: bool) -> None:
         class Slow(SimulatedCompute):
-            async def submit(self, job: JobSpec) -> str:
-                job_id = await super().submit(job)
+            async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
+                job_id = await super().submit(job, fence)
                 await asyncio.sleep(20)
                 return job_id
 
@@ -307,3 +315,96 @@ class TestAnUnreachableDatabase:
         with pytest.raises(StoreUnavailableError):
             await outage.step(conduct)
         assert [mark for _, mark, _ in outage.marks()] == ["in_flight"]
+
+
+class SlowToConnect(RoutedControl):
+    """A control whose channels take their time, in which the process may stand still."""
+
+    connecting = 0.0
+    suspend: Callable[[], None] = staticmethod(lambda: None)
+
+    async def write(self, address: str, value: Any, *given: Any, **named: Any) -> None:
+        await asyncio.sleep(self.connecting)
+        self.suspend()
+        await super().write(address, value, *given, **named)
+
+
+class TestStandingStill:
+    """A worker that was suspended, and that others may have taken for lost meanwhile."""
+
+    @pytest.fixture
+    def control(self, rehearsal: Rehearsal) -> SlowToConnect:
+        control = SlowToConnect(ROUTES, {Substrate.IN_MEMORY: rehearsal.plant})
+        rehearsal.control = control
+        rehearsal.steps = rehearsal.worker(HERE)
+        return control
+
+    async def test_a_setpoint_that_stood_still_while_it_connected_writes_nothing(
+        self, rehearsal: Rehearsal, control: SlowToConnect, time: LoopTime
+    ) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:a", 5)])
+        control.connecting, control.suspend = 0.5, lambda: time.suspend(20)
+        with pytest.raises(UnheardError):
+            await rehearsal.step(conduct)
+        assert (await rehearsal.value("bl7:a"), rehearsal.plant.effects().writes) == (0, Counter())
+        assert [mark for _, mark, _ in rehearsal.marks()] == ["in_flight"], "the next try finds what it finds"
+
+    async def test_a_setpoint_that_connects_slowly_but_is_heard_of_is_written(
+        self, rehearsal: Rehearsal, control: SlowToConnect
+    ) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:a", 5)])
+        control.connecting = 4.5
+        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert await rehearsal.value("bl7:a") == 5
+
+    @pytest.mark.parametrize("seconds", [1.0, 20.0])
+    async def test_an_action_that_stood_still_between_two_writes_sends_only_what_comes_in_time(
+        self, rehearsal: Rehearsal, time: LoopTime, seconds: float
+    ) -> None:
+        async def body(control: Control, clock: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+            await control.write("bl7:a", 1)
+            time.suspend(seconds)
+            with suppress(Exception):
+                await control.write("bl7:c", 1)
+            return {}
+
+        rehearsal.actions["collect"] = body
+        conduct = await rehearsal.opened([action("collect")])
+        if seconds < 3:
+            assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        else:
+            with pytest.raises(UnheardError):
+                await rehearsal.step(conduct)
+        assert (await rehearsal.value("bl7:a"), await rehearsal.value("bl7:c")) == (1, int(seconds < 3))
+
+    async def test_what_an_action_left_behind_cannot_write_after_the_step(
+        self, rehearsal: Rehearsal, time: LoopTime
+    ) -> None:
+        left: list[asyncio.Task[None]] = []
+
+        async def body(control: Control, clock: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+            async def later() -> None:
+                await clock.sleep(1)
+                await control.write("bl7:a", 1)
+
+            left.append(asyncio.create_task(later()))
+            return {}
+
+        rehearsal.actions["collect"] = body
+        conduct = await rehearsal.opened([action("collect")])
+        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        with pytest.raises(UnheardError):
+            await left[0]
+        assert await rehearsal.value("bl7:a") == 0
+
+    async def test_a_program_is_not_begun_by_a_worker_that_stood_still(self, time: LoopTime) -> None:
+        class Suspended(SimulatedCompute):
+            async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
+                time.suspend(20)
+                return await super().submit(job, fence)
+
+        slept = rehearsed(time, compute=Suspended())
+        conduct = await slept.opened([compute("fit")])
+        with pytest.raises(UnheardError):
+            await slept.step(conduct)
+        assert slept.compute.submissions == []

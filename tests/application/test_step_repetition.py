@@ -9,7 +9,7 @@ import pytest
 from application.conducting.compute import JobSpec
 from application.conducting.ledger import Standing
 from application.conducting.pulse import UnheardError
-from application.control import Control
+from application.control import Control, Fence, always_open
 from application.timekeeping import Timekeeper
 from domain.operation.stopping import HoldProcedure
 from domain.operation.walking import Verdict
@@ -56,6 +56,41 @@ class TestWorkerLoss:
         told = [(row["attempt"], row["result"], row.get("worker")) for row in rehearsal.rows()]
         assert told == [(1, "in_flight", ELSEWHERE), (2, "in_flight", HERE), (2, "ok", None)]
         assert rehearsal.plant.effects().writes["bl7:x"] == 2
+
+    async def test_a_failure_names_the_attempts_that_may_have_been_written(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
+        await self.lost(rehearsal, conduct)
+        rehearsal.dead.add(ELSEWHERE)
+        rehearsal.plant.simulate_disconnect("bl7:x")
+        report = await rehearsal.step(conduct)
+        assert report.failure is not None
+        assert report.failure.error_class == "ControlNotConnectedError"
+        assert report.failure.message.endswith("Attempt 1 may have been written; look at the equipment.")
+        written = (await rehearsal.ledger.tally(conduct.conduct_id, 0)).substrate_writes
+        assert written == {"bl7:x": {"outcome": "unknown", "values": [10]}}
+
+    async def test_a_write_that_was_sent_and_not_confirmed_says_so_too(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:a", 1), setpoint("bl7:a", 2)])
+        await rehearsal.step(conduct)
+        rehearsal.plant.simulate_fault("bl7:a", Fault.SILENT)
+        report = await rehearsal.step(conduct, 1)
+        assert report.failure is not None
+        assert report.failure.error_class == "ControlTimeoutError"
+        assert "Attempt 1 may have been written" in report.failure.message
+        written = (await rehearsal.ledger.tally(conduct.conduct_id, 0)).substrate_writes
+        assert written == {"bl7:a": {"outcome": "unknown", "values": [1, 2]}}
+
+    async def test_a_write_that_came_too_late_to_be_sent_again_does_not_say_that_nothing_was_touched(
+        self, rehearsal: Rehearsal
+    ) -> None:
+        conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
+        await self.lost(rehearsal, conduct)
+        rehearsal.dead.add(ELSEWHERE)
+        await rehearsal.time.sleep(400)
+        report = await rehearsal.step(conduct)
+        assert report.failure is not None
+        assert report.failure.error_class == "StepInterrupted"
+        assert "Attempt 1 may have been written" in report.failure.message
 
     async def test_a_write_of_this_worker_that_was_cut_off_is_sent_again_at_once(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
@@ -221,7 +256,7 @@ class TestWorkerLoss:
         self, rehearsal: Rehearsal, time: LoopTime, known_dead: bool
     ) -> None:
         class Hanging(SimulatedCompute):
-            async def submit(self, job: JobSpec) -> str:
+            async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
                 await asyncio.Event().wait()
                 raise AssertionError("it never comes back")
 

@@ -9,7 +9,7 @@ import pytest
 
 from application.conducting.actions import ActionRefusedError, InvalidActionParametersError
 from application.conducting.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
-from application.control import Control, Reading
+from application.control import Control, Fence, Reading, always_open
 from application.timekeeping import Timekeeper
 from domain.operation.results import Measured
 from domain.operation.walking import UNEXPECTED, Ahead, Mark, Verdict
@@ -429,7 +429,7 @@ class TestPrograms:
         self, rehearsal: Rehearsal, time: LoopTime, error: Exception, message: str
     ) -> None:
         class Refusing(SimulatedCompute):
-            async def submit(self, job: JobSpec) -> str:
+            async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
                 raise error
 
         refusing = rehearsed(time, compute=Refusing())

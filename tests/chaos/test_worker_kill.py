@@ -171,7 +171,12 @@ def in_the_result(case: Case, result: ConductResult, rows: Sequence[Row]) -> Ite
     outcomes = [row for row in rows if row["mark"] == "outcome"]
     last_pass = max((row.get("iteration_index", 0) for row in rows), default=0)
     main = [row for row in outcomes if not row["is_closing"] and row.get("iteration_index", 0) == last_pass]
-    written = {row["address"]: row["value"] for row in outcomes if row["kind"] == "setpoint" and row["result"] == "ok"}
+    written: dict[str, Any] = {
+        row["address"]: row["value"] for row in outcomes if row["kind"] == "setpoint" and row["result"] == "ok"
+    }
+    settled = {place_of(row) for row in outcomes}
+    lost = [row for row in rows if row["kind"] == "setpoint" and place_of(row) not in settled]
+    written |= {row["address"]: {"outcome": "unknown", "values": [row["value"]]} for row in lost}
     failed = [row["error_class"] for row in outcomes if row["is_closing"] and row["result"] == "failed"]
     yield from differs("failure told", result.failure and result.failure.error_class, case.error_class)
     yield from differs("success told", result.succeeded, case.error_class is None)

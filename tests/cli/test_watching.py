@@ -83,7 +83,9 @@ async def test_where_nobody_looks_a_line_is_said_whenever_there_is_something_els
     await theatre.conduct(procedure_id, "converge", **loop)
     await theatre.pauses.reached()
     await theatre.operator.post(f"/procedures/{procedure_id}/hold", {"reason": "lunch"})
-    await says(r"iteration 1 · step 2 of 2.* · offset 1.5 · asked to hold")
+    await says(
+        r"iteration 1 · step 2 of 2.* · offset 1.5 · asked to hold at .* UTC, waits for do pause, until .* UTC at the latest"
+    )
     theatre.pauses.end()
     assert await watching == 1, said
     out = capsys.readouterr().out.splitlines()

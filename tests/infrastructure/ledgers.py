@@ -29,7 +29,11 @@ LOGBOOK = new_id()
 
 async def deployment(caller: Caller) -> Any:
     return SimpleNamespace(
-        self_facility_code="facility", enclosure_observation_ttl=timedelta(seconds=120), deciders=SELECTABLE
+        self_facility_code="facility",
+        enclosure_observation_ttl=timedelta(seconds=120),
+        deciders=SELECTABLE,
+        action_timeout=3600.0,
+        compute_timeout=3600.0,
     )
 
 

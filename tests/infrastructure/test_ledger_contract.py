@@ -682,11 +682,68 @@ class TestTally:
         written = (await self.tally(books, conduct, 3)).substrate_writes
         assert list(written.items()) == [("bl7:x", 3), ("bl7:a", 9), ("bl7:shutter", 0)]
 
-    async def test_what_failed_or_only_began_has_written_nothing(self, books: Books, conduct: Conduct) -> None:
-        await books.begun(conduct.at(0))
-        await self.outcome(books, conduct.at(1), address="bl7:x", value=1, **failed("ControlTimeoutError"))
+    async def test_what_failed_before_it_was_sent_has_written_nothing(self, books: Books, conduct: Conduct) -> None:
+        await self.attempt(books, conduct.at(1), 1)
+        await self.outcome(books, conduct.at(1), address="bl7:x", value=1, **failed("ControlNotConnectedError"))
         await self.outcome(books, conduct.at(2), "check", address="bl7:x", value=1)
         assert (await self.tally(books, conduct)).substrate_writes == {}
+
+    async def attempt(self, books: Books, place: Any, value: Any, attempt: int = 1, address: str = "bl7:x") -> None:
+        """Mark that a write begins."""
+        marker = row(place, Mark.IN_FLIGHT, attempt, address=address, value=value)
+        assert (await books.ledger.begin(crossing(place, marker=marker, again=attempt > 1))).marked
+
+    async def test_a_write_of_which_nothing_is_known_but_its_beginning_is_of_unknown_outcome(
+        self, books: Books, conduct: Conduct
+    ) -> None:
+        await self.outcome(books, conduct.at(0), address="bl7:x", value=49.0)
+        await self.attempt(books, conduct.at(1), 50.0)
+        written = (await self.tally(books, conduct)).substrate_writes
+        assert written == {"bl7:x": {"outcome": "unknown", "values": [49.0, 50.0]}}
+
+    async def test_an_attempt_before_the_one_that_failed_may_have_been_written(self, books: Books, conduct: Conduct) -> None:
+        await self.outcome(books, conduct.at(0), address="bl7:x", value=49.0)
+        for attempt in (1, 2):
+            await self.attempt(books, conduct.at(1), 50.0, attempt)
+        lost = row(conduct.at(1), Mark.OUTCOME, 2, address="bl7:x", value=50.0, **failed("ControlNotConnectedError"))
+        await books.ledger.settle(lost)
+        written = (await self.tally(books, conduct)).substrate_writes
+        assert written == {"bl7:x": {"outcome": "unknown", "values": [49.0, 50.0]}}
+
+    async def test_a_write_that_was_sent_and_never_confirmed_is_of_unknown_outcome(
+        self, books: Books, conduct: Conduct
+    ) -> None:
+        await self.attempt(books, conduct.at(0), 1)
+        await self.outcome(books, conduct.at(0), address="bl7:x", value=1, sent=True, **failed("ControlTimeoutError"))
+        written = (await self.tally(books, conduct)).substrate_writes
+        assert written == {"bl7:x": {"outcome": "unknown", "values": [1]}}
+
+    async def test_a_later_attempt_that_was_confirmed_settles_it(self, books: Books, conduct: Conduct) -> None:
+        for attempt in (1, 2):
+            await self.attempt(books, conduct.at(0), 50.0, attempt)
+        await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, 2, address="bl7:x", value=50.0))
+        assert (await self.tally(books, conduct)).substrate_writes == {"bl7:x": 50.0}
+
+    async def test_a_later_write_to_the_same_address_settles_it_too(self, books: Books, conduct: Conduct) -> None:
+        await self.attempt(books, conduct.at(0), 1)
+        await self.outcome(books, conduct.at(0), address="bl7:x", value=1, sent=True, **failed("ControlTimeoutError"))
+        await self.attempt(books, conduct.at(0, closing=True), 0)
+        await self.outcome(books, conduct.at(0, closing=True), address="bl7:x", value=0)
+        assert (await self.tally(books, conduct)).substrate_writes == {"bl7:x": 0}
+
+    async def test_a_value_that_was_there_already_is_not_in_doubt(self, books: Books, conduct: Conduct) -> None:
+        await self.outcome(books, conduct.at(0), address="bl7:x", value=5)
+        await self.attempt(books, conduct.at(1), 5)
+        assert (await self.tally(books, conduct)).substrate_writes == {"bl7:x": 5}
+
+    async def test_what_an_action_sent_and_saw_no_confirmation_of_is_told_so(self, books: Books, conduct: Conduct) -> None:
+        says = {"writes": [["bl7:x", 1], ["bl7:a", 2]], "unconfirmed": [["bl7:x", 3], ["bl7:x", 4], ["bl7:cam", 1]]}
+        await self.outcome(books, conduct.at(0), "action", **says, **failed("ControlTimeoutError"))
+        assert (await self.tally(books, conduct)).substrate_writes == {
+            "bl7:x": {"outcome": "unknown", "values": [1, 3, 4]},
+            "bl7:a": 2,
+            "bl7:cam": {"outcome": "unknown", "values": [1]},
+        }
 
     async def test_what_an_action_wrote_counts(self, books: Books, conduct: Conduct) -> None:
         await self.outcome(books, conduct.at(0), "action", writes=[["bl7:x", 1], ["bl7:cam", "Idle"], ["bl7:a", 3]])

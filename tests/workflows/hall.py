@@ -310,6 +310,8 @@ def less(told: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def referred(value: Any) -> Any:
     """A value that is told by its ledger row, without the row."""
+    if isinstance(value, dict) and "outcome" in value:
+        return {**value, "values": [referred(item) for item in value["values"]]}
     return less(value, "entry_id") if isinstance(value, dict) else value
 
 

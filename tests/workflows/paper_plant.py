@@ -9,6 +9,10 @@ ROUTES = {"real:": {"simulated": False}, "model:": {"simulated": True}, "watch:"
 """Everything the plant has begins with one of these; what begins otherwise, nothing leads to."""
 
 
+NEVER = object()
+"""What an address was left at that nobody wrote to."""
+
+
 class Faulty(Exception):
     """A step failed; the record calls it so."""
 
@@ -158,3 +162,12 @@ def values_of(axis: Mapping[str, Any], count: int) -> Sequence[Any]:
         chosen: Sequence[Any] = axis["choices"]
         return chosen
     return [axis["lower"] + (axis["upper"] - axis["lower"]) * n / (count - 1) for n in range(count)]
+
+
+def doubted(before: Any, value: Any) -> Any:
+    """What an address is left at by a write that nobody saw confirmed."""
+    in_doubt = isinstance(before, dict) and "outcome" in before
+    known = before["values"] if in_doubt else [] if before is NEVER else [before]
+    if value in known and not in_doubt:
+        return before
+    return {"outcome": "unknown", "values": known if value in known else [*known, value]}

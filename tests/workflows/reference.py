@@ -4,7 +4,7 @@ It shares no code with the conductor. Where the two differ, one of them does not
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, product
@@ -12,8 +12,10 @@ from typing import Any
 
 from tests.workflows.moments import Moment
 from tests.workflows.paper_plant import (
+    NEVER,
     Faulty,
     Plant,
+    doubted,
     first_of,
     fit,
     is_number,
@@ -337,8 +339,7 @@ class Procedure:
         match step["kind"]:
             case "setpoint":
                 self._touch(place, kind_of(step["address"]))
-                self.plant.write(step["address"], known, lambda: self._at("during", "do_step", *place))
-                self.writes[step["address"]] = told(known)
+                self._write(step["address"], known, lambda: self._at("during", "do_step", *place))
                 if step.get("verify"):
                     with suppress(Faulty):
                         self.plant.read(step["address"])
@@ -356,6 +357,16 @@ class Procedure:
         if not place[1]:
             self.kinds.append(kind)
 
+    def _write(self, address: str, value: Any, during: Callable[[], None] = lambda: None) -> None:
+        """Write, and remember what that leaves; what is not confirmed may have had its effect nevertheless."""
+        try:
+            self.plant.write(address, value, during)
+        except Faulty as fault:
+            if str(fault) == "ControlTimeoutError":
+                self.writes[address] = doubted(self.writes.get(address, NEVER), told(value))
+            raise
+        self.writes[address] = told(value)
+
     def _act(self, step: Step, place: Place) -> tuple[None, None]:
         if step["name"] != "work":
             raise Faulty("UnknownActionError")
@@ -366,8 +377,7 @@ class Procedure:
             raise Faulty("InvalidActionParametersError")
         for address, value in params["writes"]:
             self._touch(place, kind_of(address))
-            self.plant.write(address, value)
-            self.writes[address] = told(value)
+            self._write(address, value)
         if (fault := BREAKS.get(params["then"])) is not None:
             raise Faulty(fault)
         return None, None

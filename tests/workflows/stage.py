@@ -10,7 +10,7 @@ from temporalio.client import Client
 
 from application.conducting.actions import Actions
 from application.conducting.compute import Compute
-from application.control import WRITE_TIMEOUT, Control, Reading
+from application.control import WRITE_TIMEOUT, Control, Fence, Reading
 from application.ports import Caller, Executed
 from application.settings import Settings
 from application.unit import decoded
@@ -43,9 +43,11 @@ class Recorded:
     async def read(self, address: str) -> Reading:
         return await self._control.read(address)
 
-    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+    async def write(
+        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
+    ) -> None:
         self.writes.append((address, value))
-        await self._control.write(address, value, wait, timeout)
+        await self._control.write(address, value, wait, timeout, fence)
 
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         return self._control.subscribe(address)
@@ -152,20 +154,22 @@ async def staged(
     *,
     actions: Actions | None = None,
     compute: Compute | None = None,
+    control: Control | None = None,
     tracing: Tracing | None = None,
     **settings: Any,
 ) -> AsyncIterator[Stage]:
-    """A stage with a worker, until the end of the block."""
+    """A stage with a worker, until the end of the block; its plant is simulated unless a control is given."""
     chosen = Settings(
         database_url=database_url, temporal_address=temporal_address, app_env="test", database_pool_size=8, **settings
     )
     plant = simulated_plant(chosen)
     routes = chosen.control_routes
-    control = Recorded(RoutedControl(routes, {route.substrate: plant for route in routes}) if routes else plant)
+    if control is None:
+        control = RoutedControl(routes, {route.substrate: plant for route in routes}) if routes else plant
     caller = Caller(OPERATOR, SYSTEM_HTTP, new_id())
     async with Runtime(chosen, tracing) as runtime:
         await runtime.plant_seeds()
-        stage = Stage(runtime, await connect(chosen, tracing), plant, control, actions, compute, caller)
+        stage = Stage(runtime, await connect(chosen, tracing), plant, Recorded(control), actions, compute, caller)
         await stage.start_worker()
         try:
             yield stage

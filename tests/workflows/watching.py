@@ -12,7 +12,7 @@ from temporalio import activity, client, worker
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
 from application.conducting.compute import JobSpec, JobStatus
-from application.control import WRITE_TIMEOUT, Control, Reading
+from application.control import WRITE_TIMEOUT, Control, Fence, Reading, always_open
 from domain.operation.walking import Place
 from infrastructure.compute.in_memory import SimulatedCompute
 from infrastructure.control.simulator import Simulator
@@ -94,10 +94,12 @@ class WatchedControl(Recorded):
             self._plant.set_reading(address, Reading(value=coming.pop(0)))
         return await super().read(address)
 
-    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+    async def write(
+        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
+    ) -> None:
         self.writes.append((address, value))
         await self._watch.during()
-        await self._control.write(address, value, wait, IMPATIENCE)
+        await self._control.write(address, value, wait, IMPATIENCE, fence)
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         if address in self.breaks:
@@ -122,11 +124,11 @@ class WatchedCompute(SimulatedCompute):
         self._watch = watch
         self._refusing = refusing
 
-    async def submit(self, job: JobSpec) -> str:
+    async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
         await self._watch.during()
         if (refusal := self._refusing(job)) is not None:
             raise refusal
-        return await super().submit(job)
+        return await super().submit(job, fence)
 
     async def await_terminal_state(self, job_id: str) -> JobStatus:
         await self._watch.during()

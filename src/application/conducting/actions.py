@@ -12,6 +12,8 @@ from application.timekeeping import Timekeeper
 ActionBody = Callable[[Control, Timekeeper, Mapping[str, Any]], Awaitable[Mapping[str, JsonValue]]]
 """What an action does: it works the plant through the control port and the clock it is given, and returns a JSON object.
 
+Its parameters are plain JSON data: lists, objects, texts, numbers.
+
 Whatever it returns is a success; a soft failure is told inside. It refuses by raising ActionRefusedError before its first
 write. When it is cancelled it stops what it set going, and lets the cancellation pass.
 """

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID, uuid5
 
+from application.control import Fence, always_open
 from domain.operation.actuation import ActuationKind
 from domain.operation.results import Artifact, Measured
 
@@ -98,8 +99,10 @@ class Compute(Protocol):
         """Whether jobs really run."""
         ...
 
-    async def submit(self, job: JobSpec) -> str:
+    async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
         """The id of the job that runs under this key: begun now, or found where the key was submitted before.
+
+        The fence is asked right before the job is begun; where it raises, nothing is.
 
         Raises ComputeSubmitRejectedError and ComputeNotAvailableError.
         """

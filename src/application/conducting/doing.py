@@ -25,6 +25,7 @@ from application.conducting.pulse import (
     Attempt,
     Countermanded,
     UnheardError,
+    WriteFence,
     attended,
     in_time,
 )
@@ -97,8 +98,7 @@ class Doing:
         self._place = place
         self._point = point
         self._attempt = attempt
-        self._asked_at = 0.0
-        """When the ledger was last asked whether the step may begin, by the clock of the loop."""
+        self._fence = WriteFence(steps.silence_clock)
         self._step = score.step(place)
         self.kind = StepKind(self._step.kind)
 
@@ -119,9 +119,9 @@ class Doing:
         try:
             match step:
                 case RecipeSetpointStep():
-                    return effects.setpoint(step, memory)
+                    return effects.setpoint(step, memory, self._fence.check)
                 case RecipeActionStep():
-                    return effects.action(step)
+                    return effects.action(step, self._fence.check)
                 case RecipeCheckStep():
                     return effects.check(step, memory, deadline)
                 case RecipeCaptureStep():
@@ -163,17 +163,23 @@ class Doing:
             once=score.resumed and main and self.kind in (StepKind.ACTION, StepKind.COMPUTE),
             again=attempt > 1,
         )
-        self._asked_at = asyncio.get_running_loop().time()
         if marker is None:
-            return await self._ledger.begin(crossing)
+            return await self._asked(crossing)
         self._steps.at_work[marker.event_id] += 1
         marked = False
         try:
-            standing = await self._ledger.begin(crossing)
+            standing = await self._asked(crossing)
             marked = standing.marked
         finally:
             if not marked:
                 self._steps.leave(marker.event_id)
+        return standing
+
+    async def _asked(self, crossing: Crossing) -> Standing:
+        """What the ledger says to a step; if it lets the step begin, the step was heard of when it asked."""
+        asked_at = self._fence.clock()
+        standing = await self._ledger.begin(crossing)
+        self._fence.confirm(asked_at)
         return standing
 
     def _obstacle(self, standing: Standing) -> Report | None:
@@ -197,7 +203,8 @@ class Doing:
         if standing.run not in (None, RunStatus.RUNNING):
             return Report(verdict=Verdict.RUN_STOPPED)
         if standing.late:
-            message = "The conduct stood still for too long to go on unasked; nothing was touched."
+            message, lone = "The conduct stood still for too long to go on unasked", standing.lone_marker
+            message = f"{message}; nothing was touched." if lone is None else doubtful(f"{message}.", lone.attempt)
             failure = failure_of(self._step, self._place.step_index, "StepInterrupted", message)
             return Report(verdict=Verdict.FAILED, failure=failure)
         if standing.begun_before:
@@ -241,7 +248,7 @@ class Doing:
         except StepFault as fault:
             unready = failing(fault, {})
             return self._obstacle(await self._cross(unready)) or await self._done(unready, 1)
-        effect = submission(compute, step, job)
+        effect = submission(compute, step, job, self._fence.check)
         standing = await self._begin(effect)
         if (report := self._obstacle(standing)) is not None:
             return report
@@ -256,8 +263,7 @@ class Doing:
         """Wait for a job and deposit what it brings; neither is done twice."""
         step = self._step
         assert isinstance(step, RecipeComputeStep), "only a program is collected"
-        self._asked_at = asyncio.get_running_loop().time()
-        standing = await self._ledger.begin(Crossing(place=self._place, marker=None, hold_blocks=False))
+        standing = await self._asked(Crossing(place=self._place, marker=None, hold_blocks=False))
         if not standing.live:
             return Report(verdict=Verdict.GONE)
         row = standing.outcome
@@ -307,7 +313,7 @@ class Doing:
             self._attempt.alive()
             return await self._ledger.beat(self._place, marker, self._score.run_id)
 
-        return await attended(body, beat, self._asked_at)
+        return await attended(body, beat, self._fence)
 
     @contextmanager
     def _at_work(self, effect: Effect[Any], attempt: int) -> Iterator[UUID | None]:
@@ -337,7 +343,7 @@ class Doing:
         on = {} if kind is None else {"actuation_kind": kind.value}
         if isinstance(came, Done):
             return self._row(Mark.OUTCOME, attempt, {**says, **came.says, **on, "result": "ok"}, came.slot)
-        return self._row(Mark.OUTCOME, attempt, {**self._failed(says, came), **on})
+        return self._row(Mark.OUTCOME, attempt, {**self._failed(says, came, attempt), **on})
 
     async def _stored(self, row: Activity) -> Mapping[str, Any]:
         """Store what came of the step. Nobody else knows it, so a store that is away is waited for as long as a restart."""
@@ -351,14 +357,19 @@ class Doing:
                     raise
             await self._pause()
 
-    def _failed(self, says: Mapping[str, Any], error: Exception) -> dict[str, Any]:
-        """What a row says of a failure; what nobody foresaw is told in the log, and in general words here."""
+    def _failed(self, says: Mapping[str, Any], error: Exception, attempt: int = 1) -> dict[str, Any]:
+        """What a row says of a failure; what nobody foresaw is told in the log, and in general words here.
+
+        Of a write it also names the attempts that may have had their effect.
+        """
         more: Mapping[str, Any] = error.says if isinstance(error, TellingFault) else {}
         label = error.label if isinstance(error, StepFault) else type(error).__name__
         message = str(error)
         if not isinstance(error, FORESEEN):
             log.error("step_failed_unexpectedly", conduct_id=str(self._place.conduct_id), **traced(error))
             message = UNEXPECTED
+        if self.kind is StepKind.SETPOINT:
+            message = doubtful(message, attempt if "sent" in says else attempt - 1)
         told = {"error_class": label, "message": plain(message)[:REASON], "target": target_of(self._step)}
         return {**says, **more, **told, "result": "failed"}
 
@@ -412,6 +423,14 @@ def failing(fault: StepFault, says: Mapping[str, Any]) -> Effect[Done]:
         raise fault
 
     return Effect(says, fail, lambda: None, marked=False)
+
+
+def doubtful(message: str, attempts: int) -> str:
+    """A failure with the attempts at its write, so many from the first, of which nobody knows whether they had effect."""
+    if not attempts:
+        return message
+    which = "Attempt 1" if attempts == 1 else f"Attempts 1 to {attempts}"
+    return f"{message[: REASON - 100]} {which} may have been written; look at the equipment."
 
 
 def needs_memory(step: RecipeStep) -> bool:

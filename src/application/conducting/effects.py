@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from application.conducting.actions import Actions, perform
-from application.control import Control, ControlError, Reading, Witness
+from application.control import Control, ControlError, Fence, Reading, Witness, always_open
 from application.timekeeping import Timekeeper
 from domain.operation.actuation import ActuationKind, DeclaredRoute, touched_kind
 from domain.operation.judging import GOOD, Memory, StepFault, captured, meets, reference_of, refuse_duplicate
@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 LARGEST = 1000
 """Numbers of an array that a row holds; of more, only the shape."""
+TRIED = 10
+"""Values sent to an address and never confirmed that a row holds: the last ones."""
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """Characters that no row can hold."""
 
@@ -80,9 +82,9 @@ class Effects:
         self._routes = routes
         self._action_timeout = action_timeout
 
-    def setpoint(self, step: RecipeSetpointStep, memory: Memory) -> Effect[Done]:
+    def setpoint(self, step: RecipeSetpointStep, memory: Memory, fence: Fence) -> Effect[Done]:
         """Write a value and wait until it is confirmed; reading it back is evidence and judges nothing."""
-        value, witness = memory.value(step.value), Witness(self._control)
+        value, witness = memory.value(step.value), Witness(self._control, fence)
 
         async def write() -> Done:
             await witness.write(step.address, value, timeout=WRITE_TIMEOUT)
@@ -93,26 +95,32 @@ class Effects:
             except ControlError as error:
                 return Done({"post_read_error": plain(f"{type(error).__name__}: {error}")})
 
-        says = {"address": step.address, "value": plain(value), "verify": step.verify, **reference_of(step.value)}
-        return Effect(says, write, lambda: self._kind(witness), marked=True)
+        def left() -> Mapping[str, Any]:
+            return {"sent": True} if witness.unconfirmed else {}
 
-    def action(self, step: RecipeActionStep) -> Effect[Done]:
+        says = {"address": step.address, "value": plain(value), "verify": step.verify, **reference_of(step.value)}
+        return Effect(says, write, lambda: self._kind(witness), marked=True, left=left)
+
+    def action(self, step: RecipeActionStep, fence: Fence) -> Effect[Done]:
         """Do a registered action."""
-        witness = Witness(self._control)
+        witness = Witness(self._control, fence)
+        params = step.model_dump(mode="json")["params"]
 
         async def act() -> Done:
-            said = await perform(self._actions, step.name, step.params, witness, self._time, self._action_timeout)
+            said = await perform(self._actions, step.name, params, witness, self._time, self._action_timeout)
             return Done({"result_data": plain(said)})
 
         def left() -> Mapping[str, Any]:
-            return {"writes": [[address, plain(value)] for address, value in witness.written.items()]}
+            sent = [[address, plain(value)] for address, values in witness.unconfirmed.items() for value in values[-TRIED:]]
+            written = [[address, plain(value)] for address, value in witness.written.items()]
+            return {"writes": written, **({"unconfirmed": sent} if sent else {})}
 
-        says = {"name": step.name, "params": plain(step.params)}
+        says = {"name": step.name, "params": plain(params)}
         return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, left=left)
 
     def check(self, step: RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect[Done]:
         """Read, follow the signal until it satisfies or the deadline comes, and judge the last reading."""
-        criterion, witness = step.criterion, Witness(self._control)
+        criterion, witness = step.criterion, Witness(self._control, always_open)
         expected = memory.value(criterion.expected)
 
         def satisfied(reading: Reading) -> bool:
@@ -159,7 +167,7 @@ class Effects:
 
     def capture(self, step: RecipeCaptureStep, memory: Memory) -> Effect[Done]:
         """Read a number and keep it in a slot."""
-        witness = Witness(self._control)
+        witness = Witness(self._control, always_open)
 
         async def read() -> Done:
             refuse_duplicate(step.capture_name, memory.captures)

@@ -15,7 +15,7 @@ from domain.operation.activities import Activity
 from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.procedure import PendingRequest
 from domain.operation.progress import FilledSlot, WaitingFor
-from domain.operation.results import Artifact, Failure, Measured, SourceKind, referred
+from domain.operation.results import Artifact, Failure, Measured, SourceKind, left_at, referred
 from domain.operation.walking import Mark, Place, Verdict
 from domain.run.run import RunStatus
 
@@ -138,7 +138,11 @@ Brought = tuple[UUID, SourceKind, bool, int, str, Mapping[str, Any]]
 MEASURED: TypeAdapter[tuple[Measured, ...]] = TypeAdapter(tuple[Measured, ...])
 
 
-def tallied(brought: Sequence[Brought], written: Sequence[tuple[str, Any, UUID]], kinds: Sequence[str]) -> Tally:
+Written = tuple[str, Sequence[tuple[Any, UUID]], Sequence[tuple[Any, UUID]]]
+"""An address, the value it took last with its row (or none), and what was sent since and may have come, with the rows."""
+
+
+def tallied(brought: Sequence[Brought], written: Sequence[Written], kinds: Sequence[str]) -> Tally:
     """What these rows come to: those of the last pass and of closing, what was written, and what was worked on."""
     main = [(id, payload) for id, _, closing, _, mark, payload in brought if not closing and mark == Mark.OUTCOME]
     return Tally(
@@ -153,7 +157,10 @@ def tallied(brought: Sequence[Brought], written: Sequence[tuple[str, Any, UUID]]
             for _, _, closing, _, mark, payload in brought
             if mark == Mark.DEPOSIT and not closing and "artifact" in payload
         },
-        substrate_writes={address: referred(value, id) for address, value, id in written},
+        substrate_writes={
+            address: left_at(*([referred(value, id) for value, id in values] for values in (confirmed, tried)))
+            for address, confirmed, tried in written
+        },
         actuation_kind=merged_kind(map(ActuationKind, kinds)),
         closing_failures=tuple(
             Failure(

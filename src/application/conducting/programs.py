@@ -5,6 +5,7 @@ from typing import Any
 
 from application.conducting.compute import Compute, JobSpec, provide_result, submission_key
 from application.conducting.effects import Done, Effect, plain
+from application.control import Fence
 from domain.operation.judging import Memory, reference_of
 from domain.operation.walking import Place
 from domain.recipe.sentinels import OutputRef
@@ -22,8 +23,8 @@ def job_of(step: RecipeComputeStep, place: Place, memory: Memory) -> JobSpec:
     )
 
 
-def submission(compute: Compute, step: RecipeComputeStep, job: JobSpec) -> Effect[str]:
-    """Have a job begun; answers its id. Cut off, it is stopped if it was begun."""
+def submission(compute: Compute, step: RecipeComputeStep, job: JobSpec, fence: Fence) -> Effect[str]:
+    """Have a job begun unless the fence is closed; answers its id. Cut off, it is stopped if it was begun."""
 
     async def withdraw() -> None:
         if (job_id := await compute.find(job.submission_key)) is not None:
@@ -31,7 +32,7 @@ def submission(compute: Compute, step: RecipeComputeStep, job: JobSpec) -> Effec
 
     return Effect(
         said_of(step, job),
-        lambda: compute.submit(job),
+        lambda: compute.submit(job, fence),
         lambda: compute.actuation_kind,
         marked=True,
         repeatable=False,

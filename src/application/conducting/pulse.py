@@ -1,6 +1,8 @@
 """Work that is heard of while it goes on, and that hears what the record says to it."""
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
@@ -93,35 +95,76 @@ def stops(orders: Orders) -> bool:
     return orders.verdict in (Verdict.GONE, Verdict.ABORT, Verdict.RUN_ABORTED)
 
 
-async def attended(body: Coroutine[Any, Any, T], beat: Callable[[], Coroutine[Any, Any, Orders]], heard: float) -> T:
+def boot_time() -> float:
+    """Return seconds by a clock that counts while this machine is suspended, too; only Linux offers one, elsewhere it does
+    not."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class WriteFence:
+    """Lets a step act on the plant as long as its last confirmed sign of life is recent, and never again after a refusal."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self._confirmed_at = -math.inf
+        self._closed = False
+        self.refused = False
+        """Whether something was not sent, whatever its sender made of that."""
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last confirmed sign of life was sent."""
+        return self.clock() - self._confirmed_at
+
+    def confirm(self, sent_at: float) -> None:
+        """Take note that the database has heard a sign of life that was sent at this time."""
+        self._confirmed_at = sent_at
+
+    def close(self) -> None:
+        """Let nothing pass any more: the step is over, or is to stop."""
+        self._closed = True
+
+    def check(self) -> None:
+        """Raise where others may have taken the step over, or where it is over."""
+        if self._closed or self.refused or self.silence >= GIVES_UP_AFTER:
+            self.refused = True
+            raise UnheardError("The step was not heard of for too long, so nothing was sent to the plant.")
+
+
+async def attended(body: Coroutine[Any, Any, T], beat: Callable[[], Coroutine[Any, Any, Orders]], fence: WriteFence) -> T:
     """The result of a body, with a sign of life each second; stopped by the record, or by the lack of any sign.
 
-    The work counts as heard of at the loop's time `heard`. If that is too long ago, somebody may have taken it for lost, and
-    it is not begun.
+    The fence knows when the work was heard of. If that is too long ago, somebody may have taken it for lost, and it is not
+    begun. It is closed when the body is done or is to stop; a body that was refused a write counts as unheard of.
     """
-    loop = asyncio.get_running_loop()
-    if loop.time() - heard >= GIVES_UP_AFTER:
+    if fence.silence >= GIVES_UP_AFTER:
         body.close()
         raise UnheardError("The step was marked as begun too long ago, so it was not begun.")
     work = asyncio.ensure_future(body)
     try:
         while True:
             done, _ = await asyncio.wait({work}, timeout=INTERVAL)
+            if fence.refused:
+                raise UnheardError("The step was not heard of when it was to write, so it was stopped.")
             if done:
                 return work.result()
-            orders = await sign(beat, max(0.1, heard + GIVES_UP_AFTER - loop.time()))
+            sent_at = fence.clock()
+            orders = await sign(beat, max(0.1, GIVES_UP_AFTER - fence.silence))
             if work.done():
-                return work.result()
-            if orders is not None and loop.time() - heard <= SILENT_AFTER:
-                heard = loop.time()
+                continue
+            if orders is not None and fence.silence <= SILENT_AFTER:
                 if stops(orders):
                     raise Countermanded(orders)
-            elif loop.time() - heard >= GIVES_UP_AFTER:
+                fence.confirm(sent_at)
+            elif fence.silence >= GIVES_UP_AFTER:
                 raise UnheardError("The database could not be told that the step goes on, so it was stopped.")
     finally:
+        fence.close()
         work.cancel()
         while not (await asyncio.wait({work}, timeout=INTERVAL))[0]:  # what it does to stop is heard of as well
             await sign(beat, INTERVAL)
+        if not work.cancelled():
+            work.exception()  # it was raised above, or something graver was
 
 
 async def sign(beat: Callable[[], Coroutine[Any, Any, Orders]], within: float) -> Orders | None:

@@ -10,7 +10,7 @@ from application.conducting.compute import Compute
 from application.conducting.doing import Doing
 from application.conducting.effects import Effects
 from application.conducting.ledger import Ledger, Stored
-from application.conducting.pulse import Attempt, Perseverance
+from application.conducting.pulse import Attempt, Perseverance, boot_time
 from application.conducting.scores import Score
 from application.ports import Clock
 from domain.operation.activities import StepKind
@@ -40,7 +40,14 @@ class Steps:
     """Does the steps of conducts."""
 
     def __init__(
-        self, ledger: Ledger, effects: Effects, compute: Compute, clock: Clock, limits: Limits, worker: Worker
+        self,
+        ledger: Ledger,
+        effects: Effects,
+        compute: Compute,
+        clock: Clock,
+        limits: Limits,
+        worker: Worker,
+        silence_clock: Callable[[], float] = boot_time,
     ) -> None:
         self.ledger = ledger
         self.effects = effects
@@ -48,6 +55,8 @@ class Steps:
         self.clock = clock
         self.limits = limits
         self.worker = worker
+        self.silence_clock = silence_clock
+        """What the silence of a step is measured by; it counts while the machine is suspended, too."""
         self._perseverance = Perseverance()
         self.at_work: Counter[UUID] = Counter()
         """The `in_flight` rows whose effects are being had here, or will be as soon as the row is known to be written."""

@@ -17,16 +17,21 @@ from domain.operation.procedure import (
     ConductMode,
     PendingRequest,
     Procedure,
+    ProcedureAbortRequested,
     ProcedureConducted,
+    ProcedureHoldRequested,
     ProcedureStatus,
+    ProcedureStepsResolved,
     procedure,
 )
 from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct, WaitingFor
 from domain.operation.results import ConductResult
-from domain.shared.reads import Reads, answered, happened, record_of
+from domain.operation.walking import ahead_of
+from domain.shared.reads import Reads, answered, happened, latest, record_of
 
 LOST_AFTER = timedelta(seconds=6)
 """A worker is heard of every second; silent for so long, it counts as lost."""
+AT_A_STEP = (ConductPhase.WALKING, ConductPhase.CLOSING)
 LOOPS = frozenset({ConductMode.CONVERGED, ConductMode.ADVISED})
 
 
@@ -44,6 +49,32 @@ class MeasuredObjective(BaseModel):
     name: str
     value: float
     iteration_index: int
+
+
+class StepInProgress(BaseModel):
+    """The step that a conduct is at."""
+
+    step_index: int
+    closing: bool
+    kind: str
+    label: str
+    """What it does, in words."""
+
+
+class PendingRequestView(BaseModel):
+    """A request that a live conduct has not served yet: since when, which step it waits for, and how long at the most."""
+
+    request: PendingRequest
+    since: datetime
+    step: StepInProgress | None = None
+    """Null while the conduct is between two steps."""
+    until: Annotated[
+        datetime | None,
+        Field(
+            description="When the step is over at the latest, by its own time-out. Null for an abort, which stops the step, "
+            "and where its worker is not heard of."
+        ),
+    ] = None
 
 
 class ConductView(BaseModel):
@@ -73,6 +104,8 @@ class ConductView(BaseModel):
         ),
     ] = None
     pending_request: PendingRequest | None = None
+    pending: PendingRequestView | None = None
+    """What the pending request waits for."""
     measurement: MeasuredObjective | None = None
     result: ConductResult | None = None
 
@@ -90,10 +123,13 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
     ends = () if live else (yield from happened(procedure.id, ProcedureConducted))
     result = next((one.result for one in reversed(ends) if one.conduct_id == opened.conduct_id), None)
     silence = silence_of(progress, call.now)
+    asked = procedure.pending_request if live and procedure.live_conduct_id == opened.conduct_id else None
+    pending = None if asked is None else (yield from pending_view(procedure, progress, asked, call.now))
+    message = told_of(opened, progress, measured, call.now) if result is None else ending_of(result)
     return ConductView(
         procedure_id=procedure.id,
         status=procedure.status,
-        message=told_of(opened, progress, measured, call.now) if result is None else ending_of(result),
+        message=message if pending is None else f"{message}, {waits_of(pending)}",
         conduct_id=opened.conduct_id,
         command_name=opened.command_name,
         phase=progress.standing,
@@ -107,10 +143,51 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
         heartbeat_at=progress.heartbeat_at,
         worker=contact_with(silence) if live else None,
         silence=None if silence is None or not live else silence.total_seconds(),
-        pending_request=procedure.pending_request if live and procedure.live_conduct_id == opened.conduct_id else None,
+        pending_request=asked,
+        pending=pending,
         measurement=measured,
         result=result,
     )
+
+
+REQUESTS = {PendingRequest.HOLD: ProcedureHoldRequested, PendingRequest.ABORT: ProcedureAbortRequested}
+
+
+def pending_view(
+    procedure: Procedure, progress: ConductProgress, request: PendingRequest, now: datetime
+) -> Reads[PendingRequestView]:
+    """What a request to the live conduct waits for."""
+    (asked,) = yield from latest(procedure.id, REQUESTS[request], count=1)
+    return (yield from waiting_since(asked.occurred_at, request, procedure, progress, now))
+
+
+def waiting_since(
+    since: datetime, request: PendingRequest, procedure: Procedure, progress: ConductProgress, now: datetime
+) -> Reads[PendingRequestView]:
+    """What a request waits for that came at this time; the step that is done now began when something was last done."""
+    pins = yield from latest(procedure.id, ProcedureStepsResolved, count=1)
+    if progress.standing not in AT_A_STEP or progress.step_index is None or not pins:
+        return PendingRequestView(request=request, since=since)
+    closing = progress.phase == ConductPhase.CLOSING.value
+    step = (pins[0].resolved_closing_steps if closing else pins[0].resolved_steps)[progress.step_index]
+    deployment = yield from answered("deployment")
+    ahead = ahead_of(step, deployment.action_timeout, deployment.compute_timeout)
+    heard = contact_with(silence_of(progress, now)) is WorkerContact.HEARD
+    return PendingRequestView(
+        request=request,
+        since=since,
+        step=StepInProgress(step_index=progress.step_index, closing=closing, kind=step.kind, label=ahead.label),
+        until=progress.active_at + timedelta(seconds=ahead.patience) if heard and request is PendingRequest.HOLD else None,
+    )
+
+
+def waits_of(pending: PendingRequestView) -> str:
+    """What a pending request waits for, in words."""
+    words = f"asked to {pending.request.value.lower()} at {pending.since:%H:%M:%S} UTC"
+    if pending.step is None:
+        return words
+    until = "" if pending.until is None else f", until {pending.until:%H:%M:%S} UTC at the latest"
+    return f"{words}, waits for {pending.step.label}{until}"
 
 
 def may_be_conducted(view: ConductView) -> bool:

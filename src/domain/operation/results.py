@@ -1,9 +1,11 @@
 """What came of a conduct: one shape for every way to conduct, on the stream, over REST and to agents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
+
+from pydantic import Field
 
 from domain.kernel import Value
 from domain.operation.actuation import ActuationKind
@@ -55,6 +57,22 @@ def referred(value: Any, entry_id: UUID) -> Any:
     return value
 
 
+class UnknownWrite(Value):
+    """What a result gives for an address that may hold any of these: the last value confirmed, then those sent since."""
+
+    outcome: Literal["unknown"] = "unknown"
+    values: tuple[Any, ...]
+
+
+def left_at(confirmed: Sequence[Any], tried: Sequence[Any]) -> Any:
+    """What an address was left at: the value that was confirmed last, unless another was tried since and may have come."""
+    every = [*confirmed, *tried]
+    possible = [value for place, value in enumerate(every) if value not in every[:place]]
+    if confirmed and len(possible) == 1:
+        return possible[0]
+    return UnknownWrite(values=tuple(possible)).model_dump(mode="json")
+
+
 class Measured(Value):
     """A named value that a step brought home; a value that is no scalar is given by kind, shape and ledger row."""
 
@@ -84,4 +102,10 @@ class ConductResult(Value):
     measurements: tuple[Measured, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     outputs: dict[str, Artifact] = {}
-    substrate_writes: dict[str, Any] = {}
+    substrate_writes: Annotated[
+        dict[str, Any],
+        Field(
+            description="What each address was left at. Where it is not known whether a write had its effect, "
+            '{"outcome": "unknown", "values": [...]}: the last value confirmed, then those tried since.'
+        ),
+    ] = {}

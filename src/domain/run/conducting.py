@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, model_validator
 from domain.kernel import Call, Command, Outcome, Query, Value, omitted
 from domain.operation.actuation import merged_kind
 from domain.operation.arranged import USUALLY, Arranged, arranged
+from domain.operation.conduct_views import PendingRequestView, pending_view, waiting_since
 from domain.operation.conducting import ConductProcedure, Wait
 from domain.operation.gates import (
     ProcedureAssetDecommissionedError,
@@ -23,15 +24,23 @@ from domain.operation.gates import (
     ProcedureSupplyCoverageMismatchError,
 )
 from domain.operation.pins import PIN_REFUSALS, ProcedureStepsForbiddenError
-from domain.operation.procedure import COMPLETED, DEFINED, UNDER_WAY, Procedure, ProcedureConducted, ProcedureStatus
-from domain.operation.progress import ConductPhase, submitted_by
+from domain.operation.procedure import (
+    COMPLETED,
+    DEFINED,
+    UNDER_WAY,
+    PendingRequest,
+    Procedure,
+    ProcedureConducted,
+    ProcedureStatus,
+)
+from domain.operation.progress import ConductPhase, ConductProgress, WaitingFor, submitted_by
 from domain.operation.results import ConductResult, Failure
 from domain.operation.walking import lifecycle
 from domain.recipe.step_shapes import InvalidRecipeStepShapeError
 from domain.run.progress import OpenedRunConduct, RunConductProgress, Waiting
 from domain.run.results import PhaseResult, RunConductResult
-from domain.run.run import RUNNING, ListedPhase, Run, RunConducted, RunConductStarted, RunStatus, run
-from domain.shared.reads import Reads, every, happened, record_of, required_all
+from domain.run.run import RUNNING, ListedPhase, Run, RunConducted, RunConductStarted, RunHeld, RunStatus, run
+from domain.shared.reads import Reads, every, happened, latest, record_of, required_all
 from domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, Unprocessable
 from domain.shared.writes import Answer, Put
 
@@ -319,9 +328,24 @@ class RunConductView(BaseModel):
     phases: tuple[PhaseView, ...] = ()
     current_procedure_id: UUID | None = None
     waiting: Waiting | None = None
+    pending: PendingRequestView | None = None
+    """What a hold of the run, or a request to its current phase, still waits for in that phase."""
     started_at: datetime | None = None
     heartbeat_at: datetime | None = None
     result: RunConductResult | None = None
+
+
+def pending_in(run: Run, phase: Procedure, now: datetime) -> Reads[PendingRequestView | None]:
+    """What was asked of a phase, or of its run, and is not in force yet because the phase is at a step."""
+    progress = yield from record_of(ConductProgress, procedure_id=phase.id)
+    if progress is None or phase.live_conduct_id != progress.conduct_id:
+        return None
+    if phase.pending_request is not None:
+        return (yield from pending_view(phase, progress, phase.pending_request, now))
+    if run.status is not RunStatus.HELD or progress.waiting_for == WaitingFor.RUN.value:
+        return None
+    (held,) = yield from latest(run.id, RunHeld, count=1)
+    return (yield from waiting_since(held.occurred_at, PendingRequest.HOLD, phase, progress, now))
 
 
 @run.query(get="/{run_id}/conduct", returns=RunConductView, essential=True)
@@ -338,6 +362,7 @@ class GetRunConduct(Query):
         progress = yield from record_of(RunConductProgress, run_id=run.id, conduct_id=opening.conduct_id)
         live = progress if run.live_conduct_id == opening.conduct_id else None
         index = None if live is None else live.phase_index
+        current = None if index is None else opening.phases[index].procedure_id
         return RunConductView(
             conduct_id=opening.conduct_id,
             phases=tuple(
@@ -349,8 +374,9 @@ class GetRunConduct(Query):
                 )
                 for phase in opening.phases
             ),
-            current_procedure_id=None if index is None else opening.phases[index].procedure_id,
+            current_procedure_id=current,
             waiting=None if live is None or live.waiting is None else Waiting(**live.waiting),
+            pending=None if current is None else (yield from pending_in(run, found[current], call.now)),
             started_at=opening.occurred_at,
             heartbeat_at=None if progress is None else progress.heartbeat_at,
             result=next((end.result for end in ends if end.conduct_id == opening.conduct_id), None),

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from application.control import Control, Quality, Reading
+from application.control import Control, Quality, Reading, always_open
 from application.timekeeping import Timekeeper
 from infrastructure.actions.parameters import Collect, Continuous, Discrete, Stream
 from infrastructure.area_detector import DONE, UNLIMITED, signal_of, writer_signal_of
@@ -155,7 +155,7 @@ async def _velocity(control: Control, axis: str, rate: float | None) -> AsyncIte
 async def _leave(control: Control, address: str, value: Any) -> None:
     """Leave a signal at a value as well as can be; what goes wrong with it must not hide why."""
     with suppress(Exception):
-        await control.write(address, value, timeout=STOP_TIMEOUT)
+        await control.write(address, value, timeout=STOP_TIMEOUT, fence=always_open)
 
 
 async def _stop_in_turn(control: Control, *addresses: str) -> None:

@@ -12,6 +12,7 @@ from application.conducting.compute import (
     JobSpec,
     JobStatus,
 )
+from application.control import Fence, always_open
 from domain.operation.actuation import ActuationKind
 from domain.operation.results import Artifact, Measured
 from domain.shared.canonical import canonical_json, content_hash
@@ -48,9 +49,10 @@ class SimulatedCompute:
         """How jobs of this command end: the first as the first answer says and so on, all further ones as the last."""
         self._answers[command] = list(answers)
 
-    async def submit(self, job: JobSpec) -> str:
+    async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
         job_id = str(job.submission_key)
         if job_id not in self._jobs:
+            fence()
             self.submissions.append(job)
             self._jobs[job_id] = job, self._answer(job)
             self._cancelled[job_id] = asyncio.Event()

@@ -34,7 +34,7 @@ from application.conducting.compute import (
     JobStatus,
     MeasurementNotFoundError,
 )
-from application.control import Quality, ReadingKind
+from application.control import Fence, Quality, ReadingKind, always_open
 from domain.kernel import Value
 from domain.operation.actuation import ActuationKind
 from domain.operation.results import Artifact, Measured
@@ -91,11 +91,11 @@ class LocalProcesses:
         self._environment = {name: os.environ[name] for name in INHERITED if name in os.environ} | dict(environment or {})
         self._interpreter = interpreter
 
-    async def submit(self, job: JobSpec) -> str:
+    async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
         if job.output_uri is not None:
             local_path(job.output_uri)
         try:
-            return await asyncio.to_thread(self._submit, job)
+            return await asyncio.to_thread(self._submit, job, fence)
         except OSError as error:
             raise ComputeNotAvailableError(
                 f"Jobs cannot be kept in {self._directory} ({error.strerror}); "
@@ -152,12 +152,12 @@ class LocalProcesses:
     def _job(self, job_id: str) -> "_Job":
         return _Job(self._directory / str(UUID(job_id)))
 
-    def _submit(self, job: JobSpec) -> str:
+    def _submit(self, job: JobSpec, fence: Fence) -> str:
         job_id = str(job.submission_key)
         known = self._job(job_id)
         if (lock := self._claimed(known, self._plain(job))) is not None:
             try:
-                self._start(known, lock)
+                self._start(known, lock, fence)
             finally:
                 os.close(lock)
         if (detail := known.rejection()) is not None:
@@ -195,9 +195,10 @@ class LocalProcesses:
             shutil.rmtree(draft.directory, ignore_errors=True)
         return lock
 
-    def _start(self, job: "_Job", lock: int) -> None:
+    def _start(self, job: "_Job", lock: int, fence: Fence) -> None:
         (job.directory / "work").mkdir(exist_ok=True)
         with (job.directory / "stderr").open("ab") as errors:
+            fence()
             process = subprocess.Popen(
                 [self._interpreter, "-I", "-S", job_runner.__file__, str(job.directory), str(lock)],
                 stdin=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ from typing import Any
 import aioca
 from epicscorelibs.ca import cadef
 
+from application.control import Fence
 from infrastructure.control.channel_access import DISCONNECTED, ENUM, Channel, ChannelRefusal, Properties, Sample, Told
 from infrastructure.control.epics import sampled
 
@@ -36,8 +37,11 @@ class AiocaClient:
         labels = told.enums if told.datatype == ENUM else ()
         return Properties(units=getattr(told, "units", "") or None, labels=tuple(labels))
 
-    async def put(self, address: str, value: Any, wait: bool) -> None:
+    async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
         async with _answered(address):
+            if (await aioca.cainfo(address, wait=False, timeout=None)).state != cadef.cs_conn:
+                raise ChannelRefusal(DISCONNECTED, f"{address} was lost")
+            fence()  # the library sends to a connected channel at once: it awaits nothing before
             await aioca.caput(address, value, wait=wait, timeout=None)
 
     async def monitor(self, address: str, told: Told) -> Callable[[], Awaitable[None]]:

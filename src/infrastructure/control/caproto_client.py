@@ -14,6 +14,7 @@ import caproto
 from caproto.asyncio.client import PV, Context, VirtualCircuitManager
 from caproto.client.common import DeadCircuitError
 
+from application.control import Fence
 from infrastructure.control.channel_access import (
     CHAR,
     DISCONNECTED,
@@ -41,6 +42,25 @@ class _Circuit(VirtualCircuitManager):  # type: ignore[misc]
         if not self.dead.is_set():
             await super()._disconnected(reconnect=reconnect)
             self.user_callback_executor.submit(self.user_callback_executor.shutdown)  # after what is still to be told
+
+    async def write(self, pv: PV, data: Any, count: int, confirmed: bool, fence: Fence) -> Any:
+        """Send a value and return the answer, if one is asked for; the fence is asked when nothing is left but to send."""
+        id = self._ioid_counter()
+        command = pv.channel.write(data, ioid=id, notify=confirmed, data_count=count)
+        request: dict[str, Any] = {"event": asyncio.Event(), "pv": pv, "request": command, "deadline": None}
+        async with self._send_lock:
+            if self.dead.is_set() or self.transport is None:
+                raise DeadCircuitError
+            encoded = b"".join(bytes(part) for part in self.circuit.send(command, extra={"pv": pv.name}))
+            fence()
+            self.transport.writer.write(encoded)
+            if confirmed:
+                self.ioids[id] = request
+            await self.transport.writer.drain()
+        if not confirmed:
+            return None
+        await request["event"].wait()
+        return request.get("response")
 
     async def _process_command(self, command: Any) -> None:
         await super()._process_command(command)
@@ -125,15 +145,15 @@ class CaprotoClient:
         units, labels = getattr(told, "units", b""), getattr(told, "enum_strings", ())
         return Properties(units=_text(units) or None, labels=tuple(map(_text, labels)))
 
-    async def put(self, address: str, value: Any, wait: bool) -> None:
+    async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
         pv = await self._pv(address)
         values = value if isinstance(value, list) else [value]
         encoded = [each.encode() if isinstance(each, str) else each for each in values]
         data = bytes(values) if pv.channel.native_data_type == CHAR else encoded
         async with _surviving(address):
-            response = await _write(pv, data, wait=wait, notify=wait, timeout=None, data_count=len(values))
+            answer = await pv.circuit_manager.write(pv, data, len(values), wait, fence)
             if wait:
-                _granted(response)
+                _granted(answer)
 
     async def monitor(self, address: str, told: Told) -> Callable[[], Awaitable[None]]:
         return _Following(await self._pv(address), told).end
@@ -156,8 +176,8 @@ class CaprotoClient:
             return _granted(await _read(pv, data_type=kind, data_count=count, timeout=None))
 
 
-_read, _write = PV.read.__wrapped__, PV.write.__wrapped__
-"""The library's requests as they are, without repeating them on another circuit when the first one dies."""
+_read = PV.read.__wrapped__
+"""The library's request as it is, without repeating it on another circuit when the first one dies."""
 
 
 @asynccontextmanager

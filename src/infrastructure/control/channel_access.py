@@ -15,8 +15,10 @@ from application.control import (
     ControlNotConnectedError,
     ControlTimeoutError,
     ControlWriteRejectedError,
+    Fence,
     Reading,
     ReadingKind,
+    always_open,
 )
 from application.news import News
 from infrastructure.control.epics import TEXT_LENGTH, Element, Form, alarm, coerced, quality, well_formed
@@ -90,7 +92,10 @@ class Client(Protocol):
 
     async def get(self, address: str) -> Sample: ...
     async def properties(self, address: str) -> Properties: ...
-    async def put(self, address: str, value: Any, wait: bool) -> None: ...
+    async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
+        """Write to a connected channel, without waiting for a lost one; the fence is asked right before the bytes go out."""
+        ...
+
     async def monitor(self, address: str, told: Told) -> Callable[[], Awaitable[None]]:
         """Follow a connected channel; what is returned ends it."""
         ...
@@ -113,7 +118,14 @@ class ChannelAccess:
             properties = await self._known(address)
             return _reading(await self._client.get(address), channel, properties)
 
-    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+    async def write(
+        self,
+        address: str,
+        value: Any,
+        wait: bool = True,
+        timeout: float = WRITE_TIMEOUT,
+        fence: Fence | None = None,
+    ) -> None:
         deadline = _in(timeout)
         channel = await self._connected(address, _in(min(timeout, self._read_timeout)))
         if not channel.writable:
@@ -122,7 +134,7 @@ class ChannelAccess:
         async with self._answered(address, deadline, silence, ControlWriteRejectedError):
             labels = (await self._known(address)).labels if channel.type == ENUM else ()
             form = replace(FORMS[channel.type], count=channel.count, labels=labels)
-            await self._client.put(address, coerced(address, value, form), wait)
+            await self._client.put(address, coerced(address, value, form), wait, fence or always_open)
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         channel = await self._readable(address, _in(self._read_timeout))

@@ -20,6 +20,7 @@ from application.control import (
     ControlTimeoutError,
     ControlValueCoercionError,
     ControlWriteRejectedError,
+    Fence,
     Reading,
     ReadingKind,
 )
@@ -48,9 +49,18 @@ class PvAccess:
         except TimeoutError:
             raise _not_connected(address) from None
 
-    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+    async def write(
+        self,
+        address: str,
+        value: Any,
+        wait: bool = True,
+        timeout: float = WRITE_TIMEOUT,
+        fence: Fence | None = None,
+    ) -> None:
         def fill(target: Value) -> None:
             _fill(address, target, value)
+            if fence is not None:
+                fence()
 
         try:
             async with self._answered(address, ControlWriteRejectedError), asyncio.timeout(timeout):

@@ -8,6 +8,7 @@ from application.control import (
     WRITE_TIMEOUT,
     Control,
     ControlWritesDisabledError,
+    Fence,
     NoAdapterForAddressError,
     Reading,
 )
@@ -34,13 +35,20 @@ class RoutedControl:
     async def read(self, address: str) -> Reading:
         return await self._adapters[self._route(address).substrate].read(address)
 
-    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+    async def write(
+        self,
+        address: str,
+        value: Any,
+        wait: bool = True,
+        timeout: float = WRITE_TIMEOUT,
+        fence: Fence | None = None,
+    ) -> None:
         route = self._route(address)
         if not self._writes_enabled:
             raise ControlWritesDisabledError(f"{address} was not written: CONTROL_WRITES_ENABLED is false here.")
         if route.read_only:
             raise ControlWritesDisabledError(f"{address} was not written: its route {route.prefix!r} is read-only.")
-        await self._adapters[route.substrate].write(address, value, wait, timeout)
+        await self._adapters[route.substrate].write(address, value, wait, timeout, fence)
 
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         return self._adapters[self._route(address).substrate].subscribe(address)

@@ -17,6 +17,7 @@ from application.control import (
     ControlNotConnectedError,
     ControlTimeoutError,
     ControlWriteRejectedError,
+    Fence,
     MalformedControlAddressError,
     Quality,
     Reading,
@@ -81,7 +82,14 @@ class Simulator:
                 raise ControlTimeoutError(f"{address} gave no value within {self._read_timeout:g} s.")
         return reading
 
-    async def write(self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT) -> None:
+    async def write(
+        self,
+        address: str,
+        value: Any,
+        wait: bool = True,
+        timeout: float = WRITE_TIMEOUT,
+        fence: Fence | None = None,
+    ) -> None:
         device = self._connected(address)
         fault = self._fault(address)
         if fault is Fault.DENYING:
@@ -89,6 +97,8 @@ class Simulator:
         if fault is Fault.REJECTING:
             raise ControlWriteRejectedError(f"{address} refuses to be written.")
         accepted = device.accepted(address, value)
+        if fence is not None:
+            fence()
         if isinstance(device, Detector) and (camera := device.acquires(address, accepted, self._time.now())):
             self._do(Deed.ACQUIRE, camera)
         self._do(Deed.WRITE, address, value=accepted)

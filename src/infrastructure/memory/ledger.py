@@ -157,11 +157,15 @@ class MemoryLedger:
         rows = self._rows(conduct_id)
         if of_pass:
             rows = [row for row in rows if row.iteration_index == iteration_index and not row.closing]
-        outcomes = [row for row in rows if row.mark == Mark.OUTCOME]
-        written: dict[str, tuple[Any, UUID]] = {}
-        for row in outcomes:
-            for address, value in _writes(row).items():
-                written[address] = (value, row.event_id)
+        outcomes = {_place(row): row for row in rows if row.mark == Mark.OUTCOME}
+        written: dict[str, tuple[list[tuple[Any, UUID]], list[tuple[Any, UUID]]]] = {}
+        for row in rows:
+            for address, value, confirmed in _writes(row, outcomes.get(_place(row))):
+                known, tried = written.setdefault(address, ([], []))
+                if confirmed:
+                    known[:], tried[:] = [(value, row.event_id)], []
+                else:
+                    tried.append((value, row.event_id))
         brought = [
             row
             for row in rows
@@ -171,7 +175,7 @@ class MemoryLedger:
         found: Any = [(row.event_id, row.step_kind, row.closing, row.step_index, row.mark, row.payload) for row in brought]
         return tallied(
             found,
-            [(address, value, id) for address, (value, id) in written.items()],
+            [(address, *values) for address, values in written.items()],
             [row.payload["actuation_kind"] for row in rows if not row.closing and "actuation_kind" in row.payload],
         )
 
@@ -277,8 +281,18 @@ def _spot(row: Activity) -> tuple[Place, str | None]:
     return _place(row), row.mark
 
 
-def _writes(row: Activity) -> Mapping[str, Any]:
-    """What a step has written, as its outcome tells it."""
-    if row.step_kind == StepKind.SETPOINT and row.payload["result"] == "ok":
-        return {row.payload["address"]: row.payload["value"]}
-    return dict(row.payload.get("writes", ())) if row.step_kind == StepKind.ACTION else {}
+def _writes(row: Activity, outcome: Activity | None) -> list[tuple[str, Any, bool]]:
+    """What a row says was sent where, and whether that was confirmed; `outcome` is that of its step."""
+    payload = row.payload
+    if row.mark == Mark.OUTCOME and row.step_kind == StepKind.ACTION:
+        confirmed = [(address, value, True) for address, value in payload.get("writes", ())]
+        return confirmed + [(address, value, False) for address, value in payload.get("unconfirmed", ())]
+    if row.step_kind != StepKind.SETPOINT or "address" not in payload:
+        return []
+    if row.mark == Mark.OUTCOME:
+        return [(payload["address"], payload["value"], True)] if payload["result"] == "ok" else []
+    if outcome is not None:
+        own = outcome.attempt == row.attempt and "sent" not in outcome.payload
+        if own or outcome.payload["result"] == "ok":
+            return []
+    return [(payload["address"], payload["value"], False)]

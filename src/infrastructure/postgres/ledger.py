@@ -130,17 +130,36 @@ SELECT event_id, step_kind, closing, step_index, mark, payload FROM {ENTRIES}
 WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND NOT closing AND mark = 'outcome' ORDER BY step_index
 """
 WRITTEN = f"""
-WITH written AS (
-    SELECT event_id, payload ->> 'address' AS address, payload -> 'value' AS value, recorded_at, 0 AS place FROM {ENTRIES}
+WITH sent AS (
+    SELECT event_id, payload ->> 'address' AS address, payload -> 'value' AS value, recorded_at, 0 AS place,
+        true AS confirmed FROM {ENTRIES}
     WHERE conduct_id = %(conduct)s AND mark = 'outcome' AND step_kind = 'setpoint' AND payload ->> 'result' = 'ok'
     UNION ALL
-    SELECT event_id, pair ->> 0, pair -> 1, recorded_at, place
-    FROM {ENTRIES}, jsonb_array_elements(payload -> 'writes') WITH ORDINALITY AS write (pair, place)
+    SELECT event_id, payload ->> 'address', payload -> 'value', recorded_at, 0, false FROM {ENTRIES} begun
+    WHERE conduct_id = %(conduct)s AND mark = 'in_flight' AND step_kind = 'setpoint' AND NOT EXISTS (
+        SELECT FROM {ENTRIES} ended
+        WHERE (ended.conduct_id, ended.iteration_index, ended.closing, ended.step_index)
+            = (begun.conduct_id, begun.iteration_index, begun.closing, begun.step_index) AND ended.mark = 'outcome'
+        AND (ended.payload ->> 'result' = 'ok' OR (ended.attempt = begun.attempt AND NOT ended.payload ? 'sent'))
+    )
+    UNION ALL
+    SELECT event_id, pair ->> 0, pair -> 1, recorded_at, behind + place, confirmed FROM {ENTRIES},
+        LATERAL (VALUES (payload -> 'writes', 0, true), (payload -> 'unconfirmed', 1000000, false))
+            AS told (pairs, behind, confirmed),
+        jsonb_array_elements(pairs) WITH ORDINALITY AS write (pair, place)
     WHERE conduct_id = %(conduct)s AND mark = 'outcome' AND step_kind = 'action'
+),
+dated AS (
+    SELECT *, max(recorded_at) FILTER (WHERE confirmed) OVER (PARTITION BY address) AS confirmed_at
+    FROM sent WHERE address IS NOT NULL
 )
-SELECT address, (array_agg(value ORDER BY recorded_at DESC))[1], (array_agg(event_id ORDER BY recorded_at DESC))[1]
-FROM written GROUP BY address ORDER BY min(recorded_at), (array_agg(place ORDER BY recorded_at))[1]
+SELECT address,
+    json_agg(json_build_array(value, event_id) ORDER BY place DESC) FILTER (WHERE confirmed AND recorded_at = confirmed_at),
+    json_agg(json_build_array(value, event_id) ORDER BY recorded_at, place)
+        FILTER (WHERE NOT confirmed AND recorded_at >= coalesce(confirmed_at, '-infinity'))
+FROM dated GROUP BY address ORDER BY min(recorded_at), (array_agg(place ORDER BY recorded_at))[1]
 """
+"""An attempt at a setpoint may have been written where no outcome is known of it, or where its own says that it was sent."""
 KINDS = f"""
 SELECT DISTINCT payload ->> 'actuation_kind' FROM {ENTRIES}
 WHERE conduct_id = %(conduct)s AND NOT closing AND payload ? 'actuation_kind'
@@ -251,7 +270,9 @@ class PostgresLedger:
             brought = await self._rows(PASS, of)
             return tallied(brought, (), [kind for *_, says in brought if (kind := says.get("actuation_kind")) is not None])
         brought = await self._rows(BROUGHT, of)
-        written = await self._rows(WRITTEN, of)
+        written = [
+            (address, (confirmed or ())[:1], tried or ()) for address, confirmed, tried in await self._rows(WRITTEN, of)
+        ]
         kinds = await self._rows(KINDS, of)
         return tallied(brought, written, [kind for (kind,) in kinds])
 

@@ -1,6 +1,7 @@
 """How a conduct is seen: before anybody takes it up, while it goes on, while nobody is heard of, and once it has ended."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -9,11 +10,11 @@ import pytest
 from domain.operation.conduct_views import ConductView, GetProcedureConduct, MeasuredObjective
 from domain.operation.conducting import ConductProcedure, ConductUntilConverged
 from domain.operation.registering import RegisterProcedure
-from domain.operation.stopping import CompleteProcedure, HoldProcedure
+from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure
 from tests.domain.operation.conducts import LOOP, asks_for_advice, left_held, result, shown
 from tests.domain.run.lifecycles import run_world
 from tests.domain.world import START, World
-from tests.workflows.steps import setpoint
+from tests.workflows.steps import action, capture, check, setpoint
 
 STEPS = tuple(setpoint("bl7:energy", value) for value in range(40))
 
@@ -22,6 +23,9 @@ STEPS = tuple(setpoint("bl7:energy", value) for value in range(40))
 def world() -> World:
     world = run_world()
     world.ports["measured_objective"] = None
+    world.ports["deployment"] = SimpleNamespace(
+        **{**vars(world.ports["deployment"]), "action_timeout": 600.0, "compute_timeout": 900.0}
+    )
     return world
 
 
@@ -106,6 +110,69 @@ def test_a_loop_says_what_it_measured_last(world: World) -> None:
     assert seen.message == "iteration 3, step 7 of 40, sharpness 0.9 in iteration 2"
 
 
+EVERYTHING = (
+    setpoint("bl7:energy", 1),
+    action("collect", detector="cam"),
+    check("bl7:energy", 1, timeout=60.0),
+    capture("bl7:energy", "energy"),
+)
+
+
+@pytest.mark.parametrize(
+    ("step_index", "kind", "label", "seconds"),
+    [
+        (0, "setpoint", "set bl7:energy", 35),
+        (1, "action", "do collect", 600),
+        (2, "check", "check bl7:energy", 65),
+        (3, "capture", "capture energy from bl7:energy", 5),
+    ],
+)
+def test_a_hold_says_since_when_it_waits_for_what_and_until_when_at_the_latest(
+    world: World, step_index: int, kind: str, label: str, seconds: float
+) -> None:
+    id = conducting(world, ConductProcedure(steps=EVERYTHING))
+    began = world.now
+    walking(world, id, step_index=step_index, active_at=began)
+    world.now += timedelta(seconds=2)
+    world.when(HoldProcedure(reason="shift change"), on=id)
+    asked_at = world.now
+    world.now += timedelta(seconds=1)
+    seen = view(world, id)
+    assert seen.pending is not None
+    assert seen.pending.step is not None
+    assert (seen.pending.request, seen.pending.since) == ("Hold", asked_at)
+    assert seen.pending.step.model_dump() == {"step_index": step_index, "closing": False, "kind": kind, "label": label}
+    assert seen.pending.until == began + timedelta(seconds=seconds)
+    assert f"waits for {label}, until {seen.pending.until:%H:%M:%S} UTC at the latest" in seen.message
+
+
+def test_nobody_says_until_when_a_hold_waits_for_a_worker_that_is_lost(world: World) -> None:
+    id = conducting(world)
+    walking(world, id)
+    world.when(HoldProcedure(reason="shift change"), on=id)
+    world.now += timedelta(seconds=20)
+    pending = view(world, id).pending
+    assert pending is not None
+    assert (pending.until, pending.step is not None) == (None, True)
+
+
+def test_an_abort_waits_for_no_time_out(world: World) -> None:
+    id = conducting(world)
+    walking(world, id)
+    world.when(AbortProcedure(reason="smoke"), on=id)
+    pending = view(world, id).pending
+    assert pending is not None
+    assert (pending.request, pending.until) == ("Abort", None)
+
+
+def test_a_hold_between_two_steps_waits_for_none(world: World) -> None:
+    id = conducting(world)
+    world.when(HoldProcedure(reason="shift change"), on=id)
+    pending = view(world, id).pending
+    assert pending is not None
+    assert (pending.step, pending.until) == (None, None)
+
+
 def test_a_request_is_pending_until_the_conduct_has_ended(world: World) -> None:
     id = conducting(world)
     walking(world, id)
@@ -120,6 +187,7 @@ def test_a_request_is_pending_until_the_conduct_has_ended(world: World) -> None:
     }
     left_held(world, id, failure=failure)
     seen = view(world, id)
+    assert seen.pending is None
     assert (seen.pending_request, seen.phase, seen.status, seen.message) == (None, "Ended", "Held", "held: As asked.")
 
 

@@ -21,6 +21,7 @@ from application.control import (
     Reading,
     ReadingKind,
     Witness,
+    always_open,
 )
 from infrastructure.actions.acquisition import collect, continuous, discrete, stream
 from infrastructure.control.detector import Detector
@@ -49,7 +50,7 @@ class Beamline:
     def __init__(self) -> None:
         self.time = SimulatedTime()
         self.plant = Simulator(devices=[Detector(CAMERA), Motor(AXIS, velocity=20.0)], time=self.time)
-        self.witness = Witness(self.plant)
+        self.witness = Witness(self.plant, always_open)
 
     def do(self, action: ActionBody, params: dict[str, Any]) -> Awaitable[Any]:
         return action(self.witness, self.time, params)

@@ -209,6 +209,25 @@ class TestKeys:
             await bench.compute.await_terminal_state(str(uuid4()))
 
 
+class TestFences:
+    async def test_a_job_whose_fence_is_closed_is_not_begun(self, bench: Bench) -> None:
+        def closed() -> None:
+            raise LookupError("too late")
+
+        job = bench.measuring(OFFSET)
+        with pytest.raises(LookupError):
+            await bench.compute.submit(job, closed)
+        assert (bench.runs(), await bench.compute.find(job.submission_key)) == (0, None)
+
+    async def test_a_fence_is_asked_once_and_not_for_a_job_that_runs(self, bench: Bench) -> None:
+        asked: list[None] = []
+        job = bench.measuring(OFFSET)
+        job_id = await bench.compute.submit(job, lambda: asked.append(None))
+        assert await bench.compute.submit(job, lambda: asked.append(None)) == job_id
+        await bench.compute.await_terminal_state(job_id)
+        assert (bench.runs(), len(asked)) == (1, 1)
+
+
 class TestWaiting:
     async def test_the_end_is_told_when_it_comes(self, bench: Bench) -> None:
         job_id = await bench.compute.submit(bench.waiting())

@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import sys
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -17,12 +18,15 @@ from caproto.server.common import Subscription
 TYPES = {bool: caproto.ChannelInteger, int: caproto.ChannelInteger, float: caproto.ChannelDouble, str: caproto.ChannelString}
 NEVER = (0, 0)
 """The time of a signal that was never processed."""
+PUTS: list[tuple[float, str, str]] = []
+"""Everything that clients have put: when by the clock that counts suspended time, who, where."""
 
 
 class Played:
     """A channel whose manners can be chosen."""
 
     spoken: asyncio.Event
+    address = ""
     rights = caproto.AccessRights.READ | caproto.AccessRights.WRITE
     rejecting = False
     hanging = False
@@ -34,10 +38,11 @@ class Played:
         await self.spoken.wait()
         return await super().auth_read(*arguments, **options)  # type: ignore[misc]
 
-    async def auth_write(self, *arguments: Any, **options: Any) -> Any:
+    async def auth_write(self, hostname: str, username: str, *arguments: Any, **options: Any) -> Any:
         if self.rejecting:
             raise ValueError("not now")
-        written = await super().auth_write(*arguments, **options)  # type: ignore[misc]
+        PUTS.append((time.clock_gettime(time.CLOCK_BOOTTIME), username, self.address))
+        written = await super().auth_write(hostname, username, *arguments, **options)  # type: ignore[misc]
         if self.hanging:
             await asyncio.Event().wait()
         return written
@@ -59,6 +64,7 @@ class Server:
         channel = self.channels.get(address)
         if channel is None:
             channel = self.channels[address] = made(value, said)
+            channel.address = address
         stamp = said.get("timestamp")
         alarm = {
             "status": caproto.AlarmStatus[said.get("status") or "NO_ALARM"],
@@ -97,6 +103,10 @@ class Server:
         """What was written last."""
         value = self.channels[address].value
         return list(value) if isinstance(value, bytes) else value.tolist() if hasattr(value, "tolist") else value
+
+    async def puts(self) -> list[tuple[float, str, str]]:
+        """What clients have put so far."""
+        return PUTS
 
     async def reset(self) -> None:
         """Take away everything."""

@@ -128,6 +128,51 @@ class TestWriting:
         await stream.aclose()
 
 
+class Closed(Exception):
+    """A fence that lets nothing pass."""
+
+
+class TestFences:
+    """Asked by every adapter right before anything is sent."""
+
+    @pytest.mark.parametrize("wait", [True, False])
+    async def test_a_write_whose_fence_is_closed_sends_nothing(self, control: Control, plant: Plant, wait: bool) -> None:
+        def closed() -> None:
+            raise Closed
+
+        plant.offer(SIGNAL, 0)
+        with pytest.raises(Closed):
+            await control.write(SIGNAL, 1, wait, fence=closed)
+        assert (await control.read(SIGNAL)).value == 0
+        await control.write(SIGNAL, 2)
+        assert (await control.read(SIGNAL)).value == 2
+
+    @pytest.mark.parametrize("wait", [True, False])
+    async def test_it_is_asked_once_for_a_write_that_arrives(self, control: Control, plant: Plant, wait: bool) -> None:
+        asked: list[None] = []
+        plant.offer(SIGNAL, 0)
+        await control.write(SIGNAL, 4, wait, fence=lambda: asked.append(None))
+
+        async def arrived() -> bool:
+            return (await control.read(SIGNAL)).value == 4
+
+        await until(arrived)
+        assert asked == [None]
+
+    async def test_it_is_not_asked_before_the_channel_is_connected(self, wired: Wired) -> None:
+        asked: list[None] = []
+        with pytest.raises(wired.no_writable, match=SIGNAL):
+            await wired.control.write(SIGNAL, 1, timeout=0.5, fence=lambda: asked.append(None))
+        assert asked == []
+
+    async def test_it_is_not_asked_for_what_cannot_be_sent(self, control: Control, plant: Plant) -> None:
+        asked: list[None] = []
+        plant.offer(SIGNAL, "Closed", LABELS)
+        with pytest.raises(ControlValueCoercionError):
+            await control.write(SIGNAL, "Ajar", fence=lambda: asked.append(None))
+        assert asked == []
+
+
 class TestFollowing:
     async def test_the_present_value_comes_first_and_then_the_changes(self, control: Control, plant: Plant) -> None:
         plant.set_reading(SIGNAL, Reading(value=0))

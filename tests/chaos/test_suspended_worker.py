@@ -1,0 +1,199 @@
+"""A worker suspended at any point of a step: nothing it has begun reaches the plant after others have gone on without it.
+
+What reaches the plant is noted by a Channel Access server in a process of its own. SUSPENSIONS=100 suspends a hundred steps.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from application.conducting.pulse import GIVES_UP_AFTER, boot_time
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.conducting import ConductProcedure
+from domain.operation.procedure import ProcedureStatus
+from domain.operation.stopping import TruncateProcedure
+from tests.chaos.sleeper import Point
+from tests.e2e.stack import clean_environment
+from tests.infrastructure.control.epics_servers import EpicsServer, channel_access_server, free_ports
+from tests.waiting import until
+from tests.workflows.stage import Stage, staged
+from tests.workflows.steps import action, setpoint
+
+PATIENCE = 120.0
+SLEEPER, OTHER = "sleeper", "other"
+BEFORE = "before"
+"""The signal that conducts write whose closing step is suspended."""
+ACTION_POINTS = (Point.BEFORE_MARK, Point.AFTER_MARK, Point.FIRST_WRITE, Point.BETWEEN, Point.SLEEP)
+SETPOINT_POINTS = (Point.BEFORE_MARK, Point.AFTER_MARK, Point.BEFORE_CONNECT, Point.AFTER_CONNECT)
+
+
+@dataclass(frozen=True)
+class Suspended:
+    """A step to be suspended at a point: of the main list or closing, and what becomes of its conduct meanwhile."""
+
+    kind: str
+    point: Point
+    closing: bool
+    taken_over: bool
+    """Whether another worker goes on with the conduct; otherwise there is none, and it is truncated."""
+
+    def steps(self, signal_name: str) -> tuple[list[Any], list[Any]]:
+        step = setpoint(signal_name, 1) if self.kind == "setpoint" else action("write_twice", address=signal_name)
+        return ([setpoint(BEFORE, 1)], [step]) if self.closing else ([step], [])
+
+
+TRUNCATED = [
+    *(Suspended("action", point, False, False) for point in ACTION_POINTS),
+    *(Suspended("setpoint", point, False, False) for point in SETPOINT_POINTS),
+    Suspended("action", Point.SLEEP, True, False),
+    Suspended("setpoint", Point.AFTER_CONNECT, True, False),
+]
+TAKEN_OVER = [
+    *(Suspended("action", point, False, True) for point in ACTION_POINTS),
+    Suspended("action", Point.BETWEEN, True, True),
+]
+SLOWLY_TAKEN_OVER = [
+    *(Suspended("setpoint", point, False, True) for point in SETPOINT_POINTS),
+    Suspended("setpoint", Point.BEFORE_CONNECT, True, True),
+]
+"""A write that nobody knows to be lost is sent again after its time-out only."""
+
+
+def rounds() -> Iterator[list[Suspended]]:
+    """The steps to suspend, as many at a time as one worker has at hand."""
+    wanted = int(os.environ.get("SUSPENSIONS", "0"))
+    if not wanted:
+        yield TRUNCATED + TAKEN_OVER
+        return
+    everything = itertools.cycle([*TRUNCATED, *TAKEN_OVER, *SLOWLY_TAKEN_OVER])
+    while wanted > 0:
+        yield list(itertools.islice(everything, min(wanted, len(TRUNCATED) + len(TAKEN_OVER) + len(SLOWLY_TAKEN_OVER))))
+        wanted -= len(TRUNCATED) + len(TAKEN_OVER) + len(SLOWLY_TAKEN_OVER)
+
+
+@pytest.fixture
+def plant(monkeypatch: pytest.MonkeyPatch) -> Iterator[EpicsServer]:
+    port, repeater = free_ports(2)
+    monkeypatch.setenv("EPICS_CA_ADDR_LIST", f"127.0.0.1:{port}")
+    monkeypatch.setenv("EPICS_CA_AUTO_ADDR_LIST", "NO")
+    monkeypatch.setenv("EPICS_CA_REPEATER_PORT", str(repeater))
+    with channel_access_server(port) as server:
+        yield server
+
+
+class Process:
+    """A worker in a process of its own, and what it says."""
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    async def says(self, word: str) -> float:
+        """Wait for a word, and return the time that comes with it."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                line = (await self._process.stdout.readline()).decode().split()
+                assert line, f"the worker ended by itself: {self._log.read_text()}"
+                if line[0] == word:
+                    return float(line[1]) if len(line) > 1 else 0.0
+
+    def wake(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+
+@asynccontextmanager
+async def working(name: str, plan: dict[str, str], directory: Path, environment: dict[str, str]) -> AsyncIterator[Process]:
+    """A worker whose conducts are suspended as planned; by its name the plant knows it."""
+    (path := directory / f"{name}.json").write_text(json.dumps(plan))
+    program = [sys.executable, "-m", "tests.chaos.sleeper", str(path)]
+    with (log := directory / f"{name}.log").open("wb") as errors:
+        process = await asyncio.create_subprocess_exec(
+            *program, env={**environment, "LOGNAME": name}, stdout=asyncio.subprocess.PIPE, stderr=errors
+        )
+    try:
+        yield Process(process, log)
+    finally:
+        process.kill()
+        await process.wait()
+
+
+@pytest.mark.timeout(1200)
+async def test_a_worker_that_was_suspended_writes_nothing_of_what_it_had_begun(
+    database_url: str, temporal: EmbeddedTemporal, plant: EpicsServer, tmp_path: Path
+) -> None:
+    environment = clean_environment(
+        DATABASE_URL=database_url,
+        TEMPORAL_ADDRESS=temporal.address,
+        APP_ENV="test",
+        CONTROL_ROUTES=json.dumps([{"prefix": "", "substrate": "epics_ca"}]),
+    )
+    late: list[tuple[str, float]] = []
+    suspended = 0
+    async with staged(database_url, temporal.address) as stage:
+        await stage.stop_worker()
+        for number, cases in enumerate(rounds()):
+            named = {f"round{number}:step{index}": case for index, case in enumerate(cases)}
+            late += await suspend(stage, named, plant, tmp_path, environment)
+            suspended += len(cases)
+    print(f"{suspended} steps suspended, {len(late)} late writes, the latest {max((s for _, s in late), default=0):.4f} s")
+    assert late == [], "these were written after others had gone on, so many seconds after the worker woke"
+
+
+async def suspend(
+    stage: Stage, named: dict[str, Suspended], plant: EpicsServer, directory: Path, environment: dict[str, str]
+) -> list[tuple[str, float]]:
+    """Suspend a worker at the point of each step, wake it when all conducts are over; return what it wrote afterwards."""
+    conducts: dict[str, UUID] = {}
+    plant.tell("set", address=BEFORE, value=0)
+    for signal_name, case in named.items():
+        plant.tell("set", address=signal_name, value=0)
+        conducts[signal_name] = await stage.from_recipe(*case.steps(signal_name))
+        await stage.do(ConductProcedure(wait=0), conducts[signal_name])
+    plan = {signal_name: case.point.value for signal_name, case in named.items()}
+    async with working(SLEEPER, plan, directory, environment) as sleeper:
+        stopped_at = await sleeper.says("stopped")
+        for signal_name, case in named.items():
+            if not case.taken_over:
+                await truncate(stage, conducts[signal_name])
+        async with working(OTHER, {}, directory, environment):
+            await until(lambda: all_over(stage, list(conducts.values())), PATIENCE)
+        await until(lambda: boot_time() - stopped_at > GIVES_UP_AFTER)
+        woken_at = boot_time()
+        sleeper.wake()
+        await sleeper.says("idle")
+    for signal_name, case in named.items():
+        status = (await stage.procedure(conducts[signal_name])).status
+        assert case.taken_over or status is ProcedureStatus.TRUNCATED, (case, status)
+    puts = [put for put in plant.tell("puts") if put[2] in named]
+    assert any(by == SLEEPER for _, by, _ in puts), "some had written before"
+    return [(str(named[address]), at - woken_at) for at, by, address in puts if by == SLEEPER and at >= woken_at]
+
+
+async def truncate(stage: Stage, procedure_id: UUID) -> None:
+    """Close the books on a conduct as if its worker had been silent for longer than a minute."""
+    async with stage.runtime.pool.connection() as connection:
+        await connection.execute(
+            "UPDATE conduct_progress SET heartbeat_at = heartbeat_at - interval '2 minutes' WHERE procedure_id = %s",
+            [procedure_id],
+        )
+    await stage.do(TruncateProcedure(reason="its worker is gone"), procedure_id)
+
+
+async def all_over(stage: Stage, procedure_ids: list[UUID]) -> bool:
+    async with stage.runtime.pool.connection() as connection:
+        live = await connection.execute(
+            "SELECT FROM conduct_progress WHERE phase <> 'Ended' AND procedure_id = ANY(%s) LIMIT 1", [procedure_ids]
+        )
+        return await live.fetchone() is None
