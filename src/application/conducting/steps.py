@@ -12,6 +12,7 @@ from application.conducting.effects import Effects
 from application.conducting.ledger import Ledger, Stored
 from application.conducting.pulse import Attempt, Perseverance
 from application.conducting.scores import Score
+from application.conducting.submitters import Submitters
 from application.ports import Clock
 from domain.operation.activities import StepKind
 from domain.operation.steering import Point
@@ -40,7 +41,14 @@ class Steps:
     """Does the steps of conducts."""
 
     def __init__(
-        self, ledger: Ledger, effects: Effects, compute: Compute, clock: Clock, limits: Limits, worker: Worker
+        self,
+        ledger: Ledger,
+        effects: Effects,
+        compute: Compute,
+        clock: Clock,
+        limits: Limits,
+        worker: Worker,
+        submitters: Submitters,
     ) -> None:
         self.ledger = ledger
         self.effects = effects
@@ -48,6 +56,7 @@ class Steps:
         self.clock = clock
         self.limits = limits
         self.worker = worker
+        self.submitters = submitters
         self._perseverance = Perseverance()
         self.at_work: Counter[UUID] = Counter()
         """The `in_flight` rows whose effects are being had here, or will be as soon as the row is known to be written."""

@@ -79,6 +79,14 @@ class Steering(Conduct):
         refuse_unavailable(self.decide_, self.objective, self.space, deployment.deciders)
 
 
+def refuse_without_recipe(procedure: Procedure) -> None:
+    """Refuse to steer what no recipe has steps for."""
+    if procedure.recipe_id is None:
+        raise ProcedureRequiresRecipeError(
+            "The procedure has no recipe to steer; register one from a recipe.", reason="no_recipe"
+        )
+
+
 def check_wiring(steps: Sequence[RecipeStep], space: SteeringSpace, objective_capture_name: str) -> None:
     """Refuse a search whose axes the steps do not follow, or whose objective they do not bring home."""
     axes = {axis.name for axis in space.axes}
@@ -121,11 +129,9 @@ class ConductUntilAdvised(Steering):
     """Conduct the steps again and again, where the decider says, until it says stop or the budget is spent."""
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+        yield from self.check_grants()
         facts = yield from forward(procedure, call, ())
-        if procedure.recipe_id is None:
-            raise ProcedureRequiresRecipeError(
-                "The procedure has no recipe to steer; register one from a recipe.", reason="no_recipe"
-            )
+        refuse_without_recipe(procedure)
         check_wiring(facts.steps.steps, self.space, self.objective_capture_name)
         yield from self.checked_decider()
         return facts
@@ -161,6 +167,7 @@ class ConductUntilAdvisedFrom(Steering):
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Search]:
+        yield from self.check_grants()
         opening, _ = yield from resuming(procedure, call, ConductMode.ADVISED)
         designs = yield from happened(procedure.id, ProcedureSteeringDeclared)
         kept = designs[-1]
