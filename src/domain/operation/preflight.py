@@ -59,8 +59,8 @@ STEERING = ("conduct_until_advised",)
 class ProcedurePreflight(BaseModel):
     """Every gate's verdict in order, and what that means for beginning or going on by hand and by a conduct.
 
-    A command that is not listed would be refused for the procedure's status, or for how it was conducted. `passed` is said of
-    the command that takes a held procedure up and, before that, of start_procedure and conduct_procedure.
+    A command that is not listed would be refused for the procedure's status, or for how it was conducted. `passed` is said
+    of the command that takes a held procedure up and, before that, of start_procedure and conduct_procedure.
     """
 
     procedure_id: UUID

@@ -330,8 +330,8 @@ CONDUCTING = ("ConductRun", *RUN_ISSUED, *needed_grants("ConductProcedure"))
 class Preflight(BaseModel):
     """Every gate's verdict in order; null parameters are such as no run could have.
 
-    `passed` is said of start_run. Conducting the run afterwards is asked about for its permissions alone; its phases are judged
-    when it is conducted.
+    `passed` is said of start_run. Of conduct_run, which may follow, only the permissions are asked for here; its phases are
+    judged when they are given.
     """
 
     passed: bool
