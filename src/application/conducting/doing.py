@@ -199,12 +199,12 @@ class Doing:
             return None
         if standing.asked is PendingRequest.HOLD:
             return Report(verdict=Verdict.HOLD)
+        if standing.run not in (None, RunStatus.RUNNING, RunStatus.HELD):
+            return Report(verdict=Verdict.RUN_STOPPED)
         if standing.stood_down:
             return Report(verdict=Verdict.STOOD_DOWN)
         if standing.run is RunStatus.HELD:
             return Report(verdict=Verdict.RUN_HELD)
-        if standing.run not in (None, RunStatus.RUNNING):
-            return Report(verdict=Verdict.RUN_STOPPED)
         if standing.late:
             message = "The conduct stood still for too long to go on unasked; nothing was touched."
             failure = failure_of(self._step, self._place.step_index, "StepInterrupted", message)

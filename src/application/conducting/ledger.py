@@ -132,11 +132,11 @@ class Orders:
             return Verdict.RUN_ABORTED
         if self.asked is PendingRequest.HOLD:
             return Verdict.HOLD
+        if self.run not in (None, RunStatus.RUNNING, RunStatus.HELD):
+            return Verdict.RUN_STOPPED
         if self.stood_down:
             return Verdict.STOOD_DOWN
-        if self.run is RunStatus.HELD:
-            return Verdict.RUN_HELD
-        return None if self.run in (None, RunStatus.RUNNING) else Verdict.RUN_STOPPED
+        return Verdict.RUN_HELD if self.run is RunStatus.HELD else None
 
 
 @dataclass(frozen=True, kw_only=True)
