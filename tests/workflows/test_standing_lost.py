@@ -17,13 +17,13 @@ from domain.kernel import NIL, SYSTEM_CONDUIT
 from domain.operation.conducting import ConductFromProcedure, ConductProcedure
 from domain.operation.procedure import HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
 from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
-from domain.operation.stopping import AbortProcedure, TruncateProcedure
+from domain.operation.stopping import AbortProcedure
 from domain.registry import REGISTRY
 from domain.run.conducting import ConductRun
 from domain.run.run import RunHeld, RunStatus
 from domain.run.starting import ResumeRun
 from domain.shared.refusals import UnauthorizedError
-from domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from domain.trust.policy import DefinePolicy
 from domain.trust.surface import SYSTEM_HTTP
 from infrastructure.compute.in_memory import SimulatedCompute
 from infrastructure.runtime import new_id
@@ -198,74 +198,3 @@ async def test_a_run_is_held_with_its_phase_and_somebody_else_conducts_what_is_l
     assert (await series.conduct(second)).status == 200
     assert (await series.run()).status is RunStatus.COMPLETED
     assert stage.control.writes == [("a", 1), ("b", 2), ("c", 3)]
-
-
-async def test_one_permission_withdrawn_from_somebody_in_good_standing_still_aborts(stage: Stage, mode: str) -> None:
-    if mode == "permissive":
-        submitter, _ = await member(stage)  # nothing is withdrawn where nothing is asked for
-        assert (await stage.runtime.authorizer.authorize(submitter, "CompleteProcedure")).allowed
-        return
-    submitter, _ = await member(stage, EVERYTHING - {"CompleteProcedure"})
-    completing = await permit(stage, submitter.principal_id, {"CompleteProcedure"})
-    id = await stage.from_recipe([setpoint("a", 1), OPEN_GATE], [setpoint("shutter", 0)])
-    await stage.runtime.service.execute(ConductProcedure(wait=0), submitter, target_id=id)
-    await has_rows(stage, id, 2)
-    await stage.do(RevokePolicyGrant(permitted_principal_id=submitter.principal_id, reason="moved on"), completing)
-    await stage.plant.write("gate", 1)
-    await reaches(stage, id, ProcedureStatus.ABORTED)
-    assert str(submitter.principal_id) in ((await stage.procedure(id)).last_status_reason or "")
-    assert stage.control.writes == [("a", 1), ("shutter", 0)]
-
-
-async def test_nothing_is_opened_for_somebody_who_may_not_bring_it_to_its_end(floor: Floor, mode: str) -> None:
-    series = await floor.start()
-    stage = series.stage
-    lacking = {"CompleteProcedure", "HoldProcedure", "CompleteRun"}
-    submitter, _ = await member(stage, EVERYTHING - lacking)
-    id, phase = await stage.from_recipe([setpoint("a", 1)]), await series.recipe_phase([setpoint("a", 1)])
-    asked = [
-        (ConductProcedure(wait=60), id, {"CompleteProcedure", "HoldProcedure"}),
-        (ConductRun(procedure_ids=(phase,), wait=60), series.run_id, lacking),
-    ]
-    for command, target_id, missing in asked:
-        if mode == "permissive":
-            done = await stage.runtime.service.execute(command, submitter, target_id=target_id)
-            assert done.status == 200
-            continue
-        with refused(UnauthorizedError, "grants_missing") as caught:
-            await stage.runtime.service.execute(command, submitter, target_id=target_id)
-        assert caught.value.facts == {"missing": sorted(missing)}
-    if mode == "policy":
-        assert (await stage.procedure(id)).status is ProcedureStatus.DEFINED
-        assert "RunConductStarted" not in await series.happened()
-        assert stage.control.writes == []
-
-
-async def test_nothing_follows_a_truncation_although_the_engine_goes_on(stage: Stage) -> None:
-    """The record is written first; what the workflow still tries, the ledger does not let it."""
-    id = await stage.from_recipe(TWELVE, [setpoint("shutter", 0)])
-    accepted = await stage.do(ConductProcedure(wait=0), id)
-    await has_rows(stage, id, 2)
-    before = await stage.ledger(id)
-
-    async def truncated() -> bool:
-        """Give up a conduct that seems silent, and tell the engine nothing; the worker may show a sign of life first."""
-        async with stage.runtime.pool.connection() as connection:
-            await connection.execute(
-                "UPDATE conduct_progress SET heartbeat_at = heartbeat_at - interval '61 s' WHERE procedure_id = %s", [id]
-            )
-        try:
-            await stage.runtime.commands.execute(TruncateProcedure(reason="it hangs"), stage.caller, target_id=id)
-        except TruncateProcedure.Cannot:
-            return False
-        return True
-
-    await until(truncated)
-    await stage.plant.write("gate", 1)
-    handle = stage.client.get_workflow_handle(f"conduct:{id}")
-    await handle.result()
-    assert (await stage.happened(id))[-2:] == ["ProcedureConducted", "ProcedureTruncated"]
-    assert stage.control.writes == [("a", 1)]
-    later = (await stage.ledger(id))[len(before) :]
-    assert {row["step_index"] for row in later} <= {1}, "no step is begun, the one in progress may say what came of it"
-    assert UUID((accepted.body or {})["conduct_id"]) == (await stage.procedure(id)).last_conduct_id
