@@ -26,7 +26,7 @@ from domain.operation.gates import GATES, Ground, ground_of, parent_run_of
 from domain.operation.grants import ask_grants, needed_grants
 from domain.operation.pins import prepared
 from domain.operation.procedure import HELD, Procedure, procedure
-from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom, refuse_without_recipe
+from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
 from domain.run.run import Run
 from domain.shared.gates import AskedGateVerdict, CommandVerdict, GateVerdict, closed, judged, verdict_on
 from domain.shared.reads import Reads
@@ -52,15 +52,17 @@ COMMANDS = {
 """The commands that begin a procedure or take it up, and what permits each."""
 STARTING = ("start_procedure", "conduct_procedure")
 """What a procedure is usually begun with, by hand and by a conduct."""
-BEGINNING = (*STARTING, "conduct_or_hold_procedure", "conduct_until_converged", "conduct_until_advised")
-STEERING = ("conduct_until_advised",)
+BEGINNING = (*STARTING, "conduct_or_hold_procedure", "conduct_until_converged")
+STEERED = (*BEGINNING, "conduct_until_advised")
+"""What a procedure that follows a recipe can be begun with besides."""
 
 
 class ProcedurePreflight(BaseModel):
     """Every gate's verdict in order, and what that means for beginning or going on by hand and by a conduct.
 
-    A command that is not listed would be refused for the procedure's status, or for how it was conducted. `passed` is said
-    of the command that takes a held procedure up and, before that, of start_procedure and conduct_procedure.
+    A command that is not listed would be refused for the procedure's status, for how it was conducted, or for want of a
+    recipe to steer. `passed` is said of the command that takes a held procedure up and, before that, of start_procedure and
+    conduct_procedure.
     """
 
     procedure_id: UUID
@@ -121,7 +123,7 @@ class PreflightProcedure(Query):
 
 def ask_to_start(procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]:
     """Ask the gates of a beginning."""
-    gates, start = Round(*BEGINNING), StartProcedure()
+    gates, start = Round(*(BEGINNING if procedure.recipe_id is None else STEERED)), StartProcedure()
     yield from ask_permissions(gates)
     gates.ask("status_allowed", gates.by_hand, lambda: start.operation.check(start, procedure))
     gates.ask("conduct_allowed", gates.conduct, lambda: refuse_forward(procedure))
@@ -195,9 +197,6 @@ def ask_ground(gates: Round, procedure: Procedure, run: Run | None, found: bool,
             gates.pass_over(names)
         else:
             gates.note(GateVerdict(gate="targets_found", passed=True, subjects=targets), gates.both)
-            steered = tuple(command for command in gates.conduct if command in STEERING)
-            if steered:
-                gates.ask("recipe_given", steered, lambda: refuse_without_recipe(procedure))
             for gate in GATES:
                 gates.ask(gate.__name__, gates.both, partial(gate, ground), SUBJECTS[gate.__name__](ground))
     rivals = yield from rivals_of(procedure)

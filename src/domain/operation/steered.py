@@ -79,14 +79,6 @@ class Steering(Conduct):
         refuse_unavailable(self.decide_, self.objective, self.space, deployment.deciders)
 
 
-def refuse_without_recipe(procedure: Procedure) -> None:
-    """Refuse to steer what no recipe has steps for."""
-    if procedure.recipe_id is None:
-        raise ProcedureRequiresRecipeError(
-            "The procedure has no recipe to steer; register one from a recipe.", reason="no_recipe"
-        )
-
-
 def check_wiring(steps: Sequence[RecipeStep], space: SteeringSpace, objective_capture_name: str) -> None:
     """Refuse a search whose axes the steps do not follow, or whose objective they do not bring home."""
     axes = {axis.name for axis in space.axes}
@@ -131,7 +123,10 @@ class ConductUntilAdvised(Steering):
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
         yield from self.check_grants()
         facts = yield from forward(procedure, call, ())
-        refuse_without_recipe(procedure)
+        if procedure.recipe_id is None:
+            raise ProcedureRequiresRecipeError(
+                "The procedure has no recipe to steer; register one from a recipe.", reason="no_recipe"
+            )
         check_wiring(facts.steps.steps, self.space, self.objective_capture_name)
         yield from self.checked_decider()
         return facts

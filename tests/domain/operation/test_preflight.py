@@ -46,13 +46,12 @@ STARTING = [
     "parent_run_running",
     "steps_prepared",
     "targets_found",
-    "recipe_given",
     "targets_in_service",
     "supplies_available",
     "enclosures_permitted",
     "targets_unclaimed",
 ]
-RESUMING = ["conduct_unpinned" if name == "steps_prepared" else name for name in STARTING if name != "recipe_given"]
+RESUMING = ["conduct_unpinned" if name == "steps_prepared" else name for name in STARTING]
 STEPS = (setpoint("bl7:energy", 25.0),)
 LOOP: dict[str, Any] = {"convergence_capture_name": "offset", "criterion": criterion(0, 0.5)}
 
@@ -315,7 +314,7 @@ class TestGrants:
         assert {row.asked_by: (row.facts or {}).get("missing") for row in rows} == {
             ("start_procedure",): ["StartProcedure"],
             ("conduct_procedure", "conduct_or_hold_procedure"): None,
-            ("conduct_until_converged", "conduct_until_advised"): ["EndProcedureIteration"],
+            ("conduct_until_converged",): ["EndProcedureIteration"],
         }
 
     def test_every_grant_that_is_asked_for_is_a_command(self) -> None:
@@ -360,7 +359,6 @@ def test_what_rests_on_something_missing_is_not_judged(fields: dict[str, Any], g
     id = phase(line, **fields)
     answer = preflight(line, id)
     shut = {one.gate: one for one in answer.gates if not one.passed}
-    shut.pop("recipe_given", None)
     assert shut.pop(gate).code == code
     assert {one.reason for one in shut.values()} == {NOT_JUDGED}
     assert set(shut) <= {"targets_found", "targets_in_service", "supplies_available", "enclosures_permitted"}
