@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from application.ports import Caller, Store, VerdictLog
+from application.ports import Caller, FoldedStanding, Store, VerdictLog
 from application.unit import decoded
 from domain.access.actor import Actor, ActorKind
 from domain.agent.agent import Agent, AgentStatus
@@ -34,6 +34,21 @@ class Standings:
         status = None if agent is None else agent.status
         return Standing(actor, status is AgentStatus.VERSIONED, status is AgentStatus.SUSPENDED)
 
+    async def folded(self, principal_id: UUID, *, known_only: bool) -> FoldedStanding:
+        """Why a principal may not act, if so, with the versions that were read; `known_only` objects to strangers too."""
+        standing = await self.of(principal_id)
+        unknown = "principal_unknown" if known_only and standing.actor is None else None
+        is_agent = standing.actor is not None and standing.actor.kind is ActorKind.AGENT
+        return FoldedStanding(
+            principal_id,
+            standing.objection or unknown,
+            self._version(Actor.aggregate, principal_id),
+            self._version(Agent.aggregate, principal_id) if is_agent else None,
+        )
+
+    def _version(self, aggregate: Aggregate[Any], id: UUID) -> int:
+        return self._known.get((aggregate.name, id), (0, None))[0]
+
     async def _latest(self, aggregate: Aggregate[Any], id: UUID) -> Any:
         key = (aggregate.name, id)
         version, state = self._known.get(key, (0, None))
@@ -62,6 +77,11 @@ class PermissiveAuthorizer:
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return REGISTRY.command_names()
+
+    async def standing(self, caller: Caller) -> FoldedStanding:
+        if self._standings is None or caller.principal_id == NIL:
+            return FoldedStanding(caller.principal_id)
+        return await self._standings.folded(caller.principal_id, known_only=False)
 
 
 class PolicyAuthorizer:
@@ -103,6 +123,11 @@ class PolicyAuthorizer:
             caller.conduit_id,
             caller.surface_id,
         )
+
+    async def standing(self, caller: Caller) -> FoldedStanding:
+        if is_system(caller, caller.surface_id):
+            return FoldedStanding(caller.principal_id)
+        return await self._standings.folded(caller.principal_id, known_only=True)
 
     async def _applicable(self, conduit_id: UUID, surface_id: UUID) -> list[Policy]:
         key = look_up_key(conduit_id, surface_id)

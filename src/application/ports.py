@@ -235,6 +235,21 @@ class Store(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class FoldedStanding:
+    """Whether a principal may act at all, and the versions of its streams that say so."""
+
+    principal_id: UUID
+    objection: str | None = None
+    actor_version: int | None = None
+    agent_version: int | None = None
+    """The versions are None where nothing was read: of the service itself, and of an agent where the principal is none."""
+
+    @property
+    def is_agent(self) -> bool:
+        return self.agent_version is not None
+
+
 class Authorizer(Protocol):
     """The authorization seam."""
 
@@ -244,6 +259,10 @@ class Authorizer(Protocol):
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
         """Every command the caller may call on its surface; records nothing."""
+        ...
+
+    async def standing(self, caller: Caller) -> FoldedStanding:
+        """Whether the caller may act at all, whatever it was permitted, by the very latest event; records nothing."""
         ...
 
 

@@ -10,6 +10,7 @@ from domain.kernel import Aggregate, Event, State, StoredEvent
 from domain.shared.reads import (
     Answered,
     Aside,
+    Grants,
     Happened,
     Holders,
     Latest,
@@ -83,6 +84,10 @@ class Unit:
                 return await self.session.page(summary, query, where)
             case Permission(command_name, surface_id):
                 return (await self._authorizer.authorize(self._caller, command_name, surface_id)).allowed
+            case Grants(command_names):
+                standing = await self._authorizer.standing(self._caller)
+                permitted = await self._authorizer.permitted(self._caller)
+                return standing.objection, tuple(name for name in command_names if name not in permitted)
             case Answered(port, arguments):
                 return await self._ports[port](self._caller, **arguments)
             case Aside(function, given):

@@ -19,6 +19,7 @@ from application.conducting.passes import Passes
 from application.conducting.run_conductor import RunConductor
 from application.conducting.scores import Scores
 from application.conducting.steps import Limits, Steps, Worker
+from application.conducting.submitters import Submitters
 from application.control import Control
 from domain.operation.deciding import offered
 from infrastructure.actions.registry import installed_actions
@@ -59,12 +60,13 @@ async def conducting(
     compute = compute or configured_compute(settings)
     effects = Effects(control, actions or installed_actions(), WallClock(), settings.control_routes, limits.action)
     ledger, scores = PostgresLedger(runtime.store), Scores(runtime.store)
-    steps = Steps(ledger, effects, compute, clock, limits, Worker(own_name(), is_dead))
+    submitters = Submitters(runtime.authorizer)
+    steps = Steps(ledger, effects, compute, clock, limits, Worker(own_name(), is_dead), submitters)
     record = ConductRecord(runtime.store, runtime.commands)
-    conductor = Conductor(runtime.store, record, clock, ledger, scores, steps)
+    conductor = Conductor(runtime.store, record, clock, ledger, scores, steps, submitters)
     deciders = ConfiguredDeciders(offered(settings.decide_substrates), runtime.models.steering())
-    advisers = Advisers(record, clock, ledger, deciders)
-    passes = Passes(runtime.store, record, runtime.authorizer, clock, ledger, scores, advisers)
+    advisers = Advisers(record, clock, ledger, deciders, submitters)
+    passes = Passes(record, submitters, clock, ledger, scores, advisers)
     run_conductor = RunConductor(
         runtime.store,
         runtime.commands,
@@ -73,6 +75,7 @@ async def conducting(
         runtime.conducts,
         runtime.run_conducts,
         limits.restart,
+        submitters,
     )
     try:
         yield Conducting(conductor, passes, steps, scores, run_conductor)

@@ -4,10 +4,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.grants import needed_grants
+from domain.trust.surface import SYSTEM_MCP_STREAMABLE_HTTP
+from tests.api.agents import agent, refusal
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.domain.federation.peers import grant
 from tests.running import Api
-from tests.workflows.stage import OPERATOR
 from tests.workflows.steps import capture, check, criterion, setpoint
 from tests.workflows.theatre import PAUSE, Theatre, opened_theatre
 
@@ -188,8 +190,9 @@ async def test_work_is_read_by_its_submitter_and_by_those_who_may_read_what_it_i
     async with opened_theatre(database_url, temporal.address, service=enforced) as theatre:
         admin = theatre.api.acting_as(ADMIN)
         colleague, outsider = str(uuid4()), str(uuid4())
+        operator = await admin.create("/actors", {"name": "Mira Okafor"})
         for principal, commands in (
-            (str(OPERATOR), ["ConductProcedure", "GetWork"]),
+            (operator, [*needed_grants("ConductProcedure"), "GetWork", "PreflightProcedure"]),
             (colleague, ["GetWork", "GetProcedure"]),
             (outsider, ["GetWork"]),
         ):
@@ -197,10 +200,41 @@ async def test_work_is_read_by_its_submitter_and_by_those_who_may_read_what_it_i
             await admin.create(
                 "/policies", {**grant, "permitted_commands": commands, "permitted_principal_ids": [principal]}
             )
-        _, conduct_id = await theatre.conducting(setpoint("a", 1))
-        mine = await work(theatre.operator, conduct_id)
+        mira, procedure_id = theatre.api.acting_as(operator), await theatre.stage.registered()
+        opened = await mira.post(f"/procedures/{procedure_id}/conduct", {"wait": 0, "steps": [setpoint("a", 1)]})
+        conduct_id = UUID(opened.json()["conduct_id"])
+        mine = await work(mira, conduct_id)
         assert mine["ids"] == (await work(theatre.api.acting_as(colleague), conduct_id))["ids"]
         hidden = await theatre.api.acting_as(outsider).get(f"/work-items/{conduct_id}")
         assert (hidden.status_code, hidden.json()["code"]) == (404, "WorkNotFoundError")
         stranger = await theatre.api.acting_as(uuid4()).get(f"/work-items/{conduct_id}")
         assert stranger.status_code == 403
+
+
+async def test_a_conduct_that_its_submitter_may_not_end_is_not_opened_and_preflight_says_so(
+    database_url: str, temporal: EmbeddedTemporal
+) -> None:
+    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": str(ADMIN)}
+    async with opened_theatre(database_url, temporal.address, service=enforced) as theatre:
+        admin = theatre.api.acting_as(ADMIN)
+        operator = await admin.create("/actors", {"name": "Mira Okafor"})
+        grant = {"name": "Grant", "conduit_id": SYSTEM_CONDUIT, "permitted_principal_ids": [operator]}
+        lacking = ["AbortProcedure", "HoldProcedure"]
+        commands = ["PreflightProcedure", *(name for name in needed_grants("ConductProcedure") if name not in lacking)]
+        for surface_id in (SYSTEM_HTTP, str(SYSTEM_MCP_STREAMABLE_HTTP)):
+            await admin.create("/policies", {**grant, "surface_id": surface_id, "permitted_commands": commands})
+        mira, procedure_id = theatre.api.acting_as(operator), await theatre.stage.registered()
+        asked = {"steps": [setpoint("a", 1)]}
+        refused = await mira.post(f"/procedures/{procedure_id}/conduct", asked)
+        assert refused.status_code == 403
+        body = refused.json()
+        assert (body["code"], body["reason"], body["facts"]) == ("UnauthorizedError", "grants_missing", {"missing": lacking})
+        preflight = (await mira.get(f"/procedures/{procedure_id}/preflight")).json()
+        said = {one["command"]: one["refused_by"] for one in preflight["commands"]}
+        assert (said["conduct_procedure"], preflight["passed"]) == ("grants_present", False)
+        (gate,) = (one for one in preflight["gates"] if "conduct_procedure" in one["asked_by"] and not one["passed"])
+        assert (gate["code"], gate["detail"], gate["facts"]) == (body["code"], body["detail"], body["facts"])
+        assert await theatre.stage.happened(procedure_id) == ["ProcedureRegistered"]
+        async with agent(mira) as client:
+            over_mcp = await refusal(client, "conduct_procedure", procedure_id=str(procedure_id), **asked)
+        assert (over_mcp["reason"], over_mcp["facts"]) == ("grants_missing", {"missing": lacking})

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from application.authorization import PermissiveAuthorizer
+from application.authorization import PermissiveAuthorizer, Standings
 from application.commands import Commands
 from application.conducting.actions import ActionBody
 from application.conducting.advisers import Advisers
@@ -20,9 +20,10 @@ from application.conducting.ledger import Ledger
 from application.conducting.passes import Passes
 from application.conducting.scores import Score, Scores
 from application.conducting.steps import Limits, Steps, Worker
+from application.conducting.submitters import Submitters
 from application.control import Control
 from application.plant import ControlRoute, Substrate
-from application.ports import Authorizer, Batch, Caller, Executed, StreamAppend
+from application.ports import Authorizer, Batch, Caller, Executed, FoldedStanding, StreamAppend
 from application.timekeeping import Timekeeper
 from application.unit import decoded
 from domain.kernel import Call, Command, Event
@@ -85,16 +86,23 @@ class Try:
 class Permits:
     """An authorization seam that lets the service do everything, and others what was not withdrawn from them."""
 
+    standings: Standings
     withdrawn: set[str] = field(default_factory=set)
-    reason: str = "command_not_permitted"
+    enforced: bool = False
+    """Whether who stood down is denied everything, as policies do."""
 
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
         if caller.surface_id == SYSTEM_HTTP and command_name in self.withdrawn:
-            return denied(self.reason)
+            return denied("command_not_permitted")
+        if self.enforced and (objection := (await self.standing(caller)).objection) is not None:
+            return denied(objection)
         return await PermissiveAuthorizer().authorize(caller, command_name, surface_id)
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
-        return await PermissiveAuthorizer().permitted(caller)
+        return await PermissiveAuthorizer().permitted(caller) - self.withdrawn
+
+    async def standing(self, caller: Caller) -> FoldedStanding:
+        return await PermissiveAuthorizer(self.standings).standing(caller)
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,7 @@ class Rehearsal:
     actions: dict[str, ActionBody] = field(default_factory=dict)
     compute: SimulatedCompute = field(default_factory=SimulatedCompute)
     store: MemoryStore = field(default_factory=MemoryStore)
-    permits: Authorizer = field(default_factory=Permits)
+    permits: Authorizer | None = None
     deciders: Deciders = field(default_factory=lambda: ConfiguredDeciders(SELECTABLE))
     dead: set[str] = field(default_factory=set)
     """The names of workers that are known to have ended."""
@@ -138,6 +146,7 @@ class Rehearsal:
     make_ledger: Callable[[MemoryStore, LoopTime], Ledger] = MemoryLedger
 
     def __post_init__(self) -> None:
+        self.permits = self.permits or Permits(Standings(self.store))
         self.ledger = self.make_ledger(self.store, self.time)
         self.commands = Commands(self.store, self.permits, self.time, new_id, {**PORTS, "done_on": self.done_on})
         self.scores = Scores(self.store)
@@ -152,14 +161,16 @@ class Rehearsal:
         actions = ActionRegistry(self.actions)
         effects = Effects(self.control, actions, self.time, self.routes, LIMITS.action)
         worker = Worker(name, self.dead.__contains__)
-        return Steps(self.ledger, effects, self.compute, self.time, LIMITS, worker, lambda: self.time.passed)
+        submitters = Submitters(self.permits)
+        return Steps(self.ledger, effects, self.compute, self.time, LIMITS, worker, submitters, lambda: self.time.passed)
 
     def take_the_stand(self) -> None:
         """Conduct as somebody who has just come to work and knows nothing but the record."""
         record, scores = ConductRecord(self.store, self.commands), Scores(self.store)
-        self.conductor = Conductor(self.store, record, self.time, self.ledger, scores, self.steps)
-        advisers = Advisers(record, self.time, self.ledger, self.deciders)
-        self.passes = Passes(self.store, record, self.permits, self.time, self.ledger, scores, advisers)
+        submitters = Submitters(self.permits)
+        self.conductor = Conductor(self.store, record, self.time, self.ledger, scores, self.steps, submitters)
+        advisers = Advisers(record, self.time, self.ledger, self.deciders, submitters)
+        self.passes = Passes(record, submitters, self.time, self.ledger, scores, advisers)
 
     def relieved(self) -> "Rehearsal":
         """The same conducts, somebody else on the stand."""

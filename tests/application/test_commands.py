@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from application.ports import Batch, Bookmark, Caller, Session, Store, StreamAppend
+from application.ports import Batch, Bookmark, Caller, FoldedStanding, Session, Store, StreamAppend
 from application.seeds import Seeds
 from application.unit import decoded
 from domain.access.actor import (
@@ -51,6 +51,9 @@ class Gatekeeper:
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return frozenset()
+
+    async def standing(self, caller: Caller) -> FoldedStanding:
+        return FoldedStanding(caller.principal_id)
 
 
 CLOSED = denied("principal_not_permitted")

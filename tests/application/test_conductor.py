@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from application.authorization import Standings
 from application.conducting.scores import Scores
 from application.ports import Batch, StoreUnavailableError, StreamAppend
 from domain.kernel import NIL, Call
@@ -529,7 +530,7 @@ class TestRaces:
                     await raced.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
                 return await super().authorize(caller, command_name, surface_id)
 
-        raced = rehearsed(time, permits=Late())
+        raced = rehearsed(time, permits=Late(Standings(MemoryStore())))
         conduct = await raced.opened([setpoint("bl7:a", 3)])
         await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
         assert raced.procedure(conduct).last_status_reason == "smoke"

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from domain.access.actor import ActorDeactivated, ActorKind, ActorRegistered
 from domain.operation.conducting import ConductUntilConverged
 from domain.operation.procedure import (
     ProcedureIterationEnded,
@@ -150,29 +149,6 @@ class TestBeginningAPass:
             index = await passed(rehearsal, conduct, 1.0, passes, point)
             await rehearsal.passes.record_outcome(*conduct.ids, index, point)
             point = (await rehearsal.passes.advise(*conduct.ids, index, passes + 1, Try())).point
-
-    @pytest.mark.parametrize("off", ["deactivated", "agent_not_versioned"])
-    async def test_an_agent_that_is_switched_off_stands_down(self, rehearsal: Rehearsal, off: str) -> None:
-        agent = rehearsal.caller.principal_id
-        await rehearsal.happens(agent, ActorRegistered(kind=ActorKind.AGENT))
-        conduct = await searching(rehearsal)
-        assert isinstance(rehearsal.permits, Permits)
-        if off == "deactivated":
-            await rehearsal.happens(agent, ActorDeactivated())
-        else:
-            rehearsal.permits.withdrawn.add("ConductUntilAdvised")
-            rehearsal.permits.reason = off
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, FIRST))
-        assert turn.failure is not None
-        assert (turn.verdict, turn.stood_down) == (Verdict.HOLD, True)
-        assert (turn.failure.error_class, turn.failure.target) == ("SteeringDriverStoodDown", "hold")
-
-    @pytest.mark.parametrize("kind", [ActorKind.HUMAN, ActorKind.SERVICE_ACCOUNT])
-    async def test_people_and_machines_are_not_asked_again(self, rehearsal: Rehearsal, kind: ActorKind) -> None:
-        await rehearsal.happens(rehearsal.caller.principal_id, ActorRegistered(kind=kind))
-        conduct = await searching(rehearsal)
-        await rehearsal.happens(rehearsal.caller.principal_id, ActorDeactivated())
-        assert (await rehearsal.passes.start(*conduct.ids, 0, FIRST)).iteration_index == 1
 
     async def test_a_pass_that_the_submitter_may_not_begin_fails(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)

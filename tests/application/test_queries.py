@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from application.feed import GetMyAccess
-from application.ports import Caller
+from application.ports import Caller, FoldedStanding
 from domain.access.actor import DeactivateActor, ForgetActor, ListActors, ReactivateActor, RegisterActor
 from domain.contexts import REGISTRY
 from domain.kernel import History, TimeTravel
@@ -46,6 +46,9 @@ class Permits:
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return self._names
+
+    async def standing(self, caller: Caller) -> FoldedStanding:
+        return FoldedStanding(caller.principal_id)
 
 
 @pytest.fixture

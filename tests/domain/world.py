@@ -14,6 +14,7 @@ from domain.shared.logbooks import Entry
 from domain.shared.reads import (
     Answered,
     Aside,
+    Grants,
     Happened,
     Holders,
     Latest,
@@ -130,6 +131,8 @@ class World:
                 return tuple(row for row in self.records.values() if isinstance(row, record) and _matches(row, where))
             case Permission(command_name):
                 return command_name not in self.denied
+            case Grants(command_names):
+                return None, tuple(name for name in command_names if name in self.denied)
             case Aside(function, given):
                 return function(*given)
             case Answered(port, arguments):

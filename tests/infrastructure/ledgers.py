@@ -90,12 +90,17 @@ class Books:
 
     async def run(self, *events: Event) -> UUID:
         """A run to which these things happened after its start."""
-        run_id, now = new_id(), self.calling.clock.now
-        stamped = [(new_id(), event.stamped(run_id, now)) for event in (begun(), *events)]
+        run_id = new_id()
+        await self.happens(run_id, begun(), *events)
+        return run_id
+
+    async def happens(self, stream_id: UUID, *events: Event) -> None:
+        """Put events on a new stream, whatever commands would say to that."""
+        now, name = self.calling.clock.now, events[0].aggregate.name
+        stamped = [(new_id(), event.stamped(stream_id, now)) for event in events]
         call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
         async with self.calling.store.session() as session:
-            await session.append(Batch(call, "StartRun", [StreamAppend("Run", run_id, 0, stamped)]))
-        return run_id
+            await session.append(Batch(call, "Rehearse", [StreamAppend(name, stream_id, 0, stamped)]))
 
     async def progress(self, conduct: Conduct) -> ConductProgress:
         async with self.calling.store.session() as session:

@@ -3,14 +3,19 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 
 from application.conducting.ledger import Closing, Orders
+from application.ports import FoldedStanding
 from cli.embedded.postgres import EmbeddedPostgres
+from domain.access.actor import DeactivateActor, RegisterActor
+from domain.agent.agent import AgentVersioned
 from domain.kernel import Event
 from domain.operation.actuation import ActuationKind
 from domain.operation.procedure import PendingRequest
@@ -123,6 +128,35 @@ LIVES_OF_RUNS: dict[str, tuple[tuple[Event, ...], RunStatus]] = {
 def lived(name: str) -> tuple[Event, ...]:
     """Fresh events of a run's life: an event is stamped once."""
     return tuple(event.model_copy() for event in LIVES_OF_RUNS[name][0])
+
+
+class TestTheSubmitter:
+    """A step begins only for somebody whose streams say no more than was folded, and nothing against them."""
+
+    async def test_a_step_begins_for_somebody_in_good_standing(self, books: Books, conduct: Conduct) -> None:
+        actor_id = await books.calling.create(RegisterActor(name="Mira Okafor"))
+        standing = await books.ledger.begin(crossing(conduct.at(0), submitter=FoldedStanding(actor_id, None, 1)))
+        assert (standing.marked, standing.stood_down, standing.submitter_moved) == (True, False, False)
+
+    async def test_nothing_begins_where_a_stream_has_moved(self, books: Books, conduct: Conduct) -> None:
+        actor_id = await books.calling.create(RegisterActor(name="Mira Okafor"))
+        await books.calling.do(DeactivateActor(), on=actor_id)
+        standing = await books.ledger.begin(crossing(conduct.at(0), submitter=FoldedStanding(actor_id, None, 1)))
+        assert (standing.marked, standing.submitter_moved, standing.rows) == (False, True, ())
+
+    async def test_an_agent_has_two_streams(self, books: Books, conduct: Conduct) -> None:
+        agent_id = new_id()
+        await books.happens(agent_id, AgentVersioned(version="1"))
+        for versions, moved in (((0, 0), True), ((0, 1), False), ((0, None), False), ((None, None), False)):
+            submitter = FoldedStanding(agent_id, None, *versions)
+            standing = await books.ledger.begin(crossing(conduct.at(0), marker=None, submitter=submitter))
+            assert standing.submitter_moved == moved
+
+    async def test_nothing_begins_for_somebody_who_stood_down(self, books: Books, conduct: Conduct) -> None:
+        submitter = FoldedStanding(new_id(), "principal_deactivated", 0)
+        standing = await books.ledger.begin(crossing(conduct.at(0), submitter=submitter))
+        assert (standing.marked, standing.stood_down) == (False, True)
+        assert (await books.ledger.begin(crossing(conduct.at(0)))).rows == ()
 
 
 class TestBeginning:
@@ -393,6 +427,16 @@ class TestSignsOfLife:
     async def test_and_that_it_is_not_live_any_more(self, books: Books, conduct: Conduct) -> None:
         await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
         assert await books.ledger.beat(conduct.at(0), None, None) == Orders(False)
+
+    async def test_and_what_became_of_its_submitter(self, books: Books, conduct: Conduct) -> None:
+        actor_id = await books.calling.create(RegisterActor(name="Mira Okafor"))
+        known = FoldedStanding(actor_id, None, 1)
+        beat = partial(books.ledger.beat, conduct.at(0), None, None)
+        assert await beat(known) == Orders(True)
+        assert await beat(replace(known, objection="principal_deactivated")) == Orders(True, stood_down=True)
+        await books.calling.do(DeactivateActor(), on=actor_id)
+        assert await beat(known) == Orders(True, submitter_moved=True)
+        assert await beat() == Orders(True), "nobody is asked about"
 
     async def test_a_beat_is_seen_on_the_conduct(self, books: Books, conduct: Conduct) -> None:
         assert (await books.progress(conduct)).heartbeat_at is None

@@ -2,8 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -17,17 +18,19 @@ from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from domain.access.actor import RegisterActor
 from domain.kernel import NIL, SYSTEM_CONDUIT
-from domain.operation.conducting import ConductFromProcedure
+from domain.operation.conducting import ConductFromProcedure, ConductProcedure
 from domain.operation.procedure import ProcedureStatus
 from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
-from domain.operation.stopping import AbortProcedure, HoldProcedure
+from domain.operation.stopping import AbortProcedure, HoldProcedure, TruncateProcedure
 from domain.operation.work_items import GetWork, WorkView
 from domain.registry import REGISTRY
+from domain.run.conducting import ConductRun
 from domain.run.driving import PhaseVerdict, phase_conduct_id
 from domain.run.ending import AbortRun, CompleteRun, StopRun
 from domain.run.run import HoldRun, RunAborted, RunHeld, RunStatus
 from domain.run.starting import ResumeRun
-from domain.trust.policy import DefinePolicy
+from domain.shared.refusals import UnauthorizedError
+from domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from domain.trust.surface import SYSTEM_HTTP
 from infrastructure.compute.in_memory import SimulatedCompute
 from infrastructure.conducting import conducting
@@ -421,7 +424,7 @@ async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_
         assert (again.status, again.body, again.replayed) == (202, ids, True), key
     with refused("RunCannotConductError", "conduct_live"):
         await series.conduct(first, second)
-    stage.caller, own = await member(stage, ["ConductRun"]), stage.caller
+    stage.caller, own = await member(stage, REGISTRY.command_names()), stage.caller
     with refused("RunCannotConductError", "conduct_live"):
         await series.conduct(first)
     stage.caller = own
@@ -529,24 +532,108 @@ async def test_a_conduct_that_nobody_began_in_time_is_given_up_and_the_run_stand
     assert (await stage.procedure(only)).status is ProcedureStatus.DEFINED
 
 
-@pytest.mark.parametrize(("denied", "written"), [("ConductProcedure", []), ("CompleteRun", [("a", 1)])])
+@pytest.mark.parametrize(
+    ("denied", "written"), [("ConductOrHoldProcedure", [("a", 1)]), ("CompleteRun", [("a", 1), ("b", 2)])]
+)
 async def test_what_its_submitter_may_not_do_any_more_the_service_ends_by_name(
     series: Series, denied: str, written: list[Any]
 ) -> None:
     stage = series.stage
-    only = await series.recipe_phase([setpoint("a", 1)])
-    stage.caller, own = await member(stage, REGISTRY.command_names() - {denied}), stage.caller
-    scientist = stage.caller.principal_id
-    done = await series.conduct(only)
-    stage.caller = own
-    failure = done.body["failure"]
+    first, second = await series.recipe_phase([setpoint("a", 1), OPEN_GATE]), await series.recipe_phase([setpoint("b", 2)])
+    scientist, withdraw = await losing(stage, denied)
+    phases = [{"procedure_id": first}, {"procedure_id": second, "conduct": {"command": "conduct_or_hold_procedure"}}]
+    command = ConductRun(phases=phases, wait=0)
+    await stage.runtime.service.execute(command, scientist, target_id=series.run_id)
+    await series.at_step(first, 2)
+    await withdraw()
+    await stage.plant.write("gate", 1)
+    failure = (await series.result())["failure"]
     assert (failure["source_kind"], failure["error_class"]) == ("lifecycle", "UnauthorizedError")
     (aborted,) = [event for event in await series.events() if isinstance(event, RunAborted)]
-    assert str(scientist) in aborted.reason
+    assert str(scientist.principal_id) in aborted.reason
     async with stage.runtime.store.session() as session:
         history = await session.history("Run", series.run_id, 0, 10)
     assert next(row for row in history if row.event_type == "RunAborted").principal_id == NIL
     assert stage.control.writes == written
+
+
+async def losing(stage: Stage, denied: str) -> tuple[Caller, Callable[[], Awaitable[Any]]]:
+    """Somebody who may do everything, and how one permission is withdrawn from them."""
+    scientist = await member(stage, REGISTRY.command_names() - {denied})
+    grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [scientist.principal_id]}
+    policy = await stage.do(DefinePolicy(name="For now", **grant, permitted_commands=[denied]))
+    revoking = RevokePolicyGrant(permitted_principal_id=scientist.principal_id, reason="moved on")
+    return scientist, partial(stage.do, revoking, UUID((policy.body or {})["policy_id"]))
+
+
+@pytest.mark.parametrize("denied", ["CompleteProcedure", "AbortProcedure"])
+async def test_a_permission_withdrawn_from_somebody_in_good_standing_aborts_their_procedure(
+    series: Series, denied: str
+) -> None:
+    stage = series.stage
+    id = await stage.from_recipe([setpoint("a", 1), OPEN_GATE, check("b", 7)][: 2 + (denied == "AbortProcedure")])
+    scientist, withdraw = await losing(stage, denied)
+    await stage.runtime.service.execute(ConductProcedure(wait=0), scientist, target_id=id)
+    await series.at_step(id, 2)
+    await withdraw()
+    await stage.plant.write("gate", 1)
+    await until(partial(stands, stage, id, ProcedureStatus.ABORTED))
+    reason = (await stage.procedure(id)).last_status_reason or ""
+    assert (str(scientist.principal_id) in reason, f"{denied} was refused" in reason) == (True, True)
+
+
+async def stands(stage: Stage, id: UUID, status: ProcedureStatus) -> bool:
+    return (await stage.procedure(id)).status is status
+
+
+async def test_nothing_is_opened_for_somebody_who_may_not_bring_it_to_its_end(series: Series) -> None:
+    stage = series.stage
+    lacking = {"CompleteProcedure", "HoldProcedure", "CompleteRun", "EndProcedureIteration"}
+    submitter = await member(stage, REGISTRY.command_names() - lacking)
+    alone, phase = await stage.from_recipe([setpoint("a", 1)]), await series.recipe_phase([setpoint("a", 1)])
+    ending = {"CompleteProcedure", "HoldProcedure"}
+    looped = {"command": "conduct_until_converged", "convergence_capture_name": "b", "criterion": criterion(0)}
+    asked: list[tuple[Any, UUID, set[str]]] = [
+        (ConductProcedure(), alone, ending),
+        (ConductRun(procedure_ids=(phase,)), series.run_id, {*ending, "CompleteRun"}),
+        (ConductRun(phases=[{"procedure_id": phase, "conduct": looped}]), series.run_id, lacking),
+    ]
+    for command, target_id, missing in asked:
+        with refused(UnauthorizedError, "grants_missing") as caught:
+            await stage.runtime.service.execute(command, submitter, target_id=target_id)
+        assert caught.value.facts == {"missing": sorted(missing)}
+    assert [(await stage.procedure(id)).status for id in (alone, phase)] == [ProcedureStatus.DEFINED] * 2
+    assert (await series.happened(), stage.control.writes) == (["RunStarted"], [])
+
+
+async def test_nothing_follows_a_truncation_although_the_engine_goes_on(series: Series) -> None:
+    """The record is written first; what the workflow still tries, the ledger does not let it."""
+    stage = series.stage
+    id = await stage.from_recipe([setpoint("a", 1), OPEN_GATE, setpoint("a", 2)], [setpoint("shutter", 0)])
+    await stage.do(ConductProcedure(wait=0), id)
+    await series.at_step(id, 2)
+    before = await stage.ledger(id)
+
+    async def truncated() -> bool:
+        """Give up a conduct that seems silent, and tell the engine nothing; the worker may show a sign of life first."""
+        async with stage.runtime.pool.connection() as connection:
+            await connection.execute(
+                "UPDATE conduct_progress SET heartbeat_at = heartbeat_at - interval '61 s' WHERE procedure_id = %s", [id]
+            )
+        try:
+            await stage.runtime.commands.execute(TruncateProcedure(reason="it hangs"), stage.caller, target_id=id)
+        except TruncateProcedure.Cannot:
+            return False
+        return True
+
+    await until(truncated)
+    await stage.plant.write("gate", 1)
+    handle = stage.client.get_workflow_handle(f"conduct:{id}")
+    await handle.result()
+    assert (await stage.happened(id))[-2:] == ["ProcedureConducted", "ProcedureTruncated"]
+    assert stage.control.writes == [("a", 1)]
+    later = (await stage.ledger(id))[len(before) :]
+    assert {row["step_index"] for row in later} <= {1}, "no step is begun, the one in progress may say what came of it"
 
 
 async def test_a_tomography_series_with_a_beam_loss_is_conducted(series: Series) -> None:

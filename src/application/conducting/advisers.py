@@ -10,6 +10,7 @@ from application.conducting.deciders import FAULTS, Deciders, advice_from
 from application.conducting.ledger import Ledger
 from application.conducting.pulse import Attempt, stops
 from application.conducting.scores import Score
+from application.conducting.submitters import Submitters
 from application.ports import Clock
 from domain.kernel import Event
 from domain.operation.deciding import CallerDecide
@@ -23,7 +24,7 @@ from domain.operation.progress import WaitingFor
 from domain.operation.results import Failure
 from domain.operation.steered import advice_given, evidence_of, remaining
 from domain.operation.steering import SteeringAdvice
-from domain.operation.walking import REASON, Turn, Verdict, lifecycle
+from domain.operation.walking import DRIVER_STOOD_DOWN, REASON, Turn, Verdict, lifecycle
 
 POLL = 1.0
 """Seconds between two looks at the record while a decider thinks."""
@@ -34,17 +35,22 @@ FIRST_POLL = 0.05
 class Advisers:
     """Asks the decider of a conduct, and keeps an eye on the record until it has spoken."""
 
-    def __init__(self, record: ConductRecord, clock: Clock, ledger: Ledger, deciders: Deciders) -> None:
+    def __init__(
+        self, record: ConductRecord, clock: Clock, ledger: Ledger, deciders: Deciders, submitters: Submitters
+    ) -> None:
         self._record = record
         self._clock = clock
         self._ledger = ledger
         self._deciders = deciders
+        self._submitters = submitters
 
     async def advice(
         self, score: Score, procedure: Procedure, iteration_index: int, passes: int, attempt: Attempt
     ) -> tuple[SteeringAdvice, UUID | None] | Turn:
         """What the decider says, and who it is where that is somebody; a decider that fails fails the conduct."""
         assert score.steering is not None, "only a steered conduct is advised"
+        if await self._submitters.lost(score.caller):
+            return Turn(verdict=Verdict.STOOD_DOWN)
         try:
             return await self._said(score, procedure, iteration_index, passes, attempt)
         except FAULTS as fault:
@@ -72,8 +78,8 @@ class Advisers:
         try:
             while not (await asyncio.wait({asking}, timeout=POLL))[0]:
                 attempt.alive()
-                orders = await self._ledger.beat(score.between, None, score.run_id)
-                if (verdict := orders.verdict) is not None and stops(orders):
+                orders = await self._submitters.orders(self._ledger, score)
+                if (verdict := orders.verdict) is not None and (stops(orders) or verdict is Verdict.STOOD_DOWN):
                     return Turn(verdict=verdict)
             return await asking, None
         finally:
@@ -102,7 +108,7 @@ class Advisers:
             said = advice_given(await heard.events(), score.conduct_id, iteration_index, within=within)
             if said is not None:
                 return said
-            orders = await self._ledger.beat(score.between, None, score.run_id)
+            orders = await self._submitters.orders(self._ledger, score)
             if (verdict := orders.verdict) is not None and verdict is not Verdict.RUN_HELD:
                 return Turn(verdict=verdict)
             if self._clock() >= deadline:
@@ -140,4 +146,4 @@ class Heard:
 
 def stood_down(message: str) -> Failure:
     """Why a search waits for somebody to steer it."""
-    return lifecycle("hold", "SteeringDriverStoodDown", message)
+    return lifecycle("hold", DRIVER_STOOD_DOWN, message)

@@ -4,7 +4,7 @@ Everything here may be repeated: the stream says whether it was done already.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -14,8 +14,10 @@ from application.conducting.ledger import Closing, Ledger
 from application.conducting.pulse import Attempt
 from application.conducting.scores import CLOSING_BLOCKS, MAIN_BLOCKS, Score, Scores
 from application.conducting.steps import Steps
+from application.conducting.submitters import Submitters
 from application.looking import happened
 from application.ports import Clock, Store
+from domain.kernel import Command
 from domain.operation.actuation import merged_kind
 from domain.operation.deciding import CallerDecide
 from domain.operation.procedure import (
@@ -38,6 +40,7 @@ from domain.operation.stopping import (
     given_up,
 )
 from domain.operation.walking import (
+    DRIVER_STOOD_DOWN,
     REASON,
     Briefing,
     Finish,
@@ -53,6 +56,8 @@ from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError,
 
 POLL = 1.0
 """Seconds between two looks at the record while a conduct waits."""
+Act = Callable[[Score, Command], Awaitable[None]]
+"""How a command is given: as the submitter, or as the service."""
 
 
 class Conductor:
@@ -66,6 +71,7 @@ class Conductor:
         ledger: Ledger,
         scores: Scores,
         steps: Steps,
+        submitters: Submitters,
     ) -> None:
         self._store = store
         self._record = record
@@ -73,6 +79,7 @@ class Conductor:
         self._ledger = ledger
         self._scores = scores
         self._steps = steps
+        self._submitters = submitters
 
     async def brief(self, procedure_id: UUID, conduct_id: UUID) -> Briefing | None:
         """What there is to conduct; None where the conduct is not the live one, or it was left too long to begin."""
@@ -114,7 +121,7 @@ class Conductor:
         verdict: Verdict | None = Verdict.RUN_HELD
         while verdict is Verdict.RUN_HELD:
             attempt.alive()
-            verdict = (await self._ledger.beat(score.between, None, score.run_id)).verdict
+            verdict = (await self._submitters.orders(self._ledger, score)).verdict
             if verdict is Verdict.RUN_HELD:
                 await asyncio.sleep(POLL)
         resumed = await self._resumed(score) if verdict is None else None
@@ -132,6 +139,8 @@ class Conductor:
         score = await self._scores.score(procedure_id, conduct_id)
         if score is None:
             return Verdict.GONE
+        if completes(score, outcome) and await self._submitters.lost(score.caller):
+            return Verdict.STOOD_DOWN
         closing = Closing(
             procedure_id=procedure_id,
             conduct_id=conduct_id,
@@ -147,7 +156,8 @@ class Conductor:
     async def end(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome, closed: bool) -> Failure | None:
         """Put the end of a conduct on the record.
 
-        Where its submitter may not end it, the service does, naming who that was; but what was not closed must be closed
+        Where its submitter stood down, the service does: what would be Completed is Held, else it ends as it would have.
+        Where its submitter may not end it, the service does too, naming who that was; but what was not closed must be closed
         before, and then the failure is answered and nothing is written.
         """
         score = await self._scores.score(procedure_id, conduct_id)
@@ -155,10 +165,21 @@ class Conductor:
             procedure = await self._record.procedure(score)
             if procedure.live_conduct_id != conduct_id:
                 break
+            lost = await self._submitters.lost(score.caller)
+            if lost and completes(score, outcome):
+                outcome = outcome.model_copy(update={"finish": Finish.STOOD_DOWN})
+            if outcome.finish is Finish.STOOD_DOWN and outcome.failure is None:
+                outcome = outcome.model_copy(update={"failure": await self._submitters.failure(score)})
             await self._close_pass(score, outcome)
             try:
-                await (self._record_denied if outcome.denied else self._record_end)(score, procedure, outcome)
+                if outcome.denied:
+                    await self._record_denied(score, procedure, outcome)
+                else:
+                    act = self._record.as_service if lost else self._record.execute
+                    await self._record_end(score, procedure, outcome, act)
             except UnauthorizedError as denied:
+                if await self._submitters.lost(score.caller):
+                    continue
                 failure = refused("complete" if outcome.finish is Finish.COMPLETED else "abort", denied)
                 outcome = outcome.model_copy(update={"denied": True, "failure": failure})
                 if not closed and procedure.pending_request is not PendingRequest.ABORT:
@@ -174,13 +195,13 @@ class Conductor:
         self._scores.forget(conduct_id)
         return None
 
-    async def _record_end(self, score: Score, procedure: Procedure, outcome: Outcome) -> None:
-        """The command that the end of the conduct comes to."""
+    async def _record_end(self, score: Score, procedure: Procedure, outcome: Outcome, act: Act) -> None:
+        """The command that the end of the conduct comes to, given as the submitter or as the service."""
         if procedure.pending_request is PendingRequest.ABORT:
             asked = (await self._record.happened(score, ProcedureAbortRequested))[-1]
             aborted = outcome.model_copy(update={"finish": Finish.ABORTED})
             result = await self._told_result(score, procedure, aborted)
-            await self._record.execute(score, AbortProcedure(reason=asked.reason, conducted=result))
+            await act(score, AbortProcedure(reason=asked.reason, conducted=result))
             return
         if procedure.pending_request is PendingRequest.HOLD and outcome.finish is Finish.HALTED:
             outcome = outcome.model_copy(update={"finish": Finish.HELD})
@@ -188,32 +209,29 @@ class Conductor:
         match outcome.finish:
             case Finish.COMPLETED if score.closing_only:
                 asked = (await self._record.happened(score, ProcedureAbortRequested))[-1]
-                await self._record.execute(score, AbortProcedure(reason=asked.reason, conducted=result))
+                await act(score, AbortProcedure(reason=asked.reason, conducted=result))
             case Finish.COMPLETED:
-                await self._record.execute(score, CompleteProcedure(conducted=result))
+                await act(score, CompleteProcedure(conducted=result))
             case Finish.HELD | Finish.STOOD_DOWN:
-                await self._hold(score, procedure, outcome, result)
+                await act(score, await self._hold(score, procedure, outcome, result))
             case Finish.FAILED if holds(score.command_name, outcome.failure):
-                await self._hold(score, procedure, outcome, result)
+                await act(score, await self._hold(score, procedure, outcome, result))
             case Finish.HALTED:
                 await self._record.as_service(score, RecordConductEnd(result=result))
             case Finish.FAILED | Finish.ABORTED | Finish.STOPPED | Finish.CANCELLED:
-                await self._record.execute(score, AbortProcedure(reason=await self._why(score, outcome), conducted=result))
+                await act(score, AbortProcedure(reason=await self._why(score, outcome), conducted=result))
             case Finish.GONE:
                 raise AssertionError("what is gone has ended")
 
-    async def _hold(self, score: Score, procedure: Procedure, outcome: Outcome, result: ConductResult) -> None:
-        """Leave the procedure Held: for whoever asked, for a step that failed, or because nobody steers any more."""
+    async def _hold(self, score: Score, procedure: Procedure, outcome: Outcome, result: ConductResult) -> HoldProcedure:
+        """The hold that was asked for, or that a step that failed or a submitter or driver who stood down leads to."""
         if procedure.pending_request is PendingRequest.HOLD:
             asked = (await self._record.happened(score, ProcedureHoldRequested))[-1]
-            command = HoldProcedure(
-                reason=asked.reason, decided_by_decision_id=asked.decided_by_decision_id, conducted=result
-            )
-        else:
-            assert outcome.failure is not None, "nobody asked, so something failed"
-            cause = HoldCause.DRIVER_STOOD_DOWN if outcome.finish is Finish.STOOD_DOWN else HoldCause.STEP_FAULT
-            command = HoldProcedure(reason=reason_of(outcome.failure), cause=cause, conducted=result)
-        await self._record.execute(score, command)
+            return HoldProcedure(reason=asked.reason, decided_by_decision_id=asked.decided_by_decision_id, conducted=result)
+        assert outcome.failure is not None, "nobody asked, so something failed"
+        return HoldProcedure(
+            reason=reason_of(outcome.failure), cause=hold_cause(outcome.finish, outcome.failure), conducted=result
+        )
 
     async def _why(self, score: Score, outcome: Outcome) -> str:
         """The reason of an abort that nobody asked the procedure for."""
@@ -297,7 +315,7 @@ class Conductor:
         while (index := procedure.current_iteration_index) is not None and procedure.live_conduct_id == score.conduct_id:
             failed = outcome.failure is not None and outcome.finish is not Finish.HELD
             reason = reason_of(outcome.failure) if failed and outcome.failure else outcome.finish.value
-            await self._record.end_pass(score, index, reason)
+            await self._record.end_pass(score, index, reason, discarded=outcome.finish is Finish.STOOD_DOWN)
             procedure = await self._record.procedure(score)
 
 
@@ -313,6 +331,19 @@ UNASKED = {
     ),
 }
 """What a result says of an end that no step failed in."""
+
+
+def completes(score: Score, outcome: Outcome) -> bool:
+    """Whether the conduct is about to complete its procedure, which takes somebody who stands behind it."""
+    return outcome.finish is Finish.COMPLETED and not outcome.denied and not score.closing_only
+
+
+def hold_cause(finish: Finish, failure: Failure) -> HoldCause:
+    """Why a procedure is held that nobody asked to be."""
+    if finish is not Finish.STOOD_DOWN:
+        return HoldCause.STEP_FAULT
+    steered = failure.error_class == DRIVER_STOOD_DOWN
+    return HoldCause.DRIVER_STOOD_DOWN if steered else HoldCause.SUBMITTER_STOOD_DOWN
 
 
 def ended_badly(result: ConductResult) -> ConductResult:

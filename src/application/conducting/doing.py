@@ -150,6 +150,12 @@ class Doing:
         return standing
 
     async def _cross(self, effect: Effect[Any], attempt: int = 1) -> Standing:
+        """Ask the ledger to mark the step, with the submitter's standing as folded last; where that moved, ask again."""
+        while (standing := await self._try_cross(effect, attempt)).submitter_moved:
+            await self._steps.submitters.fold(self._score.caller)
+        return standing
+
+    async def _try_cross(self, effect: Effect[Any], attempt: int) -> Standing:
         score, main = self._score, not self._place.closing
         waits = self._step.timeout or 0.0 if isinstance(self._step, RecipeCheckStep) else 0.0
         marker = self._row(Mark.IN_FLIGHT, attempt, {**effect.says, "result": "in_flight"}) if effect.marked else None
@@ -162,6 +168,7 @@ class Doing:
             longest_pause=self._steps.limits.restart + waits if main else None,
             once=score.resumed and main and self.kind in (StepKind.ACTION, StepKind.COMPUTE),
             again=attempt > 1,
+            submitter=await self._steps.submitters.standing(score.caller) if main else None,
         )
         if marker is None:
             return await self._asked(crossing)
@@ -198,10 +205,12 @@ class Doing:
             return None
         if standing.asked is PendingRequest.HOLD:
             return Report(verdict=Verdict.HOLD)
+        if standing.run not in (None, RunStatus.RUNNING, RunStatus.HELD):
+            return Report(verdict=Verdict.RUN_STOPPED)
+        if standing.stood_down:
+            return Report(verdict=Verdict.STOOD_DOWN)
         if standing.run is RunStatus.HELD:
             return Report(verdict=Verdict.RUN_HELD)
-        if standing.run not in (None, RunStatus.RUNNING):
-            return Report(verdict=Verdict.RUN_STOPPED)
         if standing.late:
             message, lone = "The conduct stood still for too long to go on unasked", standing.lone_marker
             message = f"{message}; nothing was touched." if lone is None else doubtful(f"{message}.", lone.attempt)

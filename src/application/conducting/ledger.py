@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
+from application.ports import FoldedStanding
 from domain.operation.activities import Activity
 from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.procedure import PendingRequest
@@ -48,6 +49,13 @@ class Crossing:
     """Whether it must not be done again where an earlier conduct began it."""
     again: bool = False
     """Whether it is begun although it was begun before and came to no outcome."""
+    submitter: FoldedStanding | None = None
+    """Who asked for the conduct, as last folded; None where the step is done whatever became of them."""
+
+    @property
+    def stood_down(self) -> bool:
+        """Whether the submitter may not act any more, so that nothing begins."""
+        return self.submitter is not None and self.submitter.objection is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +67,10 @@ class Standing:
     run: RunStatus | None = None
     late: bool = False
     begun_before: bool = False
+    stood_down: bool = False
+    """Whether the submitter may not act any more."""
+    submitter_moved: bool = False
+    """Whether the submitter's streams say more than was folded, so that nothing was marked and they are to be read."""
     rows: Sequence[Stored] = ()
     marked: bool = False
     """Whether the `in_flight` row was written, and the step may be done."""
@@ -104,6 +116,10 @@ class Orders:
     live: bool
     asked: PendingRequest | None = None
     run: RunStatus | None = None
+    stood_down: bool = False
+    """Whether the submitter may not act any more."""
+    submitter_moved: bool = False
+    """Whether the submitter's streams say more than was folded."""
 
     @property
     def verdict(self) -> Verdict | None:
@@ -116,9 +132,11 @@ class Orders:
             return Verdict.RUN_ABORTED
         if self.asked is PendingRequest.HOLD:
             return Verdict.HOLD
-        if self.run is RunStatus.HELD:
-            return Verdict.RUN_HELD
-        return None if self.run in (None, RunStatus.RUNNING) else Verdict.RUN_STOPPED
+        if self.run not in (None, RunStatus.RUNNING, RunStatus.HELD):
+            return Verdict.RUN_STOPPED
+        if self.stood_down:
+            return Verdict.STOOD_DOWN
+        return Verdict.RUN_HELD if self.run is RunStatus.HELD else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,8 +205,10 @@ class Ledger(Protocol):
         """Store what came of a step, and answer what stands: this, or what was stored before."""
         ...
 
-    async def beat(self, place: Place, effect_id: UUID | None, run_id: UUID | None) -> Orders:
-        """Let it be known that work goes on, and hear what the record says to it."""
+    async def beat(
+        self, place: Place, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
+    ) -> Orders:
+        """Let it be known that work goes on, and hear what the record says to it and, if asked, to its submitter."""
         ...
 
     async def begin_closing(self, closing: Closing) -> Orders:

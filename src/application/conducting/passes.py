@@ -6,14 +6,13 @@ Everything here may be repeated: the stream says whether it was done already.
 from typing import Any
 from uuid import UUID
 
-from application.conducting.advisers import Advisers, stood_down
+from application.conducting.advisers import Advisers
 from application.conducting.conduct_record import ConductRecord, refused
 from application.conducting.ledger import Ledger
 from application.conducting.pulse import Attempt
 from application.conducting.scores import Score, Scores
-from application.looking import found
-from application.ports import Authorizer, Clock, Store
-from domain.access.actor import Actor, ActorKind, ActorStatus
+from application.conducting.submitters import Submitters
+from application.ports import Clock
 from domain.operation.iterations import (
     EndProcedureIteration,
     ProcedureIterationLimitReachedError,
@@ -39,17 +38,15 @@ class Passes:
 
     def __init__(
         self,
-        store: Store,
         record: ConductRecord,
-        authorizer: Authorizer,
+        submitters: Submitters,
         clock: Clock,
         ledger: Ledger,
         scores: Scores,
         advisers: Advisers,
     ) -> None:
-        self._store = store
         self._record = record
-        self._authorizer = authorizer
+        self._submitters = submitters
         self._clock = clock
         self._ledger = ledger
         self._scores = scores
@@ -94,7 +91,7 @@ class Passes:
             try:
                 await self._record.execute(score, command)
             except UnauthorizedError as denied:
-                return Turn(verdict=Verdict.FAILED, failure=refused("start", denied), denied=True)
+                return await self._denied(score, "start", denied)
             except ProcedureIterationLimitReachedError:
                 return Turn(verdict=Verdict.FAILED, failure=cap_reached(procedure))
             except (ConcurrencyError, StartProcedureIteration.Cannot):
@@ -104,7 +101,7 @@ class Passes:
 
     async def _before_pass(self, score: Score, procedure: Procedure, passes: int) -> Turn | None:
         """What keeps a pass from beginning, in the order of the turn."""
-        orders = await self._ledger.beat(score.between, None, score.run_id)
+        orders = await self._submitters.orders(self._ledger, score)
         if (verdict := orders.verdict) is not None:
             return Turn(verdict=verdict)
         if procedure.iteration_count >= CEILING:
@@ -116,8 +113,6 @@ class Passes:
                 return Turn(verdict=Verdict.FAILED, failure=cap_reached(procedure))
         if score.steering is None:
             return None
-        if (standing_down := await self._stood_down(score)) is not None:
-            return Turn(verdict=Verdict.HOLD, stood_down=True, failure=standing_down)
         left = remaining(score.steering, passes, score.started_at, self._clock())
         if left.iterations_remaining == 0:
             return Turn(verdict=Verdict.DONE, stop=True, termination_reason=TerminationReason.ITERATIONS)
@@ -125,15 +120,11 @@ class Passes:
             return Turn(verdict=Verdict.DONE, stop=True, termination_reason=TerminationReason.WALL_CLOCK)
         return None
 
-    async def _stood_down(self, score: Score) -> Failure | None:
-        """Why an agent that steers must not go on; people and machines are not asked again."""
-        actor = await found(self._store, Actor, score.caller.principal_id)
-        if actor is None or actor.kind is not ActorKind.AGENT:
-            return None
-        verdict = await self._authorizer.authorize(score.caller, score.command_name)
-        if actor.status is ActorStatus.ACTIVE and verdict.reason != "agent_not_versioned":
-            return None
-        return stood_down("The agent that steers is not in service any more.")
+    async def _denied(self, score: Score, target: str, denied: UnauthorizedError) -> Turn:
+        """What a denied command means: the submitter stood down, or one permission was withdrawn."""
+        if await self._submitters.lost(score.caller):
+            return Turn(verdict=Verdict.STOOD_DOWN)
+        return Turn(verdict=Verdict.FAILED, failure=refused(target, denied), denied=True)
 
     async def judge(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Turn:
         """Whether a pass that was walked to its end has converged, on the record."""
@@ -215,14 +206,16 @@ class Passes:
         return (score, procedure) if procedure is not None and procedure.live_conduct_id == conduct_id else (None, None)
 
     async def _try_end(self, score: Score, iteration_index: int, **fields: Any) -> Turn | None:
-        """End a pass as the submitter; None where the record moved meanwhile and is to be looked at again."""
+        """End a pass as the submitter, who must still stand behind it; None where the record is to be looked at again."""
+        if await self._submitters.lost(score.caller):
+            return Turn(verdict=Verdict.STOOD_DOWN)
         command = EndProcedureIteration(
             iteration_index=iteration_index, conduct_id=score.conduct_id, **{"converged": None, **fields}
         )
         try:
             await self._record.execute(score, command)
         except UnauthorizedError as denied:
-            return Turn(verdict=Verdict.FAILED, failure=refused("abort", denied), denied=True)
+            return await self._denied(score, "abort", denied)
         except (ConcurrencyError, EndProcedureIteration.Cannot):
             return None
         return Turn(verdict=Verdict.DONE, converged=fields.get("converged"))

@@ -12,14 +12,15 @@ from uuid import UUID
 from application.commands import Commands
 from application.conducting.conducts import Conducts, submitter
 from application.conducting.pulse import Attempt
+from application.conducting.submitters import Submitters
 from application.looking import FIRST_LOOK, Watch, happened, paused, row_of, standing
 from application.ports import Caller, Clock, Store
 from domain.kernel import Command
 from domain.operation.arranged import arranged
 from domain.operation.procedure import ABORTED, COMPLETED, TRUNCATED, Procedure, ProcedureConducted
 from domain.operation.progress import OpenedConduct
-from domain.operation.results import ConductResult
-from domain.operation.walking import REASON, lifecycle, reason_of
+from domain.operation.results import ConductResult, Failure
+from domain.operation.walking import REASON, lifecycle, reason_of, submitter_stood_down
 from domain.run.conducting import HOLDING, RecordRunConductEnd, failure_of
 from domain.run.driving import PhaseJob, PhaseReport, PhaseVerdict, RunFinish, RunOutcome, phase_conduct_id
 from domain.run.ending import AbortRun, CompleteRun
@@ -73,6 +74,7 @@ class RunConductor:
         conducts: Conducts,
         run_conducts: Conducts,
         restart_limit: float,
+        submitters: Submitters,
     ) -> None:
         self._store = store
         self._commands = commands
@@ -81,6 +83,7 @@ class RunConductor:
         self._conducts = conducts
         self._run_conducts = run_conducts
         self._restart_limit = timedelta(seconds=restart_limit)
+        self._submitters = submitters
 
     async def brief(self, run_id: UUID, conduct_id: UUID) -> int | None:
         """How many phases there are; None where the conduct is not the live one, or it was left too long to begin."""
@@ -105,15 +108,17 @@ class RunConductor:
             if await self._is_open(own_id):
                 await self._progress.note(run_id, conduct_id, index, None)
                 return PhaseReport(verdict=PhaseVerdict.OPENED, job=await self._job(own_id))
-            if run.status is HELD:
-                return PhaseReport(verdict=PhaseVerdict.RUN_HELD)
             if run.status not in LIVE:
                 return PhaseReport(verdict=PhaseVerdict.RUN_ENDED)
+            if await self._submitters.lost(drive.caller):
+                return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
+            if run.status is HELD:
+                return PhaseReport(verdict=PhaseVerdict.RUN_HELD)
             command = arranged(listed.conduct)
             try:
                 await self._commands.execute(command, drive.caller, target_id=listed.procedure_id, new_id=own_id)
             except UnauthorizedError as denied:
-                return failed(PhaseVerdict.DENIED, "start", denied)
+                return await self._denied(drive, "start", denied)
             except HOLDING as gate:
                 if (report := await self._hold(drive, index, gate)) is not None:
                     return report
@@ -137,13 +142,20 @@ class RunConductor:
         try:
             await self._commands.execute(HoldRun(reason=gate.detail[:REASON]), drive.caller, target_id=drive.run_id)
         except UnauthorizedError as denied:
-            return failed(PhaseVerdict.DENIED, "hold", denied)
+            return await self._denied(drive, "hold", denied)
         except (ConcurrencyError, HoldRun.Cannot):
             return None
         return PhaseReport(verdict=PhaseVerdict.RUN_HELD)
 
+    async def _denied(self, drive: Drive, target: str, denied: UnauthorizedError) -> PhaseReport:
+        """What a denied command means: the submitter stood down, or one permission was withdrawn."""
+        if await self._submitters.lost(drive.caller):
+            return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
+        return failed(PhaseVerdict.DENIED, target, denied)
+
     async def await_run(self, run_id: UUID, conduct_id: UUID, index: int, attempt: Attempt) -> PhaseReport:
         """Wait while the run is held; what a gate said of the phase stays to be read meanwhile."""
+        drive = await self._drive(conduct_id)
         waiting = await self._gate(run_id, conduct_id) or Waiting(for_=WaitingFor.RUN)
         watch, pause = Watch(self._store, Run, run_id), FIRST_LOOK
         while True:
@@ -154,12 +166,15 @@ class RunConductor:
             if run.status is not HELD:
                 await self._progress.note(run_id, conduct_id, index, None)
                 return PhaseReport(verdict=PhaseVerdict.RUN_RESUMED if run.status in LIVE else PhaseVerdict.RUN_ENDED)
+            if await self._submitters.lost(drive.caller):
+                return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
             await self._progress.note(run_id, conduct_id, index, waiting)
             pause = await paused(pause)
 
     async def await_phase(self, run_id: UUID, conduct_id: UUID, index: int, attempt: Attempt) -> PhaseReport:
         """Wait until a phase has come to its end; one that is held or halted is waited for until somebody ends it."""
-        procedure_id = (await self._drive(conduct_id)).phases[index].procedure_id
+        drive = await self._drive(conduct_id)
+        procedure_id = drive.phases[index].procedure_id
         watched_run, watched = Watch(self._store, Run, run_id), Watch(self._store, Procedure, procedure_id)
         pause = FIRST_LOOK
         while True:
@@ -173,6 +188,8 @@ class RunConductor:
                 return PhaseReport(verdict=PhaseVerdict.FAILED)
             if run.status not in LIVE and phase.live_conduct_id is None:
                 return PhaseReport(verdict=PhaseVerdict.RUN_ENDED)
+            if run.status in LIVE and await self._submitters.lost(drive.caller):
+                return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
             await self._progress.note(run_id, conduct_id, index, await self._waiting_for(run, phase))
             pause = await paused(pause)
 
@@ -193,7 +210,8 @@ class RunConductor:
     async def end(self, run_id: UUID, conduct_id: UUID, outcome: RunOutcome, attempt: Attempt) -> PhaseVerdict:
         """End the run as its phases came to their end, and put on the record what came of the conduct.
 
-        Where the run is held although all is done, nothing is ended yet.
+        Where the run is held although all is done, nothing is ended yet. Where the submitter stood down, the service holds
+        the run instead of completing it and ends the conduct, so that somebody else can conduct what is left.
         """
         drive = await self._drive(conduct_id)
         failure = CANCELLED if outcome.finish is RunFinish.CANCELLED else outcome.failure
@@ -206,13 +224,25 @@ class RunConductor:
                 failure = None
             if run.status not in LIVE:
                 break
+            lost = await self._submitters.lost(drive.caller)
+            if lost and outcome.finish is RunFinish.COMPLETED:
+                outcome = RunOutcome(finish=RunFinish.STOOD_DOWN)
+            if outcome.finish is RunFinish.STOOD_DOWN:
+                failure = failure or submitter_stood_down(
+                    (await self._submitters.standing(drive.caller)).objection, steers=False
+                )
+                if run.status is HELD:
+                    break
             if outcome.finish is RunFinish.COMPLETED and run.status is HELD:
                 return PhaseVerdict.RUN_HELD
-            command = await self._ending(drive, outcome)
-            caller = Caller.system(drive.opened.correlation_id) if outcome.finish is RunFinish.DENIED else drive.caller
+            command = await self._ending(drive, outcome, failure)
+            as_service = lost or outcome.finish in (RunFinish.DENIED, RunFinish.STOOD_DOWN)
+            caller = Caller.system(drive.opened.correlation_id) if as_service else drive.caller
             try:
                 await self._commands.execute(command, caller, target_id=run_id)
             except UnauthorizedError as denied:
+                if await self._submitters.lost(drive.caller):
+                    continue
                 target = "complete" if outcome.finish is RunFinish.COMPLETED else "abort"
                 denial = lifecycle(target, denied.code, denied.detail)
                 failure = failure or denial
@@ -233,8 +263,8 @@ class RunConductor:
         await self._run_conducts.end(drive.opened, command)
         return PhaseVerdict.COMPLETED
 
-    async def _ending(self, drive: Drive, outcome: RunOutcome) -> Command:
-        """The command that ends the run."""
+    async def _ending(self, drive: Drive, outcome: RunOutcome, failure: Failure | None) -> Command:
+        """The command that ends the run, or holds it where nobody stands behind its conduct any more."""
         match outcome.finish:
             case RunFinish.COMPLETED:
                 return CompleteRun(conduct_id=drive.conduct_id)
@@ -248,6 +278,9 @@ class RunConductor:
                 )
             case RunFinish.FAILED:
                 return AbortRun(reason=await self._why(drive, outcome))
+            case RunFinish.STOOD_DOWN:
+                assert failure is not None, "there is a reason"
+                return HoldRun(reason=reason_of(failure))
             case RunFinish.ENDED | RunFinish.GONE:
                 raise AssertionError("what has ended is not ended again")
 

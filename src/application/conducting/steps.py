@@ -12,6 +12,7 @@ from application.conducting.effects import Effects
 from application.conducting.ledger import Ledger, Stored
 from application.conducting.pulse import Attempt, Perseverance, boot_time
 from application.conducting.scores import Score
+from application.conducting.submitters import Submitters
 from application.ports import Clock
 from domain.operation.activities import StepKind
 from domain.operation.steering import Point
@@ -47,6 +48,7 @@ class Steps:
         clock: Clock,
         limits: Limits,
         worker: Worker,
+        submitters: Submitters,
         silence_clock: Callable[[], float] = boot_time,
     ) -> None:
         self.ledger = ledger
@@ -55,6 +57,7 @@ class Steps:
         self.clock = clock
         self.limits = limits
         self.worker = worker
+        self.submitters = submitters
         self.silence_clock = silence_clock
         """What the silence of a step is measured by; it counts while the machine is suspended, too."""
         self._perseverance = Perseverance()

@@ -70,11 +70,7 @@ class ResumeProcedure(Command):
         run = yield from parent_run_of(procedure)
         if (why := why_idle(run)) is not None:
             raise self.cannot("parent_run_not_running", why)
-        if procedure.conduct_mode is not None and not self.by_hand:
-            command = RESUMING[procedure.conduct_mode]
-            raise self.cannot(
-                "conduct_pinned", f"The procedure was conducted; take it up with {command}, or say by_hand.", command=command
-            )
+        refuse_pinned(self, procedure)
         ground = yield from ground_of(procedure, run, call, resuming=True)
         pins = yield from happened(procedure.id, ProcedureStepsResolved)
         return ground, len(pins[-1].resolved_steps) if pins else None
@@ -91,6 +87,15 @@ class ResumeProcedure(Command):
                 decided_by_decision_id=self.decided_by_decision_id,
             )
         ]
+
+
+def refuse_pinned(command: ResumeProcedure, procedure: Procedure) -> None:
+    """Refuse to go on by hand with what was conducted, unless that is said."""
+    if procedure.conduct_mode is not None and not command.by_hand:
+        better = RESUMING[procedure.conduct_mode]
+        raise command.cannot(
+            "conduct_pinned", f"The procedure was conducted; take it up with {better}, or say by_hand.", command=better
+        )
 
 
 def check_boundary(boundary: int, step_count: int | None) -> None:

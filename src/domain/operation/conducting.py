@@ -20,6 +20,7 @@ from domain.operation.carrying_out import (
     check_boundary,
 )
 from domain.operation.gates import GATE_REFUSALS, Ground, ground_of, parent_run_of, pass_gates, why_idle
+from domain.operation.grants import needed_grants, refuse_missing_grants
 from domain.operation.pins import (
     PIN_REFUSALS,
     ProcedureClosingCaptureBeforeBoundaryError,
@@ -223,6 +224,10 @@ class Conduct(Command):
 
     wait: Wait = 30
 
+    def check_grants(self) -> Reads[None]:
+        """Refuse a submitter who may not do all that the conduct will do on their behalf."""
+        yield from refuse_missing_grants(needed_grants(self.operation.command_name))
+
     def opened(self, procedure: Procedure, call: Call, facts: Opening, *events: Event) -> Outcome:
         """What is written, and the address of the conduct."""
         pass_gates(facts.ground)
@@ -266,6 +271,7 @@ class ForwardConduct(Conduct):
     steps: Steps = ()
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+        yield from self.check_grants()
         return (yield from forward(procedure, call, self.steps))
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
@@ -311,6 +317,7 @@ class ConductFromProcedure(Conduct):
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+        yield from self.check_grants()
         facts, _ = yield from resuming(procedure, call, ConductMode.FLAT)
         check_boundary(self.re_establishment_boundary, len(facts.steps.steps))
         yield from check_closing_captures(procedure, facts.steps, self.re_establishment_boundary)
@@ -343,6 +350,7 @@ class ConductUntilConverged(Conduct):
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+        yield from self.check_grants()
         if procedure.status is not HELD:
             return (yield from forward(procedure, call, self.steps))
         facts, pin = yield from resuming(procedure, call, ConductMode.CONVERGED)

@@ -98,6 +98,7 @@ class EndProcedureIteration(Command):
     advised_next_point: Annotated[Point | None, Internal()] = None
     advised_by: Annotated[UUID | None, Internal()] = None
     advice_latency: Annotated[float | None, Internal()] = None
+    discarded: Annotated[bool, Internal()] = False
     conduct_id: Annotated[UUID | None, Internal()] = None
 
     def decide(self, procedure: Procedure, call: Call) -> Outcome:

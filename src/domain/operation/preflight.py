@@ -10,8 +10,12 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from domain.kernel import Call, Query
-from domain.operation.carrying_out import RESUMING, ResumeProcedure, StartProcedure, conduct_live
+from domain.operation.carrying_out import RESUMING, ResumeProcedure, StartProcedure, conduct_live, refuse_pinned
 from domain.operation.conducting import (
+    ConductFromProcedure,
+    ConductOrHoldProcedure,
+    ConductProcedure,
+    ConductUntilConverged,
     refuse_forward,
     refuse_idle_run,
     refuse_resuming,
@@ -19,10 +23,12 @@ from domain.operation.conducting import (
     rivals_of,
 )
 from domain.operation.gates import GATES, Ground, ground_of, parent_run_of
+from domain.operation.grants import ask_grants, needed_grants
 from domain.operation.pins import prepared
 from domain.operation.procedure import HELD, Procedure, procedure
+from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
 from domain.run.run import Run
-from domain.shared.gates import GateVerdict, closed, judged
+from domain.shared.gates import AskedGateVerdict, CommandVerdict, GateVerdict, closed, judged, verdict_on
 from domain.shared.reads import Reads
 from domain.shared.refusals import Refusal
 
@@ -30,41 +36,55 @@ NOT_JUDGED = "not_judged"
 """Why a gate does not let pass that could not be asked, because what it asks about could not be loaded."""
 
 
-class ProcedureGateVerdict(GateVerdict):
-    """What one gate says, and the commands that have to pass it."""
-
-    asked_by: tuple[str, ...]
-
-
-class CommandVerdict(BaseModel):
-    """Whether a command would pass all its gates and, if not, the first that refuses it."""
-
-    command: str
-    passed: bool
-    refused_by: str | None
+COMMANDS = {
+    command.operation.name: command.operation.command_name
+    for command in (
+        StartProcedure,
+        ConductProcedure,
+        ConductOrHoldProcedure,
+        ConductUntilConverged,
+        ConductUntilAdvised,
+        ResumeProcedure,
+        ConductFromProcedure,
+        ConductUntilAdvisedFrom,
+    )
+}
+"""The commands that begin a procedure or take it up, and what permits each."""
+STARTING = ("start_procedure", "conduct_procedure")
+"""What a procedure is usually begun with, by hand and by a conduct."""
+BEGINNING = (*STARTING, "conduct_or_hold_procedure", "conduct_until_converged")
+STEERED = (*BEGINNING, "conduct_until_advised")
+"""What a procedure that follows a recipe can be begun with besides."""
 
 
 class ProcedurePreflight(BaseModel):
-    """Every gate's verdict in order, and what that means for beginning or going on by hand and by a conduct."""
+    """Every gate's verdict in order, and what that means for beginning or going on by hand and by a conduct.
+
+    A command that is not listed would be refused for the procedure's status, for how it was conducted, or for want of a
+    recipe to steer. `passed` is said of the command that takes a held procedure up and, before that, of start_procedure and
+    conduct_procedure.
+    """
 
     procedure_id: UUID
     resuming: bool
+    taken_up_by: str | None
+    """The command that takes a held procedure up; null where it is not held."""
     passed: bool
     commands: tuple[CommandVerdict, ...]
-    gates: tuple[ProcedureGateVerdict, ...]
+    gates: tuple[AskedGateVerdict, ...]
 
 
 class Round:
     """The gates asked so far; each is put to those of the commands that have to pass it."""
 
-    def __init__(self, by_hand: str, conduct: str | None) -> None:
-        self.by_hand, self.conduct = (by_hand,), () if conduct is None else (conduct,)
+    def __init__(self, by_hand: str, *conduct: str) -> None:
+        self.by_hand, self.conduct = (by_hand,), conduct
         self.both = self.by_hand + self.conduct
-        self.verdicts: list[ProcedureGateVerdict] = []
+        self.verdicts: list[AskedGateVerdict] = []
 
     def note(self, verdict: GateVerdict, asked_by: tuple[str, ...]) -> None:
         if asked_by:
-            self.verdicts.append(ProcedureGateVerdict(**dict(verdict), asked_by=asked_by))
+            self.verdicts.append(AskedGateVerdict(**dict(verdict), asked_by=asked_by))
 
     def ask(self, gate: str, asked_by: tuple[str, ...], judge: Callable[[], None], subjects: Iterable[UUID] = ()) -> None:
         """Put a gate to commands."""
@@ -78,17 +98,17 @@ class Round:
             self.note(verdict, self.both)
 
     def outcome(self, procedure: Procedure) -> ProcedurePreflight:
+        taken_up_by = self.both[-1] if procedure.status is HELD else None
+        commands = tuple(verdict_on(command, self.verdicts) for command in self.both)
+        asked = STARTING if taken_up_by is None else (taken_up_by,)
         return ProcedurePreflight(
             procedure_id=procedure.id,
             resuming=procedure.status is HELD,
-            passed=all(verdict.passed for verdict in self.verdicts),
-            commands=tuple(map(self._verdict_on, self.both)),
+            taken_up_by=taken_up_by,
+            passed=all(verdict.passed for verdict in commands if verdict.command in asked),
+            commands=commands,
             gates=tuple(self.verdicts),
         )
-
-    def _verdict_on(self, command: str) -> CommandVerdict:
-        shut = [one.gate for one in self.verdicts if command in one.asked_by and not one.passed]
-        return CommandVerdict(command=command, passed=not shut, refused_by=shut[0] if shut else None)
 
 
 @procedure.query(get="/{procedure_id}/preflight", returns=ProcedurePreflight, essential=True)
@@ -103,7 +123,8 @@ class PreflightProcedure(Query):
 
 def ask_to_start(procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]:
     """Ask the gates of a beginning."""
-    gates, start = Round("start_procedure", "conduct_procedure"), StartProcedure()
+    gates, start = Round(*(BEGINNING if procedure.recipe_id is None else STEERED)), StartProcedure()
+    yield from ask_permissions(gates)
     gates.ask("status_allowed", gates.by_hand, lambda: start.operation.check(start, procedure))
     gates.ask("conduct_allowed", gates.conduct, lambda: refuse_forward(procedure))
     run, found = yield from ask_run(gates, procedure, StartProcedure)
@@ -113,22 +134,29 @@ def ask_to_start(procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]:
 
 
 def ask_to_resume(procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]:
-    """Ask the gates of going on; by hand that takes `by_hand` where the procedure was conducted, and there is no other
-    way where it never was."""
-    mode = procedure.conduct_mode
-    gates = Round("resume_procedure", None if mode is None else RESUMING[mode])
-    resume = ResumeProcedure(by_hand=True)
+    """Ask the gates of going on: by the command of its mode where the procedure was conducted, else by hand."""
+    mode, resume = procedure.conduct_mode, ResumeProcedure()
+    gates = Round("resume_procedure", *(() if mode is None else (RESUMING[mode],)))
 
     def status_allowed() -> None:
         resume.operation.check(resume, procedure)
         if procedure.live_conduct_id is not None:
             raise conduct_live(resume, procedure)
 
+    yield from ask_permissions(gates)
     gates.ask("status_allowed", gates.by_hand, status_allowed)
     gates.ask("conduct_allowed", gates.conduct, lambda: refuse_resuming(procedure))
     run, found = yield from ask_run(gates, procedure, ResumeProcedure)
+    gates.ask("conduct_unpinned", gates.by_hand, lambda: refuse_pinned(resume, procedure))
     yield from ask_ground(gates, procedure, run, found, call)
     return gates.outcome(procedure)
+
+
+def ask_permissions(gates: Round) -> Reads[None]:
+    """Ask whether the caller holds what each command takes and all that its conduct would do on the caller's behalf."""
+    wanted = {command: needed_grants(COMMANDS[command]) for command in gates.both}
+    for verdict, commands in (yield from ask_grants(wanted, gates.by_hand)):
+        gates.note(verdict, commands)
 
 
 def ask_run(

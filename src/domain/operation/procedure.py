@@ -44,6 +44,9 @@ class HoldCause(StrEnum):
     OPERATOR = "Operator"
     STEP_FAULT = "StepFault"
     DRIVER_STOOD_DOWN = "DriverStoodDown"
+    """Who steers a search does not any more."""
+    SUBMITTER_STOOD_DOWN = "SubmitterStoodDown"
+    """Who asked for the conduct may not act any more."""
 
 
 class ConductMode(StrEnum):
@@ -215,6 +218,8 @@ class ProcedureIterationEnded(Event, of=procedure):
     advised_next_point: Point | None = None
     advised_by: UUID | None = None
     advice_latency: float | None = None
+    discarded: bool = False
+    """Whether the pass was cut off by no fault of its own, so that it tries nobody's patience."""
 
 
 class ProcedureHoldRequested(Event, of=procedure):
@@ -317,7 +322,7 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
         case ProcedureIterationStarted():
             return changed(procedure, iteration_count=event.iteration_index, current_iteration_index=event.iteration_index)
         case ProcedureIterationEnded():
-            streak = streak_after(procedure, event.converged)
+            streak = streak_after(procedure, event)
             return changed(procedure, current_iteration_index=None, consecutive_unconverged_iterations=streak)
         case ProcedureHoldRequested():
             return changed(procedure, pending_request=procedure.pending_request or PendingRequest.HOLD)
@@ -370,13 +375,13 @@ def standing(procedure: Procedure, status: ProcedureStatus, event: Event, reason
     return changed(procedure, status=status, last_status_changed_at=event.occurred_at, last_status_reason=reason)
 
 
-def streak_after(procedure: Procedure, converged: bool | None) -> int:
+def streak_after(procedure: Procedure, ended: ProcedureIterationEnded) -> int:
     """How many passes in a row have not converged; a discarded pass and a steered one do not count."""
     streak = procedure.consecutive_unconverged_iterations
-    discarded = converged is None and procedure.pending_request is PendingRequest.HOLD
+    discarded = ended.discarded or (ended.converged is None and procedure.pending_request is PendingRequest.HOLD)
     if procedure.conduct_mode is ConductMode.ADVISED or discarded:
         return streak
-    return 0 if converged else streak + 1
+    return 0 if ended.converged else streak + 1
 
 
 procedure.get()

@@ -121,6 +121,7 @@ class ConductUntilAdvised(Steering):
     """Conduct the steps again and again, where the decider says, until it says stop or the budget is spent."""
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+        yield from self.check_grants()
         facts = yield from forward(procedure, call, ())
         if procedure.recipe_id is None:
             raise ProcedureRequiresRecipeError(
@@ -161,6 +162,7 @@ class ConductUntilAdvisedFrom(Steering):
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Search]:
+        yield from self.check_grants()
         opening, _ = yield from resuming(procedure, call, ConductMode.ADVISED)
         designs = yield from happened(procedure.id, ProcedureSteeringDeclared)
         kept = designs[-1]

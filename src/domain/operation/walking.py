@@ -116,6 +116,8 @@ class Verdict(StrEnum):
     RUN_ABORTED = "run_aborted"
     HALT = "halt"
     """An acquisition that an earlier conduct began must not be done again."""
+    STOOD_DOWN = "stood_down"
+    """The submitter may not act any more; nothing was touched."""
     GONE = "gone"
     """The conduct is not the live one any more; nothing was touched."""
 
@@ -161,7 +163,7 @@ class Finish(StrEnum):
     """The parent run was stopped."""
     HALTED = "halted"
     STOOD_DOWN = "stood_down"
-    """Whoever steered the search does not any more."""
+    """Who asked for the conduct, or steered its search, does not go on with it any more."""
     CANCELLED = "cancelled"
     """The engine was told to cancel the conduct."""
     GONE = "gone"
@@ -229,6 +231,7 @@ ENDS: dict[Verdict, Finish] = {
     Verdict.RUN_STOPPED: Finish.STOPPED,
     Verdict.RUN_ABORTED: Finish.ABORTED,
     Verdict.HALT: Finish.HALTED,
+    Verdict.STOOD_DOWN: Finish.STOOD_DOWN,
     Verdict.GONE: Finish.GONE,
 }
 """Where a walk ends that does not go on."""
@@ -265,6 +268,22 @@ def failure_of(step: RecipeStep, step_index: int, error_class: str, message: str
 def lifecycle(target: str, error_class: str, message: str) -> Failure:
     """A failure of no step: of starting, holding, completing or aborting."""
     return Failure(source_kind="lifecycle", target=target, error_class=error_class, message=message)
+
+
+OBJECTIONS = {
+    "principal_deactivated": "Who asked for this conduct is deactivated",
+    "agent_not_versioned": "The agent that asked for this conduct is not in service",
+    "principal_unknown": "Who asked for this conduct is not on record",
+}
+"""What is said of each reason for which a principal may not act at all."""
+DRIVER_STOOD_DOWN, SUBMITTER_STOOD_DOWN = "SteeringDriverStoodDown", "SubmitterStoodDown"
+
+
+def submitter_stood_down(objection: str | None, *, steers: bool) -> Failure:
+    """The failure of a conduct whose submitter may not act any more; an agent that steers is the search's driver."""
+    why = OBJECTIONS.get(objection or "", "Who asked for this conduct could not act for it")
+    message = f"{why}; look at the equipment, and have somebody take it up who may, or abort it."
+    return lifecycle("hold", DRIVER_STOOD_DOWN if steers else SUBMITTER_STOOD_DOWN, message)
 
 
 def reason_of(failure: Failure) -> str:

@@ -23,6 +23,7 @@ from domain.operation.gates import (
     ProcedureRequiresPermittedEnclosureError,
     ProcedureSupplyCoverageMismatchError,
 )
+from domain.operation.grants import RUN_ISSUED, needed_grants, refuse_missing_grants
 from domain.operation.pins import PIN_REFUSALS, ProcedureStepsForbiddenError
 from domain.operation.procedure import (
     COMPLETED,
@@ -162,6 +163,7 @@ class ConductRun(Command):
         listed = self.listed()
         if run.live_conduct_id is not None and (yield from self._repeats(run, run.live_conduct_id, listed, call)):
             return run.live_conduct_id
+        yield from refuse_missing_grants(self.grants(listed))
         if run.status is not RUNNING:
             raise self.cannot("run_not_running", f"The run is {run.status.value}; conduct one that is Running.")
         if run.live_conduct_id is not None:
@@ -176,6 +178,11 @@ class ConductRun(Command):
         for phase, procedure in zip(listed, phases, strict=True):
             yield from check_fitting(phase, procedure, call)
         return None
+
+    def grants(self, listed: Sequence[ListedPhase]) -> tuple[str, ...]:
+        """The permissions it takes to conduct these phases and to bring the run to its end."""
+        phases = [needed_grants(arranged(phase.conduct).operation.command_name) for phase in listed]
+        return (self.operation.command_name, *RUN_ISSUED, *(name for names in phases for name in names))
 
     def _repeats(self, run: Run, conduct_id: UUID, listed: Sequence[ListedPhase], call: Call) -> Reads[bool]:
         opened = yield from record_of(OpenedRunConduct, conduct_id=conduct_id)

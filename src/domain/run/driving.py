@@ -26,6 +26,8 @@ class PhaseVerdict(StrEnum):
     """Somebody brought the run to its end."""
     DENIED = "denied"
     """The submitter may not go on with this any more."""
+    STOOD_DOWN = "stood_down"
+    """The submitter may not act at all any more."""
     GONE = "gone"
     """The conduct is not the live one any more; nothing was touched."""
 
@@ -56,6 +58,7 @@ class RunFinish(StrEnum):
     ENDED = "ended"
     """Somebody else brought the run to its end."""
     DENIED = "denied"
+    STOOD_DOWN = "stood_down"
     CANCELLED = "cancelled"
     """The engine was told to cancel the conduct."""
     GONE = "gone"
@@ -73,6 +76,7 @@ ENDS = {
     PhaseVerdict.FAILED: RunFinish.FAILED,
     PhaseVerdict.RUN_ENDED: RunFinish.ENDED,
     PhaseVerdict.DENIED: RunFinish.DENIED,
+    PhaseVerdict.STOOD_DOWN: RunFinish.STOOD_DOWN,
     PhaseVerdict.GONE: RunFinish.GONE,
 }
 """Where phases end that do not go on."""

@@ -14,6 +14,7 @@ from domain.equipment.asset import Asset
 from domain.equipment.asset_tree import AncestorWalkDepthExceededError
 from domain.equipment.scope import asset_scope
 from domain.kernel import Call, Command, IdSet, Outcome, Query, Value
+from domain.operation.grants import RUN_ISSUED, ask_grants, needed_grants
 from domain.recipe.lifecycle import DEPRECATED
 from domain.recipe.method import Method
 from domain.recipe.parameters import merged_parameters
@@ -25,7 +26,7 @@ from domain.recipe.practice import Practice
 from domain.run import gates
 from domain.run.gates import FOOTING_REFUSALS, RESUMING, Execution, Footing, execution_of, footing_of
 from domain.run.run import HELD, Parameters, Run, RunResumed, RunStarted, run
-from domain.shared.gates import GateVerdict, judged
+from domain.shared.gates import AskedGateVerdict, CommandVerdict, GateVerdict, judged, verdict_on
 from domain.shared.identifiers import trimmed_refs
 from domain.shared.reads import Reads, required_if_given
 from domain.shared.refusals import Conflict, Invalid
@@ -322,11 +323,20 @@ class StartRun(RunRequest, Command):
         return [started, *joined, Answer(answer.model_dump(mode="json"))]
 
 
+CONDUCTING = ("ConductRun", *RUN_ISSUED, *needed_grants("ConductProcedure"))
+"""What it takes to conduct a run whose phases walk their steps once."""
+
+
 class Preflight(BaseModel):
-    """Every gate's verdict in order; null parameters are such as no run could have."""
+    """Every gate's verdict in order; null parameters are such as no run could have.
+
+    `passed` is said of start_run. Of conduct_run, which may follow, only the permissions are asked for here; its phases are
+    judged when they are given.
+    """
 
     passed: bool
-    gates: tuple[GateVerdict, ...]
+    commands: tuple[CommandVerdict, ...]
+    gates: tuple[AskedGateVerdict, ...]
     effective_parameters: dict[str, Any] | None
     acknowledged_cautions: tuple[AcknowledgedCaution, ...]
 
@@ -337,10 +347,15 @@ class PreflightRun(RunRequest, Query):
 
     def answer(self, call: Call) -> Reads[Preflight]:
         start = yield from start_of(self, call)
-        verdicts = tuple(verdict(gate, start) for gate in GATES)
+        wanted = {"start_run": ("StartRun",), "conduct_run": CONDUCTING}
+        permitted = yield from ask_grants(wanted, by_hand=("start_run",))
+        judged_gates = [(verdict(gate, start), ("start_run",)) for gate in GATES]
+        verdicts = tuple(AskedGateVerdict(**dict(one), asked_by=by) for one, by in (*permitted, *judged_gates))
+        commands = tuple(verdict_on(command, verdicts) for command in wanted)
         parameters = {one.gate: one.passed for one in verdicts}["parameters_valid"]
         return Preflight(
-            passed=all(one.passed for one in verdicts),
+            passed=commands[0].passed,
+            commands=commands,
             gates=verdicts,
             effective_parameters=start.effective_parameters() if parameters else None,
             acknowledged_cautions=start.acknowledged_cautions(),

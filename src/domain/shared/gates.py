@@ -36,6 +36,26 @@ class GateVerdict(BaseModel):
     subjects: tuple[UUID, ...]
 
 
+class CommandVerdict(BaseModel):
+    """Whether a command would pass all its gates and, if not, the first that refuses it."""
+
+    command: str
+    passed: bool
+    refused_by: str | None
+
+
+class AskedGateVerdict(GateVerdict):
+    """What one gate says, and the commands that have to pass it."""
+
+    asked_by: tuple[str, ...]
+
+
+def verdict_on(command: str, verdicts: Iterable[AskedGateVerdict]) -> CommandVerdict:
+    """What these verdicts mean for a command."""
+    shut = next((one.gate for one in verdicts if command in one.asked_by and not one.passed), None)
+    return CommandVerdict(command=command, passed=shut is None, refused_by=shut)
+
+
 def judged(gate: str, subjects: Iterable[UUID], judge: Callable[[], None]) -> GateVerdict:
     """What a gate says about these subjects, by the rule that refuses or does not."""
     about = tuple(sorted(subjects))

@@ -95,6 +95,13 @@ class Permission:
 
 
 @dataclass(frozen=True)
+class Grants:
+    """Which of these permissions the caller does not hold, and why it may not act at all, if so."""
+
+    command_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Answered:
     """An answer from a port named in the composition root (minter, settings, feeds), asked with plain arguments."""
 
@@ -110,7 +117,7 @@ class Aside:
     arguments: tuple[Any, ...]
 
 
-Read = Streams | Happened | Latest | Holders | Members | Records | Rows | Permission | Answered | Aside
+Read = Streams | Happened | Latest | Holders | Members | Records | Rows | Permission | Grants | Answered | Aside
 Reads = Generator[Read, Any, T]
 
 
@@ -197,6 +204,12 @@ def permitted(command_name: str, surface_id: UUID | None = None) -> Reads[bool]:
     """Whether the caller also holds this permission; the answer is recorded like any verdict."""
     allowed: bool = yield Permission(command_name, surface_id)
     return allowed
+
+
+def grants_missing(*command_names: str) -> Reads[tuple[str | None, tuple[str, ...]]]:
+    """Why the caller may not act at all, if so, and which of these permissions it does not hold; neither is recorded."""
+    found: tuple[str | None, tuple[str, ...]] = yield Grants(command_names)
+    return found
 
 
 def answered(port: str, **arguments: Any) -> Reads[Any]:

@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from application.conducting.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
-from application.ports import Clock
+from application.ports import Clock, FoldedStanding
+from domain.access.actor import Actor
+from domain.agent.agent import Agent
 from domain.operation.activities import Activity, StepKind
 from domain.operation.procedure import PendingRequest
 from domain.operation.progress import (
@@ -59,6 +61,8 @@ class MemoryLedger:
             run=self._run(crossing.run_id),
             late=_too_long(progress.active_at, now, crossing.longest_pause),
             begun_before=crossing.once and self._begun_before(place),
+            stood_down=crossing.stood_down,
+            submitter_moved=self._moved(crossing.submitter),
             rows=tuple(self._stored(row, now) for row in rows),
             silence=self._silence(place.procedure_id, rows, now),
         )
@@ -89,7 +93,9 @@ class MemoryLedger:
             self._store.put(replace(progress, active_at=now, heartbeat_at=now))
         return stored.payload
 
-    async def beat(self, place: Place, effect_id: UUID | None, run_id: UUID | None) -> Orders:
+    async def beat(
+        self, place: Place, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
+    ) -> Orders:
         now = self._clock()
         progress = self._live(place.procedure_id, place.conduct_id)
         if progress is None:
@@ -98,7 +104,9 @@ class MemoryLedger:
         sign = self._sign(place.procedure_id)
         if sign is not None and sign.effect_id == effect_id:
             self._store.put(replace(sign, beat_at=now))
-        return self._orders(place.procedure_id, place.conduct_id, run_id)
+        orders = self._orders(place.procedure_id, place.conduct_id, run_id)
+        lost = submitter is not None and submitter.objection is not None
+        return replace(orders, stood_down=lost, submitter_moved=self._moved(submitter))
 
     async def begin_closing(self, closing: Closing) -> Orders:
         progress = self._live(closing.procedure_id, closing.conduct_id)
@@ -192,6 +200,16 @@ class MemoryLedger:
         asked = (asked for kind, asked in kinds.items() if (kind, str(conduct_id), procedure_id) in self._store.look_ups)
         return next(asked, None)
 
+    def _moved(self, submitter: FoldedStanding | None) -> bool:
+        """Whether the submitter's streams say more than was folded."""
+        if submitter is None:
+            return False
+        known = {Actor.__name__: submitter.actor_version, Agent.__name__: submitter.agent_version}
+        return any(
+            version is not None and len(self._store.streams.get((name, submitter.principal_id), ())) > version
+            for name, version in known.items()
+        )
+
     def _run(self, run_id: UUID | None) -> RunStatus | None:
         run: Any = None if run_id is None else self._store.state((Run.__name__, run_id))
         return None if run is None else run.status
@@ -254,6 +272,8 @@ class MemoryLedger:
 def is_free(crossing: Crossing, standing: Standing) -> bool:
     """Whether nothing stands in the way of a step."""
     if standing.asked is not None or standing.run in crossing.run_blocks or standing.late or standing.begun_before:
+        return False
+    if standing.stood_down or standing.submitter_moved:
         return False
     if any(row.mark == Mark.OUTCOME for row in standing.rows):
         return False

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from application.conducting.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
+from application.ports import FoldedStanding
 from domain.kernel import Event
 from domain.operation.activities import Activity
 from domain.operation.procedure import PendingRequest
@@ -37,6 +38,11 @@ RUN = (
     "(SELECT event_type FROM events WHERE stream_type = 'Run' AND stream_id = %(run)s::uuid "
     "AND event_type = ANY(%(turns)s) ORDER BY version DESC LIMIT 1)"
 )
+LATEST = "(SELECT max(version) FROM events WHERE stream_type = '{}' AND stream_id = %(principal)s::uuid)"
+MOVED = (
+    f"(coalesce({LATEST.format('Actor')} > %(actor_version)s::bigint, false) "
+    f"OR coalesce({LATEST.format('Agent')} > %(agent_version)s::bigint, false))"
+)
 HERE = (
     f"FROM {ENTRIES} WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND closing = %(closing)s "
     "AND step_index = %(index)s"
@@ -44,7 +50,7 @@ HERE = (
 BEGIN = f"""
 WITH live AS (SELECT active_at, effect_id, effect_beat_at FROM conduct_progress WHERE {LIVE} FOR NO KEY UPDATE),
 found AS (
-    SELECT {ASKED} AS asked, {RUN} AS run,
+    SELECT {ASKED} AS asked, {RUN} AS run, {MOVED} AS moved,
         (SELECT active_at FROM live) IS DISTINCT FROM (SELECT active_at FROM conduct_progress WHERE {LIVE}) AS overtaken,
         coalesce((SELECT extract(epoch FROM clock_timestamp() - active_at) > %(pause)s::float8 FROM live), false) AS late,
         %(once)s AND EXISTS (
@@ -59,11 +65,11 @@ marked AS (
     SELECT {COLUMNS} FROM json_populate_record(NULL::{ENTRIES}, %(marker)s::json)
     WHERE %(marker)s::json IS NOT NULL AND EXISTS (SELECT FROM live) AND EXISTS (
         SELECT FROM found WHERE asked IS NULL AND coalesce(run <> ALL(%(blocks)s::text[]), true) AND NOT late AND NOT begun
-        AND (rows IS NULL OR %(again)s) AND NOT overtaken
+        AND (rows IS NULL OR %(again)s) AND NOT overtaken AND NOT moved
     ) AND NOT EXISTS (SELECT {HERE} AND mark = 'outcome')
     ON CONFLICT DO NOTHING RETURNING event_id
 ),
-moved AS (
+shown AS (
     UPDATE conduct_progress SET phase = CASE WHEN %(closing)s THEN 'Closing' ELSE 'Walking' END, waiting_for = NULL,
         waiting_until = NULL, step_index = %(index)s, iteration_index = nullif(%(iteration)s, 0),
         heartbeat_at = clock_timestamp(),
@@ -74,7 +80,7 @@ moved AS (
 )
 SELECT EXISTS (SELECT FROM live), asked, run, late, begun, rows, EXISTS (SELECT FROM marked),
     (SELECT effect_id FROM live), (SELECT extract(epoch FROM clock_timestamp() - effect_beat_at)::float8 FROM live),
-    overtaken
+    moved, overtaken
 FROM found
 """
 """Whoever waited here for another one sees the row as that one left it and everything else as it was before: then it is
@@ -93,7 +99,7 @@ STANDING = f"SELECT payload {HERE} AND mark = %(mark)s"
 BEAT = f"""
 UPDATE conduct_progress SET heartbeat_at = clock_timestamp(),
     effect_beat_at = CASE WHEN effect_id = %(effect)s THEN clock_timestamp() ELSE effect_beat_at END
-WHERE {LIVE} RETURNING {ASKED}, {RUN}
+WHERE {LIVE} RETURNING {ASKED}, {RUN}, {MOVED}
 """
 CLOSE = f"""
 UPDATE conduct_progress SET phase = 'Closing', waiting_for = NULL, heartbeat_at = clock_timestamp(),
@@ -174,7 +180,7 @@ class PostgresLedger:
 
     async def begin(self, crossing: Crossing) -> Standing:
         place = crossing.place
-        marker = None if crossing.marker is None else document(crossing.marker)
+        marker = None if crossing.marker is None or crossing.stood_down else document(crossing.marker)
         asked = {
             **where(place),
             "asks": [ABORT_ASKED, HOLD_ASKED] if crossing.hold_blocks else [ABORT_ASKED],
@@ -185,10 +191,11 @@ class PostgresLedger:
             "once": crossing.once,
             "again": crossing.again,
             "marker": marker,
+            **folded(crossing.submitter),
         }
         while True:
             (row,) = await self._rows(BEGIN, asked)
-            live, request, run, late, begun, rows, marked, effect_id, silence, overtaken = row
+            live, request, run, late, begun, rows, marked, effect_id, silence, moved, overtaken = row
             if not (live and overtaken):
                 break
         stored = tuple(Stored(UUID(id), mark, attempt, payload, age) for id, mark, attempt, payload, age in rows or ())
@@ -199,6 +206,8 @@ class PostgresLedger:
             run=STATUS_OF.get(run),
             late=late,
             begun_before=begun,
+            stood_down=crossing.stood_down,
+            submitter_moved=moved,
             rows=stored,
             marked=marked,
             silence=silence if last is not None and last == effect_id else None,
@@ -220,10 +229,15 @@ class PostgresLedger:
         payload: Mapping[str, Any] = found[0][0]
         return payload
 
-    async def beat(self, place: Place, effect_id: UUID | None, run_id: UUID | None) -> Orders:
-        asked = {**where(place), **watched(run_id), "effect": effect_id}
-        found = await self._rows(BEAT, asked)
-        return Orders(True, REQUESTS.get(found[0][0]), STATUS_OF.get(found[0][1])) if found else Orders(False)
+    async def beat(
+        self, place: Place, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
+    ) -> Orders:
+        found = await self._rows(BEAT, {**where(place), **watched(run_id), **folded(submitter), "effect": effect_id})
+        if not found:
+            return Orders(False)
+        asked, run, moved = found[0]
+        lost = submitter is not None and submitter.objection is not None
+        return Orders(True, REQUESTS.get(asked), STATUS_OF.get(run), stood_down=lost, submitter_moved=moved)
 
     async def begin_closing(self, closing: Closing) -> Orders:
         of = {
@@ -300,6 +314,17 @@ def turns(statuses: frozenset[RunStatus]) -> list[str]:
 def watched(run_id: UUID | None) -> dict[str, Any]:
     """What the statements ask about requests and the parent run."""
     return {"asks": [ABORT_ASKED, HOLD_ASKED], "run": run_id, "turns": list(STATUS_OF)}
+
+
+def folded(submitter: FoldedStanding | None) -> dict[str, Any]:
+    """What the statements compare the submitter's streams with; nothing where nobody is asked about."""
+    if submitter is None:
+        return {"principal": None, "actor_version": None, "agent_version": None}
+    return {
+        "principal": submitter.principal_id,
+        "actor_version": submitter.actor_version,
+        "agent_version": submitter.agent_version,
+    }
 
 
 def document(row: Activity) -> str:

@@ -10,20 +10,37 @@ from hypothesis import strategies as st
 from domain.equipment.asset_tree import DecommissionAsset
 from domain.kernel import Call, Command
 from domain.operation.carrying_out import ResumeProcedure, StartProcedure
-from domain.operation.conducting import ConductFromProcedure, ConductProcedure, ConductUntilConverged
+from domain.operation.conducting import (
+    ConductFromProcedure,
+    ConductOrHoldProcedure,
+    ConductProcedure,
+    ConductUntilConverged,
+)
+from domain.operation.grants import ISSUED, RUN_ISSUED
+from domain.operation.iterations import StartProcedureIteration
+from domain.operation.preflight import COMMANDS as PERMISSIONS
 from domain.operation.preflight import NOT_JUDGED, PreflightProcedure, ProcedurePreflight
-from domain.operation.procedure import Procedure
+from domain.operation.procedure import MODES, ConductMode, Procedure
 from domain.operation.registering import RegisterProcedure
-from domain.operation.stopping import CompleteProcedure, HoldProcedure
+from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
+from domain.operation.stopping import (
+    AbortProcedure,
+    CompleteProcedure,
+    HoldProcedure,
+    RecordConductEnd,
+    TruncateProcedure,
+)
+from domain.registry import REGISTRY
 from domain.run.run import HoldRun
 from domain.shared.refusals import Refusal
 from domain.supply.supply import DegradeSupply
-from tests.domain.operation.conducts import left_held
+from tests.domain.operation.conducts import SEARCH, from_recipe, left_held, procedure_of, result
 from tests.domain.run.beamline import Beamline, beamline
 from tests.domain.world import new_id
 from tests.workflows.steps import criterion, setpoint
 
 STARTING = [
+    "grants_present",
     "status_allowed",
     "conduct_allowed",
     "parent_run_running",
@@ -34,7 +51,7 @@ STARTING = [
     "enclosures_permitted",
     "targets_unclaimed",
 ]
-RESUMING = [name for name in STARTING if name != "steps_prepared"]
+RESUMING = ["conduct_unpinned" if name == "steps_prepared" else name for name in STARTING]
 STEPS = (setpoint("bl7:energy", 25.0),)
 LOOP: dict[str, Any] = {"convergence_capture_name": "offset", "criterion": criterion(0, 0.5)}
 
@@ -63,24 +80,32 @@ def refusal_of(line: Beamline, command: Command, id: UUID) -> Refusal | None:
 
 COMMANDS: dict[str, Command] = {
     "start_procedure": StartProcedure(),
-    "conduct_procedure": ConductProcedure(steps=STEPS),
-    "resume_procedure": ResumeProcedure(by_hand=True),
+    "conduct_procedure": ConductProcedure(),
+    "conduct_or_hold_procedure": ConductOrHoldProcedure(),
+    "resume_procedure": ResumeProcedure(),
     "conduct_from_procedure": ConductFromProcedure(re_establishment_boundary=0),
     "conduct_until_converged": ConductUntilConverged(**LOOP),
+    "conduct_until_advised": ConductUntilAdvised(**SEARCH),
+    "conduct_until_advised_from": ConductUntilAdvisedFrom(**SEARCH),
 }
+"""Every command that begins a procedure or takes it up."""
 
 
 def assert_true(line: Beamline, id: UUID) -> None:
-    """What the preflight says of each command is what the command says."""
+    """What the preflight says of each command is what the command says; one that it does not list is refused."""
     answer = preflight(line, id)
-    for verdict in answer.commands:
-        refusal = refusal_of(line, COMMANDS[verdict.command], id)
+    verdicts = {verdict.command: verdict for verdict in answer.commands}
+    for name, command in COMMANDS.items():
+        refusal, verdict = refusal_of(line, command, id), verdicts.get(name)
+        if verdict is None:
+            assert refusal is not None, name
+            continue
         assert verdict.passed == (refusal is None), (verdict, refusal)
         if refusal is not None:
-            (gate,) = (one for one in answer.gates if one.gate == verdict.refused_by)
-            assert verdict.command in gate.asked_by
+            (gate,) = (one for one in answer.gates if one.gate == verdict.refused_by and name in one.asked_by)
             assert (gate.code, gate.reason, gate.detail) == (refusal.code, refusal.reason, refusal.detail)
-    assert answer.passed == all(verdict.passed for verdict in answer.commands)
+    usual = [answer.taken_up_by] if answer.taken_up_by else ["start_procedure", "conduct_procedure"]
+    assert answer.passed == all(verdicts[name].passed for name in usual)
 
 
 BREAKS: dict[str, Any] = {
@@ -146,16 +171,78 @@ def held_loop(line: Beamline) -> UUID:
     return id
 
 
-STANDINGS = [defined, started, completed, conducted, held_by_hand, held_conduct, held_loop]
+def in_a_pass(line: Beamline) -> UUID:
+    id = started(line)
+    line.world.when(StartProcedureIteration(iteration_index=1), on=id)
+    return id
+
+
+def halted(line: Beamline) -> UUID:
+    id = conducted(line)
+    line.world.when(RecordConductEnd(result=result(line.world, id, succeeded=False)), on=id)
+    return id
+
+
+def aborted(line: Beamline) -> UUID:
+    id = started(line)
+    line.world.when(AbortProcedure(reason="smoke"), on=id)
+    return id
+
+
+def truncated(line: Beamline) -> UUID:
+    id = started(line)
+    line.world.when(TruncateProcedure(reason="power cut"), on=id)
+    return id
+
+
+def with_recipe(line: Beamline) -> UUID:
+    box = line.hutch.timing_box
+    return from_recipe(line.world, parent_run_id=line.start(), target_asset_ids=[box])
+
+
+def held_search(line: Beamline) -> UUID:
+    id = with_recipe(line)
+    line.world.when(ConductUntilAdvised(**SEARCH), on=id)
+    left_held(line.world, id)
+    return id
+
+
+def taken_up_by_hand(line: Beamline) -> UUID:
+    id = held_conduct(line)
+    line.world.when(ResumeProcedure(by_hand=True), on=id)
+    return id
+
+
+STANDINGS = [
+    *(defined, with_recipe, started, in_a_pass, completed, aborted, truncated),
+    *(conducted, halted, held_by_hand, held_conduct, held_loop, held_search, taken_up_by_hand),
+]
+GRANTS = sorted({name for names in ISSUED.values() for name in names} | set(PERMISSIONS.values()))
+
+
+@pytest.mark.parametrize("standing", STANDINGS)
+def test_every_command_is_foretold_in_every_state(standing: Any) -> None:
+    line = beamline()
+    assert_true(line, standing(line))
 
 
 @settings(max_examples=60)
-@given(standing=st.sampled_from(STANDINGS), broken=st.sets(st.sampled_from(sorted(BREAKS))), clash=st.booleans())
-def test_a_preflight_passes_exactly_where_the_command_would(standing: Any, broken: set[str], clash: bool) -> None:
+@given(
+    standing=st.sampled_from(STANDINGS),
+    broken=st.sets(st.sampled_from(sorted(BREAKS))),
+    clash=st.booleans(),
+    denied=st.sets(st.sampled_from(ISSUED[ConductMode.ADVISED]), max_size=2),
+)
+def test_a_preflight_passes_exactly_where_the_command_would(
+    standing: Any, broken: set[str], clash: bool, denied: set[str]
+) -> None:
     line = beamline()
     id = standing(line)
-    if clash and standing is not conducted:
+    line.world.denied = denied
+    if clash and procedure_of(line.world, id).live_conduct_id is None:
+        line.world.denied = set()
         rival(line)
+        line.world.denied = denied
     if {"beam lost", "beam weak"} <= broken:
         broken.remove("beam weak")
     for name in sorted(broken):
@@ -172,15 +259,66 @@ def test_there_is_one_row_for_each_gate_in_the_order_of_the_gates(standing: Any,
     assert answer.resuming == (names is RESUMING)
 
 
-def test_a_held_procedure_names_the_command_that_takes_it_up() -> None:
+@pytest.mark.parametrize(
+    ("standing", "command"),
+    [
+        (held_by_hand, "resume_procedure"),
+        (held_conduct, "conduct_from_procedure"),
+        (held_loop, "conduct_until_converged"),
+        (held_search, "conduct_until_advised_from"),
+    ],
+)
+def test_a_held_procedure_names_the_command_that_takes_it_up(standing: Any, command: str) -> None:
     line = beamline()
-    for standing, commands in (
-        (held_by_hand, []),
-        (held_conduct, ["conduct_from_procedure"]),
-        (held_loop, ["conduct_until_converged"]),
-    ):
-        answer = preflight(line, standing(line))
-        assert [verdict.command for verdict in answer.commands] == ["resume_procedure", *commands]
+    answer = preflight(line, standing(line))
+    assert (answer.taken_up_by, answer.passed) == (command, True)
+    by_hand = answer.commands[0]
+    assert (by_hand.command, by_hand.passed) == ("resume_procedure", command == "resume_procedure")
+    if not by_hand.passed:
+        (pinned,) = (gate for gate in answer.gates if gate.gate == by_hand.refused_by)
+        assert (pinned.reason, pinned.facts) == ("conduct_pinned", {"command": command})
+
+
+def test_what_is_not_held_is_taken_up_by_nothing() -> None:
+    line = beamline()
+    assert preflight(line, defined(line)).taken_up_by is None
+
+
+class TestGrants:
+    @pytest.mark.parametrize("command_name", [name for name in PERMISSIONS.values() if name in MODES])
+    @pytest.mark.parametrize("missing", [["HoldProcedure"], ["CompleteProcedure", "StartProcedureIteration"]])
+    def test_a_conduct_is_not_opened_for_a_submitter_who_may_not_bring_it_to_its_end(
+        self, command_name: str, missing: list[str]
+    ) -> None:
+        line = beamline()
+        name = next(name for name, permission in PERMISSIONS.items() if permission == command_name)
+        held = {ConductMode.FLAT: held_conduct, ConductMode.CONVERGED: held_loop, ConductMode.ADVISED: held_search}
+        goes_on = name in ("conduct_from_procedure", "conduct_until_advised_from")
+        id = (held[MODES[command_name]] if goes_on else with_recipe)(line)
+        command = COMMANDS[name]
+        if name == "conduct_until_converged":
+            command = ConductUntilConverged(**{**LOOP, "convergence_capture_name": "sharpness"})
+        assert refusal_of(line, command, id) is None
+        line.world.denied = set(missing)
+        refusal = refusal_of(line, command, id)
+        needed = [grant for grant in missing if grant in ISSUED[MODES[command_name]]]
+        assert refusal is not None
+        assert (refusal.code, refusal.reason) == ("UnauthorizedError", "grants_missing")
+        assert refusal.facts == {"missing": needed}
+
+    def test_the_gate_says_to_each_command_what_it_lacks(self) -> None:
+        line = beamline()
+        id = defined(line)
+        line.world.denied = {"StartProcedure", "EndProcedureIteration"}
+        rows = [gate for gate in preflight(line, id).gates if gate.gate == "grants_present"]
+        assert {row.asked_by: (row.facts or {}).get("missing") for row in rows} == {
+            ("start_procedure",): ["StartProcedure"],
+            ("conduct_procedure", "conduct_or_hold_procedure"): None,
+            ("conduct_until_converged",): ["EndProcedureIteration"],
+        }
+
+    def test_every_grant_that_is_asked_for_is_a_command(self) -> None:
+        assert set(GRANTS) | set(RUN_ISSUED) <= REGISTRY.command_names()
 
 
 def test_gates_name_what_they_ask_about() -> None:
@@ -198,10 +336,7 @@ def test_a_claimed_asset_is_in_the_way_of_a_conduct_only_and_names_who_has_it() 
     line = beamline()
     id, other = phase(line), rival(line)
     answer = preflight(line, id)
-    assert [(one.command, one.passed) for one in answer.commands] == [
-        ("start_procedure", True),
-        ("conduct_procedure", False),
-    ]
+    assert {one.command for one in answer.commands if one.passed} == {"start_procedure"}
     claimed = answer.gates[-1]
     assert (claimed.gate, claimed.code, claimed.reason) == (
         "targets_unclaimed",

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from application.conducting.ledger import Closing
+from application.ports import FoldedStanding
 from domain.operation.progress import WaitingFor
 from domain.operation.stopping import HoldProcedure, TruncateProcedure
 from domain.operation.walking import Mark
@@ -214,6 +215,7 @@ async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> 
         "until": None,
         "since": None,
         "boundary": 7,
+        **statements.folded(FoldedStanding(new_id(), None, 3, 2)),
     }
     client = psycopg.AsyncClientCursor(owner)
     for name in STATEMENTS:

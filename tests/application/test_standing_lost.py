@@ -1,0 +1,313 @@
+"""A conduct whose submitter stood down: nothing more is touched, the service holds it, and somebody else takes it up."""
+
+from typing import Any
+
+import pytest
+
+from application.authorization import Standings
+from domain.access.actor import ActorDeactivated, ActorKind, ActorReactivated, ActorRegistered
+from domain.agent.agent import AgentDefined, AgentResumed, AgentSuspended, AgentVersioned
+from domain.kernel import NIL
+from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
+from domain.operation.procedure import HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
+from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
+from domain.operation.stopping import AbortProcedure, HoldProcedure
+from domain.operation.walking import ENDS, Finish, Outcome, Turn, Verdict, failure_of
+from domain.run.run import RunAborted, RunStopped
+from domain.shared.refusals import UnauthorizedError
+from infrastructure.memory.store import MemoryStore
+from tests.application.loops import (
+    CALLER,
+    CENTRED,
+    FIRST,
+    HELD_RUN,
+    SEARCH,
+    converging,
+    passed,
+    searching,
+    twice,
+)
+from tests.application.rehearsal import ENDING, Live, Permits, Rehearsal, Try, rehearsed
+from tests.domain.world import new_id, refused
+from tests.timekeeping import LoopTime
+from tests.workflows.steps import setpoint
+
+STEPS = [setpoint("bl7:a", value) for value in range(1, 13)]
+CLOSING = [setpoint("bl7:shutter", 0)]
+
+
+@pytest.fixture(params=[False, True], ids=["permissive", "enforced"])
+def stand(request: Any, time: LoopTime) -> Rehearsal:
+    """A rehearsal in which who stood down is denied everything, and one in which nobody is denied anything."""
+    store = MemoryStore()
+    return rehearsed(time, store=store, permits=Permits(Standings(store), enforced=request.param))
+
+
+async def person(stand: Rehearsal, kind: ActorKind = ActorKind.HUMAN) -> None:
+    """Have somebody on record ask for what follows."""
+    await stand.happens(stand.caller.principal_id, ActorRegistered(kind=kind))
+
+
+async def agent(stand: Rehearsal) -> None:
+    """Have an agent in service ask for what follows."""
+    await person(stand, ActorKind.AGENT)
+    known = {"kind": "other", "name": "Steerer", "version": "1", "description": None, "canonical_uri": None}
+    defined = AgentDefined(
+        **known,
+        model_ref={"provider": "offline", "model": "steerer", "snapshot_pin": None},
+        prompt_template_id=None,
+        capabilities=(),
+    )
+    await stand.happens(stand.caller.principal_id, defined, AgentVersioned(version="1"))
+
+
+async def deactivate(stand: Rehearsal) -> None:
+    await stand.happens(stand.caller.principal_id, ActorDeactivated())
+
+
+async def suspend(stand: Rehearsal) -> None:
+    await stand.happens(stand.caller.principal_id, AgentSuspended(reason="odd advice", suspended_by=NIL))
+
+
+async def finished(stand: Rehearsal, conduct: Live, verdict: Verdict, **said: Any) -> Outcome:
+    """End a conduct as its workflow would after this verdict."""
+    outcome = Outcome(finish=ENDS[verdict], **said)
+    await twice(stand, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, closed=False))
+    return outcome
+
+
+def held(stand: Rehearsal, conduct: Live) -> ProcedureHeld:
+    """How the procedure was held, which the service must have written."""
+    assert stand.procedure(conduct).status is ProcedureStatus.HELD
+    *_, row = stand.store.streams["Procedure", conduct.procedure_id]
+    assert (row.event_type, row.principal_id) == (ProcedureHeld.__name__, NIL)
+    event = stand.events(conduct)[-1]
+    assert isinstance(event, ProcedureHeld)
+    return event
+
+
+def another(stand: Rehearsal) -> Rehearsal:
+    """The same facility, where somebody else asks."""
+    other = stand.relieved()
+    other.caller = type(stand.caller)(new_id(), stand.caller.surface_id, new_id())
+    return other
+
+
+class TestAtAStep:
+    async def test_nothing_is_touched_behind_the_boundary_and_somebody_else_goes_on(self, stand: Rehearsal) -> None:
+        await person(stand)
+        conduct = await stand.opened(STEPS, CLOSING)
+        assert (await stand.step(conduct, 0)).verdict is Verdict.DONE
+        await deactivate(stand)
+        report = await stand.step(conduct, 1)
+        assert (report.verdict, await stand.value("bl7:a")) == (Verdict.STOOD_DOWN, 1)
+        rows = stand.rows()
+        await finished(stand, conduct, report.verdict, completed_count=1)
+        event = held(stand, conduct)
+        assert event.cause is HoldCause.SUBMITTER_STOOD_DOWN
+        assert "SubmitterStoodDown" in event.reason
+        assert stand.rows() == rows, "no closing step is walked on a hold"
+        result = stand.events(conduct)[-2].result
+        assert (result.held, result.succeeded, result.completed_count) == (True, False, 1)
+        assert (result.failure.error_class, result.failure.target) == ("SubmitterStoodDown", "hold")
+        other = another(stand)
+        taken_up = await other.live(ConductFromProcedure(re_establishment_boundary=1), conduct.procedure_id)
+        for index in range(1, len(STEPS)):
+            assert (await other.step(taken_up, index)).verdict is Verdict.DONE
+        await other.conductor.end(*taken_up.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+        assert other.procedure(taken_up).status is ProcedureStatus.COMPLETED
+
+    async def test_what_was_done_before_is_answered_as_it_stands(self, stand: Rehearsal) -> None:
+        await person(stand)
+        conduct = await stand.opened(STEPS)
+        first = await stand.step(conduct, 0)
+        await deactivate(stand)
+        assert await stand.step(conduct, 0, by=stand.worker()) == first
+
+    async def test_somebody_back_in_good_standing_goes_on(self, stand: Rehearsal) -> None:
+        await person(stand)
+        conduct = await stand.opened(STEPS)
+        await deactivate(stand)
+        assert (await stand.step(conduct, 0)).verdict is Verdict.STOOD_DOWN
+        await stand.happens(stand.caller.principal_id, ActorReactivated())
+        assert (await stand.step(conduct, 0)).verdict is Verdict.DONE
+
+    async def test_an_agent_out_of_service_stands_down_and_goes_on_when_it_is_back(self, stand: Rehearsal) -> None:
+        await agent(stand)
+        conduct = await stand.opened(STEPS)
+        await suspend(stand)
+        report = await stand.step(conduct, 0)
+        await finished(stand, conduct, report.verdict)
+        assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN, "it steers nothing"
+        await stand.happens(stand.caller.principal_id, AgentResumed(resumed_by=NIL), AgentVersioned(version="2"))
+        taken_up = await stand.live(ConductFromProcedure(re_establishment_boundary=0), conduct.procedure_id)
+        assert (await stand.step(taken_up, 0)).verdict is Verdict.DONE
+
+    async def test_somebody_who_is_not_on_record_goes_on_where_nobody_needs_to_be(self, stand: Rehearsal) -> None:
+        conduct = await stand.opened(STEPS)
+        assert (await stand.step(conduct, 0)).verdict is Verdict.DONE
+
+    async def test_closing_steps_are_walked(self, stand: Rehearsal) -> None:
+        await person(stand)
+        conduct = await stand.opened([setpoint("bl7:a", 3)], CLOSING)
+        await stand.step(conduct, 0)
+        assert await stand.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED)) is Verdict.DONE
+        await deactivate(stand)
+        assert (await stand.step(conduct, 0, closing=True)).verdict is Verdict.DONE
+        await stand.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED, completed_count=1), closed=True)
+        assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
+
+    async def test_what_is_done_is_not_completed_for_somebody_who_stood_down(self, stand: Rehearsal) -> None:
+        await person(stand)
+        conduct = await stand.opened([setpoint("bl7:a", 3)], CLOSING)
+        await stand.step(conduct, 0)
+        await deactivate(stand)
+        verdict = await stand.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED))
+        assert verdict is Verdict.STOOD_DOWN
+        await finished(stand, conduct, verdict, completed_count=1)
+        assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
+
+    async def test_a_run_that_is_held_is_not_waited_for(self, stand: Rehearsal) -> None:
+        await person(stand)
+        run_id = await stand.run()
+        conduct = await stand.opened(STEPS, run_id=run_id)
+        await stand.happens(run_id, HELD_RUN.model_copy())
+        await deactivate(stand)
+        assert await stand.conductor.await_run(*conduct.ids, Try()) is Verdict.STOOD_DOWN
+
+
+class TestOtherEnds:
+    """Where a conduct ends for another reason, it ends as it would have, only that the service writes it."""
+
+    @pytest.mark.parametrize(("how", "status"), [(None, ProcedureStatus.ABORTED), ("hold", ProcedureStatus.HELD)])
+    async def test_a_step_that_failed(self, stand: Rehearsal, how: Any, status: ProcedureStatus) -> None:
+        await person(stand)
+        conduct = await stand.opened(STEPS, **({"how": ConductOrHoldProcedure} if how else {}))
+        failure = failure_of(conduct.score.steps[0], 0, "ControlError", "stuck")
+        await deactivate(stand)
+        await stand.conductor.end(*conduct.ids, Outcome(finish=Finish.FAILED, failure=failure), closed=True)
+        procedure = stand.procedure(conduct)
+        assert procedure.status is status
+        assert "stuck" in (procedure.last_status_reason or "")
+        assert stand.store.streams["Procedure", conduct.procedure_id][-1].principal_id == NIL
+
+    @pytest.mark.parametrize(
+        ("command", "verdict", "status"),
+        [
+            (HoldProcedure(reason="lunch"), Verdict.HOLD, ProcedureStatus.HELD),
+            (AbortProcedure(reason="lunch"), Verdict.ABORT, ProcedureStatus.ABORTED),
+        ],
+    )
+    async def test_a_request_of_somebody_else(
+        self, stand: Rehearsal, command: Any, verdict: Verdict, status: ProcedureStatus
+    ) -> None:
+        await person(stand)
+        conduct = await stand.opened(STEPS)
+        await another(stand).do(command, conduct.procedure_id)
+        await deactivate(stand)
+        assert (await stand.step(conduct, 0)).verdict is verdict
+        await finished(stand, conduct, verdict)
+        procedure = stand.procedure(conduct)
+        assert (procedure.status, procedure.last_status_reason) == (status, "lunch")
+        assert procedure.hold_cause in (None, HoldCause.OPERATOR)
+
+    @pytest.mark.parametrize(
+        ("event", "verdict"),
+        [
+            (RunStopped(reason="enough", **ENDING), Verdict.RUN_STOPPED),
+            (RunAborted(reason="smoke", **ENDING), Verdict.RUN_ABORTED),
+        ],
+    )
+    async def test_the_end_of_the_run(self, stand: Rehearsal, event: Any, verdict: Verdict) -> None:
+        await person(stand)
+        run_id = await stand.run()
+        conduct = await stand.opened(STEPS, run_id=run_id)
+        await stand.happens(run_id, event.model_copy())
+        await deactivate(stand)
+        assert (await stand.step(conduct, 0)).verdict is verdict
+        await stand.conductor.end(*conduct.ids, Outcome(finish=ENDS[verdict]), closed=True)
+        assert stand.procedure(conduct).status is ProcedureStatus.ABORTED
+
+
+class TestInALoop:
+    async def test_a_pass_is_not_begun(self, stand: Rehearsal) -> None:
+        await person(stand)
+        conduct = await converging(stand)
+        await deactivate(stand)
+        turn = await twice(stand, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
+        assert turn == Turn(verdict=Verdict.STOOD_DOWN)
+        assert stand.procedure(conduct).iteration_count == 0
+
+    async def test_a_pass_is_not_judged_and_the_service_ends_it(self, stand: Rehearsal) -> None:
+        await person(stand)
+        conduct = await converging(stand, cap=1)
+        index = await passed(stand, conduct, 0.1)
+        await deactivate(stand)
+        turn = await twice(stand, conduct, lambda stand: stand.passes.judge(*conduct.ids, index))
+        assert turn == Turn(verdict=Verdict.STOOD_DOWN)
+        await finished(stand, conduct, turn.verdict)
+        assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
+        (ended,) = [event for event in stand.events(conduct) if isinstance(event, ProcedureIterationEnded)]
+        assert (ended.converged, ended.discarded) == (None, True)
+        assert "SubmitterStoodDown" in (ended.reason or "")
+        other = another(stand)
+        taken_up = await other.live(ConductUntilConverged(**CENTRED), conduct.procedure_id)
+        again = await passed(other, taken_up, 0.1)
+        assert (await other.passes.judge(*taken_up.ids, again)).converged, "a pass that was cut off tries no patience"
+
+    @pytest.mark.parametrize("off", [deactivate, suspend])
+    async def test_an_agent_that_steers_is_a_driver_that_stood_down(self, stand: Rehearsal, off: Any) -> None:
+        await agent(stand)
+        conduct = await searching(stand)
+        index = await passed(stand, conduct, 7.5, point=FIRST)
+        await stand.passes.record_outcome(*conduct.ids, index, FIRST)
+        await off(stand)
+        turn = await twice(stand, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
+        assert turn == Turn(verdict=Verdict.STOOD_DOWN)
+        await finished(stand, conduct, turn.verdict)
+        event = held(stand, conduct)
+        assert event.cause is HoldCause.DRIVER_STOOD_DOWN
+        assert stand.events(conduct)[-2].result.failure.error_class == "SteeringDriverStoodDown"
+        other = another(stand)
+        taken_up = await other.live(ConductUntilAdvisedFrom(**SEARCH), conduct.procedure_id)
+        turn = await other.passes.take_up(*taken_up.ids, Try())
+        assert (turn.verdict, turn.iteration_index) == (Verdict.DONE, 2), "what was measured is kept"
+
+    @pytest.mark.parametrize("kind", [ActorKind.HUMAN, ActorKind.SERVICE_ACCOUNT])
+    async def test_people_and_machines_are_submitters_that_stood_down(self, stand: Rehearsal, kind: ActorKind) -> None:
+        await person(stand, kind)
+        conduct = await searching(stand)
+        await deactivate(stand)
+        turn = await stand.passes.start(*conduct.ids, 0, FIRST)
+        await finished(stand, conduct, turn.verdict)
+        assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
+
+    async def test_it_is_seen_while_advice_is_waited_for(self, stand: Rehearsal) -> None:
+        await agent(stand)
+        conduct = await searching(stand, decide=CALLER)
+        index = await passed(stand, conduct, 7.5, point=FIRST)
+        await stand.passes.record_outcome(*conduct.ids, index, FIRST)
+        await suspend(stand)
+        began = stand.time.passed
+        turn = await stand.passes.advise(*conduct.ids, index, 1, Try())
+        assert (turn.verdict, stand.time.passed - began < 5) == (Verdict.STOOD_DOWN, True)
+
+    async def test_an_agent_versioned_anew_goes_on_with_its_search(self, stand: Rehearsal) -> None:
+        await agent(stand)
+        conduct = await searching(stand)
+        await suspend(stand)
+        turn = await stand.passes.start(*conduct.ids, 0, FIRST)
+        await finished(stand, conduct, turn.verdict)
+        await stand.happens(stand.caller.principal_id, AgentResumed(resumed_by=NIL), AgentVersioned(version="2"))
+        taken_up = await stand.live(ConductUntilAdvisedFrom(**SEARCH), conduct.procedure_id)
+        assert (await stand.passes.start(*taken_up.ids, 0, FIRST)).verdict is Verdict.DONE
+
+
+class TestOpening:
+    @pytest.mark.parametrize("how", [ConductUntilAdvised, ConductUntilConverged])
+    async def test_nothing_is_opened_for_somebody_who_stood_down(self, stand: Rehearsal, how: Any) -> None:
+        await person(stand)
+        await deactivate(stand)
+        opened = searching if how is ConductUntilAdvised else converging
+        with refused(UnauthorizedError, "principal_deactivated"):
+            await opened(stand)
