@@ -16,7 +16,7 @@ from application.conducting.conduct_record import ConductRecord
 from application.conducting.conductor import Conductor
 from application.conducting.deciders import Deciders
 from application.conducting.effects import Effects
-from application.conducting.ledger import Ledger
+from application.conducting.ledger import Closing, Ledger
 from application.conducting.passes import Passes
 from application.conducting.scores import Score, Scores
 from application.conducting.steps import Limits, Steps, Worker
@@ -29,11 +29,11 @@ from domain.kernel import Call, Command, Event
 from domain.operation.activities import Activity
 from domain.operation.conducting import ConductProcedure
 from domain.operation.deciding import SELECTABLE
-from domain.operation.procedure import Procedure
+from domain.operation.procedure import Procedure, ProcedureIterationStarted
 from domain.operation.progress import ConductProgress
 from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
 from domain.operation.results import Measured
-from domain.operation.walking import Finish, Outcome, Place, Report, lifecycle
+from domain.operation.walking import Finish, Mark, Outcome, Place, Report, lifecycle
 from domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
 from domain.recipe.method import MethodDefined
 from domain.recipe.plan import PlanDefined
@@ -51,7 +51,7 @@ from infrastructure.memory.ledger import MemoryLedger
 from infrastructure.memory.store import MemoryStore
 from tests.domain.run.lifecycles import begun
 from tests.domain.world import OPERATOR, new_id
-from tests.infrastructure.ledgers import PORTS, Conduct
+from tests.infrastructure.ledgers import PORTS, Conduct, row
 from tests.timekeeping import LoopTime
 
 HERE, ELSEWHERE = "here/1/1", "elsewhere/2/2"
@@ -134,6 +134,8 @@ class Rehearsal:
     deciders: Deciders = field(default_factory=lambda: ConfiguredDeciders(SELECTABLE))
     dead: set[str] = field(default_factory=set)
     """The names of workers that are known to have ended."""
+    taken_for_done: set[UUID] = field(default_factory=set)
+    """The rows of steps that nobody did, so that a later one can be tried."""
     caller: Caller = field(default_factory=lambda: Caller(OPERATOR, SYSTEM_HTTP, new_id()))
     make_ledger: Callable[[MemoryStore, LoopTime], Ledger] = MemoryLedger
 
@@ -231,10 +233,27 @@ class Rehearsal:
         """Do one step to its end, as the engine would have it done."""
         steps, place, attempt = by or self.steps, conduct.at(step_index, iteration_index, closing), attempt or Try()
         where = dict(point or {})
+        await self.reach(conduct, place, where)
         report = await steps.do(conduct.score, place, where, deadline, attempt)
         if report.job_id is None:
             return report
         return await steps.collect(conduct.score, place, where, report.job_id, attempt)
+
+    async def reach(self, conduct: Live, place: Place, point: Mapping[str, Any]) -> None:
+        """Have the record show what comes before a step; rows that only say so are not among those that are looked at."""
+        if self.procedure(conduct).live_conduct_id != conduct.conduct_id:
+            return
+        if place.closing and self.progress(conduct).phase != "Ended":
+            await self.ledger.begin_closing(Closing(procedure_id=place.procedure_id, conduct_id=place.conduct_id))
+        if place.iteration_index and self.procedure(conduct).current_iteration_index != place.iteration_index:
+            begun = ProcedureIterationStarted(iteration_index=place.iteration_index, point=dict(point) or None)
+            await self.happens(place.procedure_id, begun)
+        for index in range(conduct.score.first_index(place), place.step_index):
+            before = place.model_copy(update={"step_index": index})
+            if not await self.ledger.has_passed(before):
+                passed = row(before, Mark.OUTCOME, kind=conduct.score.step(before).kind)
+                await self.ledger.settle(passed)
+                self.taken_for_done.add(passed.event_id)
 
     async def value(self, address: str) -> Any:
         """What a signal reads."""
@@ -250,7 +269,11 @@ class Rehearsal:
 
     def activities(self, conduct: Live | None = None) -> list[Activity]:
         rows: Any = self.store.entries[Activity.relation]
-        return [row for row in rows if conduct is None or row.conduct_id == conduct.conduct_id]
+        return [
+            row
+            for row in rows
+            if row.event_id not in self.taken_for_done and (conduct is None or row.conduct_id == conduct.conduct_id)
+        ]
 
     def procedure(self, conduct: Live) -> Procedure:
         state = self.store.state((Procedure.__name__, conduct.procedure_id))

@@ -142,4 +142,4 @@ def row(
 
 def crossing(place: Place, attempt: int = 1, kind: str = "setpoint", **how: Any) -> Crossing:
     """A step that is to begin."""
-    return Crossing(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), **how})
+    return Crossing(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), "precedence": None, **how})

@@ -9,12 +9,14 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import structlog
+
 from application.conducting.conduct_record import ConductRecord, refused
 from application.conducting.ledger import Closing, Ledger
 from application.conducting.pulse import Attempt
 from application.conducting.scores import CLOSING_BLOCKS, MAIN_BLOCKS, Score, Scores
 from application.conducting.steps import Steps
-from application.looking import happened
+from application.looking import happened, standing
 from application.ports import Clock, Store
 from domain.operation.actuation import merged_kind
 from domain.operation.deciding import CallerDecide
@@ -25,10 +27,12 @@ from domain.operation.procedure import (
     Procedure,
     ProcedureAbortRequested,
     ProcedureHoldRequested,
+    ProcedureIterationEnded,
     ProcedureOutcomeRecorded,
 )
 from domain.operation.progress import WaitingFor
 from domain.operation.results import Artifact, ConductResult, Failure
+from domain.operation.steered import spent_budget
 from domain.operation.stopping import (
     EXPIRED,
     AbortProcedure,
@@ -38,18 +42,23 @@ from domain.operation.stopping import (
     given_up,
 )
 from domain.operation.walking import (
+    INTERRUPTED,
     REASON,
     Briefing,
     Finish,
     Outcome,
     Verdict,
+    closes,
     failure_of,
     holds,
+    interrupted,
     lifecycle,
     reason_of,
 )
-from domain.run.run import ENDINGS, RunResumed
+from domain.run.run import ENDINGS, LIVE, Run, RunResumed, RunStatus
 from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
+
+log = structlog.get_logger()
 
 POLL = 1.0
 """Seconds between two looks at the record while a conduct waits."""
@@ -132,6 +141,10 @@ class Conductor:
         score = await self._scores.score(procedure_id, conduct_id)
         if score is None:
             return Verdict.GONE
+        verified = await self._verified(score, await self._record.procedure(score), outcome)
+        if verified is None or not closes(score.command_name, verified):
+            return disbelieved(score, outcome)
+        outcome = verified
         closing = Closing(
             procedure_id=procedure_id,
             conduct_id=conduct_id,
@@ -155,6 +168,11 @@ class Conductor:
             procedure = await self._record.procedure(score)
             if procedure.live_conduct_id != conduct_id:
                 break
+            verified = await self._verified(score, procedure, outcome)
+            if verified is None or not await self._is_closed(score, procedure, verified):
+                disbelieved(score, outcome)
+                break
+            outcome = verified
             await self._close_pass(score, outcome)
             try:
                 await (self._record_denied if outcome.denied else self._record_end)(score, procedure, outcome)
@@ -173,6 +191,63 @@ class Conductor:
                     await self._record_refused(score, procedure, outcome, refusal)
         self._scores.forget(conduct_id)
         return None
+
+    async def _verified(self, score: Score, procedure: Procedure, outcome: Outcome) -> Outcome | None:
+        """The end of the main list with everything that the record says of it; None where the record does not agree.
+
+        Whoever has the engine can have a conduct given up, but not say that something was done, failed or was asked for.
+        """
+        tally = await self._ledger.tally(score.conduct_id, procedure.iteration_count if score.loops else 0)
+        said = outcome.model_copy(update={"completed_count": tally.completed_count, "termination_reason": None})
+        if (failure := outcome.failure) is not None and failure.step_index is not None:
+            if failure.error_class == INTERRUPTED and failure.step_index < len(score.steps):
+                step = score.steps[failure.step_index]
+                said = said.model_copy(update={"failure": interrupted(step, failure.step_index)})
+            elif tally.failure is not None and tally.failure.step_index == failure.step_index:
+                said = said.model_copy(update={"failure": tally.failure})
+            else:
+                return None
+        run = None if score.run_id is None else (await standing(self._store, Run, score.run_id)).status
+        match outcome.finish:
+            case Finish.COMPLETED if score.loops:
+                return await self._converged(score, procedure, said)
+            case Finish.COMPLETED:
+                last = score.last()
+                return said if last is None or await self._ledger.has_passed(last) else None
+            case Finish.HELD:
+                return said if procedure.pending_request is not None else None
+            case Finish.ABORTED:
+                return said if procedure.pending_request is PendingRequest.ABORT or run is RunStatus.ABORTED else None
+            case Finish.STOPPED:
+                return said if run is not None and run not in LIVE else None
+            case Finish.FAILED:
+                return said if failure is not None else None
+            case Finish.HALTED | Finish.STOOD_DOWN | Finish.CANCELLED:
+                return said
+            case Finish.GONE:
+                return None
+
+    async def _converged(self, score: Score, procedure: Procedure, said: Outcome) -> Outcome | None:
+        """The end of a loop with why it ended, where the record shows that it has."""
+        if procedure.current_iteration_index is not None:
+            return None
+        passes = procedure.iteration_count - score.iterations_before
+        ended = (await self._record.happened(score, ProcedureIterationEnded))[-1] if passes else None
+        if ended is not None and (ended.converged if score.steering is None else ended.advised_stop):
+            last = score.last(ended.iteration_index)
+            return said if last is None or await self._ledger.has_passed(last) else None
+        if score.steering is None:
+            return None
+        if (spent := spent_budget(score.steering, passes, score.started_at, self._clock())) is not None:
+            return said.model_copy(update={"termination_reason": spent})
+        return said if ended is None and score.stated_boundary else None
+
+    async def _is_closed(self, score: Score, procedure: Procedure, outcome: Outcome) -> bool:
+        """Whether an end that closes has every closing step behind it; an abort that was asked for needs none."""
+        last = score.last(closing=True)
+        if last is None or procedure.pending_request is PendingRequest.ABORT or not closes(score.command_name, outcome):
+            return True
+        return await self._ledger.has_passed(last)
 
     async def _record_end(self, score: Score, procedure: Procedure, outcome: Outcome) -> None:
         """The command that the end of the conduct comes to."""
@@ -299,6 +374,13 @@ class Conductor:
             reason = reason_of(outcome.failure) if failed and outcome.failure else outcome.finish.value
             await self._record.end_pass(score, index, reason)
             procedure = await self._record.procedure(score)
+
+
+def disbelieved(score: Score, outcome: Outcome) -> Verdict:
+    """The verdict on an end that the record does not agree with: nothing is written, and whoever says so is gone."""
+    ids = {"procedure_id": str(score.procedure_id), "conduct_id": str(score.conduct_id)}
+    log.warning("conduct_end_disbelieved", **ids, finish=outcome.finish.value)
+    return Verdict.GONE
 
 
 UNASKED = {

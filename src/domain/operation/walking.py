@@ -29,6 +29,8 @@ COMMAND_LINE = 200
 """Characters of a program's command line by which it is told of; the whole of it is in the ledger."""
 UNEXPECTED = "Something unexpected went wrong; the worker's log has it under this conduct."
 """What is told of a failure that nobody foresaw."""
+INTERRUPTED = "StepInterrupted"
+"""The failure of a step that came too late to be begun."""
 WRITE_TIMEOUT = 30.0
 READ_TIMEOUT = 5.0
 
@@ -238,7 +240,7 @@ def holds(command_name: str, failure: Failure | None) -> bool:
     """Whether a failure leaves the procedure Held for a person instead of Aborted."""
     if command_name != "ConductOrHoldProcedure" or failure is None or failure.message == UNEXPECTED:
         return False
-    return failure.source_kind in ("setpoint", "check") or failure.error_class == "StepInterrupted"
+    return failure.source_kind in ("setpoint", "check") or failure.error_class == INTERRUPTED
 
 
 def closes(command_name: str, outcome: Outcome) -> bool:
@@ -260,6 +262,12 @@ def failure_of(step: RecipeStep, step_index: int, error_class: str, message: str
     """The failure of a step."""
     kind: SourceKind = step.kind
     return Failure(step_index=step_index, source_kind=kind, target=target_of(step), error_class=error_class, message=message)
+
+
+def interrupted(step: RecipeStep, step_index: int) -> Failure:
+    """The failure of a step before which the conduct stood still for too long."""
+    message = "The conduct stood still for too long to go on unasked; nothing was touched."
+    return failure_of(step, step_index, INTERRUPTED, message)
 
 
 def lifecycle(target: str, error_class: str, message: str) -> Failure:
