@@ -32,7 +32,7 @@ from domain.operation.deciding import SELECTABLE
 from domain.operation.procedure import Procedure, ProcedureIterationStarted
 from domain.operation.progress import ConductProgress
 from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
-from domain.operation.results import Measured
+from domain.operation.results import Failure, Measured
 from domain.operation.walking import Finish, Mark, Outcome, Place, Report, lifecycle
 from domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
 from domain.recipe.method import MethodDefined
@@ -251,9 +251,20 @@ class Rehearsal:
         for index in range(conduct.score.first_index(place), place.step_index):
             before = place.model_copy(update={"step_index": index})
             if not await self.ledger.has_passed(before):
-                passed = row(before, Mark.OUTCOME, kind=conduct.score.step(before).kind)
+                passed = row(before, Mark.OUTCOME, kind=conduct.score.step(before).kind, result="skipped")
                 await self.ledger.settle(passed)
                 self.taken_for_done.add(passed.event_id)
+
+    async def walked(self, conduct: Live, *, closing: bool = False) -> None:
+        """Have the record show one of the lists done to its end."""
+        count = len(conduct.score.closing_steps if closing else conduct.score.steps)
+        await self.reach(conduct, conduct.at(count, closing=closing), {})
+
+    async def failed(self, conduct: Live, failure: Failure) -> None:
+        """Have the record show that a step failed so."""
+        says = failure.model_dump(mode="json", include={"target", "error_class", "message"})
+        place = conduct.at(failure.step_index or 0)
+        await self.ledger.settle(row(place, Mark.OUTCOME, kind=failure.source_kind, **says, result="failed"))
 
     async def value(self, address: str) -> Any:
         """What a signal reads."""

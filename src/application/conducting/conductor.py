@@ -205,8 +205,12 @@ class Conductor:
                 said = said.model_copy(update={"failure": interrupted(step, failure.step_index)})
             elif tally.failure is not None and tally.failure.step_index == failure.step_index:
                 said = said.model_copy(update={"failure": tally.failure})
-            else:
+            elif procedure.pending_request is not PendingRequest.ABORT:
                 return None
+            else:
+                said = said.model_copy(update={"failure": None})
+        if procedure.pending_request is PendingRequest.ABORT:
+            return said
         run = None if score.run_id is None else (await standing(self._store, Run, score.run_id)).status
         match outcome.finish:
             case Finish.COMPLETED if score.loops:
@@ -217,7 +221,7 @@ class Conductor:
             case Finish.HELD:
                 return said if procedure.pending_request is not None else None
             case Finish.ABORTED:
-                return said if procedure.pending_request is PendingRequest.ABORT or run is RunStatus.ABORTED else None
+                return said if run is RunStatus.ABORTED else None
             case Finish.STOPPED:
                 return said if run is not None and run not in LIVE else None
             case Finish.FAILED:

@@ -137,7 +137,9 @@ class Doing:
     async def _begin(self, effect: Effect[Any]) -> Standing:
         """Mark the step as begun where it may be; one that somebody else may still be doing is waited for."""
         standing = await self._cross(effect)
-        while standing.live and not standing.out_of_turn and (lone := standing.lone_marker) is not None and not standing.marked:
+        while (
+            standing.live and not standing.out_of_turn and (lone := standing.lone_marker) is not None and not standing.marked
+        ):
             over = self._steps.is_over(lone)
             silent = standing.silence is None or standing.silence >= SILENT_AFTER
             if over or silent:

@@ -89,8 +89,8 @@ class Standing:
 
     @property
     def lone_marker(self) -> Stored | None:
-        """The last `in_flight` row, where nothing tells what came of it."""
-        if self.outcome is not None:
+        """The last `in_flight` row, where nothing tells what came of it and it is the step's turn."""
+        if self.outcome is not None or self.out_of_turn:
             return None
         return next((row for row in reversed(self.rows) if row.mark == Mark.IN_FLIGHT), None)
 

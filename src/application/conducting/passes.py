@@ -264,9 +264,7 @@ class Passes:
 
 def disbelieved(score: Score, asked: str) -> Turn:
     """The answer to what the record does not agree with: nothing is written, and whoever asked for it is gone."""
-    log.warning(
-        "pass_out_of_turn", procedure_id=str(score.procedure_id), conduct_id=str(score.conduct_id), activity=asked
-    )
+    log.warning("pass_out_of_turn", procedure_id=str(score.procedure_id), conduct_id=str(score.conduct_id), activity=asked)
     return Turn(verdict=Verdict.GONE)
 
 
