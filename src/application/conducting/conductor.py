@@ -198,7 +198,9 @@ class Conductor:
         Whoever has the engine can have a conduct given up, but not say that something was done, failed or was asked for.
         """
         tally = await self._ledger.tally(score.conduct_id, procedure.iteration_count if score.loops else 0)
-        said = outcome.model_copy(update={"completed_count": tally.completed_count, "termination_reason": None})
+        cut = None if outcome.closing_cut_at is None else tally.closed_count
+        seen = {"completed_count": tally.completed_count, "termination_reason": None, "closing_cut_at": cut}
+        said = outcome.model_copy(update=seen)
         if (failure := outcome.failure) is not None and failure.step_index is not None:
             if failure.error_class == INTERRUPTED and failure.step_index < len(score.steps):
                 step = score.steps[failure.step_index]

@@ -150,6 +150,8 @@ class Tally:
     """Steps of the given pass, or of the list, that were done."""
     failure: Failure | None
     """The step of it that failed."""
+    closed_count: int
+    """Closing steps that came to an outcome."""
 
 
 Brought = tuple[UUID, SourceKind, bool, int, str, Mapping[str, Any]]
@@ -179,6 +181,7 @@ def tallied(brought: Sequence[Brought], written: Sequence[tuple[str, Any, UUID]]
         closing_failures=failures[True],
         completed_count=len(done - {failure.step_index for failure in failures[False]}),
         failure=failures[False][-1] if failures[False] else None,
+        closed_count=sum(closing and mark == Mark.OUTCOME for _, _, closing, _, mark, _ in brought),
     )
 
 

@@ -128,9 +128,9 @@ class Scores:
 
     async def score(self, procedure_id: UUID, conduct_id: UUID) -> Score | None:
         """The score of a conduct; None where it is not the live one."""
-        if conduct_id in self._known:
+        if (known := self._known.get(conduct_id)) is not None:
             self._known.move_to_end(conduct_id)
-            return self._known[conduct_id]
+            return known if known.procedure_id == procedure_id else None
         score = await self._loaded(procedure_id, conduct_id)
         if score is not None and conduct_id not in self._known:
             self._known[conduct_id] = score
