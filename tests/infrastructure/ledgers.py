@@ -93,6 +93,15 @@ class Books:
             await session.append(Batch(call, "StartRun", [StreamAppend("Run", run_id, 0, stamped)]))
         return run_id
 
+    async def happens(self, conduct: Conduct, event: Event) -> None:
+        """Put an event on the procedure's stream, whatever commands would say to that."""
+        id, now = conduct.procedure_id, self.calling.clock.now
+        call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
+        async with self.calling.store.session() as session:
+            version = len(await session.history("Procedure", id, 0, 1000))
+            append = StreamAppend("Procedure", id, version, [(new_id(), event.stamped(id, now))])
+            await session.append(Batch(call, "Happen", [append]))
+
     async def progress(self, conduct: Conduct) -> ConductProgress:
         async with self.calling.store.session() as session:
             (progress,) = await session.records(ConductProgress, {"procedure_id": conduct.procedure_id})

@@ -164,6 +164,8 @@ class Passes:
                 break
             if procedure.current_iteration_index != iteration_index:
                 ended = await self._ended(score, iteration_index)
+                if ended is None:
+                    return disbelieved(score, "judge_pass")
                 return Turn(verdict=Verdict.DONE, converged=bool(ended.converged))
             if procedure.pending_request is not None:
                 return Turn(verdict=REQUESTED[procedure.pending_request])
@@ -214,7 +216,8 @@ class Passes:
             if procedure.live_conduct_id != conduct_id:
                 break
             if procedure.current_iteration_index != iteration_index:
-                return advised_at(await self._ended(score, iteration_index))
+                ended = await self._ended(score, iteration_index)
+                return disbelieved(score, "advise_pass") if ended is None else advised_at(ended)
             if not await self._is_walked(score, iteration_index):
                 return disbelieved(score, "advise_pass")
             asked = self._clock()
@@ -223,9 +226,9 @@ class Passes:
                 return said
             advice, adviser = said
             latency = (self._clock() - asked).total_seconds()
-            ended = await self._try_end(score, iteration_index, **provenance(advice, adviser, latency))
-            if ended is not None and ended.verdict is not Verdict.DONE:
-                return ended
+            turn = await self._try_end(score, iteration_index, **provenance(advice, adviser, latency))
+            if turn is not None and turn.verdict is not Verdict.DONE:
+                return turn
         return Turn(verdict=Verdict.GONE)
 
     async def _is_walked(self, score: Score, iteration_index: int) -> bool:
@@ -257,9 +260,11 @@ class Passes:
             return None
         return Turn(verdict=Verdict.DONE, converged=fields.get("converged"))
 
-    async def _ended(self, score: Score, iteration_index: int) -> ProcedureIterationEnded:
+    async def _ended(self, score: Score, iteration_index: int) -> ProcedureIterationEnded | None:
+        """How a pass of this conduct ended; None where none of this index has."""
         events = await self._record.happened(score, ProcedureIterationEnded)
-        return next(event for event in reversed(events) if event.iteration_index == iteration_index)
+        known = (event for event in reversed(events) if event.iteration_index == iteration_index)
+        return next(known, None) if iteration_index > score.iterations_before else None
 
 
 def disbelieved(score: Score, asked: str) -> Turn:
