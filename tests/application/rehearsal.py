@@ -141,13 +141,18 @@ class Rehearsal:
 
     def __post_init__(self) -> None:
         self.ledger = self.make_ledger(self.store, self.time)
-        self.commands = Commands(self.store, self.permits, self.time, new_id, {**PORTS, "done_on": self.done_on})
+        self.commands = Commands(
+            self.store, self.permits, self.time, new_id, {**PORTS, "done_on": self.done_on, "steps_done": self.steps_done}
+        )
         self.scores = Scores(self.store)
         self.steps = self.worker(HERE)
         self.take_the_stand()
 
     async def done_on(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> Any:
         return (await self.ledger.tally(conduct_id, 0)).actuation_kind
+
+    async def steps_done(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> int:
+        return (await self.ledger.tally(conduct_id, 0, of_pass=True)).completed_count
 
     def worker(self, name: str = ELSEWHERE) -> Steps:
         """Somebody who does steps."""

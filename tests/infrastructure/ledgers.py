@@ -37,7 +37,12 @@ async def nothing_done(caller: Caller, procedure_id: UUID, conduct_id: UUID) -> 
     """What conducts were done on that have done nothing."""
 
 
-PORTS: dict[str, Port] = {"deployment": deployment, "done_on": nothing_done}
+async def no_step_done(caller: Caller, procedure_id: UUID, conduct_id: UUID) -> int:
+    """How many steps conducts have done that have done nothing."""
+    return 0
+
+
+PORTS: dict[str, Port] = {"deployment": deployment, "done_on": nothing_done, "steps_done": no_step_done}
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Books:
     async def taken_up(self, earlier: Conduct, boundary: int = 0) -> Conduct:
         """The conduct that goes on after an earlier one was held."""
         await self.calling.do(HoldProcedure(reason="shift change", conducted=earlier.result), on=earlier.procedure_id)
-        again = ConductFromProcedure(re_establishment_boundary=boundary)
+        again = ConductFromProcedure(re_establishment_boundary=boundary, skip=True, skip_reason="done by hand")
         executed = await self.calling.do(again, on=earlier.procedure_id)
         return Conduct(earlier.procedure_id, UUID((executed.body or {})["conduct_id"]))
 

@@ -365,6 +365,7 @@ class Conductor:
             command_name=score.command_name,
             succeeded=failure is None,
             completed_count=outcome.completed_count,
+            skipped_count=score.skipped_count,
             failure=failure,
             held=held,
             acquisition_halt=outcome.finish is Finish.HALTED,

@@ -51,6 +51,8 @@ class Score:
     """The first step of the main list that is walked."""
     stated_boundary: int | None
     """What the opening says of where an earlier conduct is taken up; None where none is."""
+    skipped_count: int
+    """Steps that its opening leaves out."""
     convergence: Convergence | None
     steering: ProcedureSteeringDeclared | None
     iterations_before: int
@@ -173,6 +175,7 @@ class Scores:
             closing_steps=pin.resolved_closing_steps,
             boundary=boundary_of(opening, pin),
             stated_boundary=opening.re_establishment_boundary if isinstance(opening, ProcedureResumed) else None,
+            skipped_count=opening.skipped_count if isinstance(opening, ProcedureResumed) else 0,
             convergence=convergence_of(opening, pin),
             steering=designs[-1] if designs else None,
             iterations_before=sum(row.version < version for row in begun),

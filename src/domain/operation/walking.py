@@ -31,6 +31,8 @@ UNEXPECTED = "Something unexpected went wrong; the worker's log has it under thi
 """What is told of a failure that nobody foresaw."""
 INTERRUPTED = "StepInterrupted"
 """The failure of a step that came too late to be begun."""
+SKIPPED = "skipped"
+"""The result of a step that somebody had left out."""
 WRITE_TIMEOUT = 30.0
 READ_TIMEOUT = 5.0
 
