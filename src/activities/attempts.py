@@ -6,12 +6,25 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import structlog
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from application.conducting.pulse import INTERVAL
 
+log = structlog.get_logger()
+
 T = TypeVar("T")
+
+
+def refuse_foreign_workflow(*owners: str) -> None:
+    """Touch nothing for a workflow under another id than those that this work belongs to; such a workflow fails."""
+    called_by = activity.info().workflow_id
+    if called_by not in owners:
+        log.warning("activity_of_a_foreign_workflow", activity=activity.info().activity_type, called_by=called_by)
+        raise ApplicationError(
+            "This workflow is not the one that the record has; nothing was touched.", type="Foreign", non_retryable=True
+        )
 
 
 class EngineAttempt:

@@ -5,8 +5,9 @@ from uuid import UUID
 
 from temporalio import activity
 
-from activities.attempts import EngineAttempt, going_on, handed_on
+from activities.attempts import EngineAttempt, going_on, handed_on, refuse_foreign_workflow
 from application.conducting.conductor import Conductor
+from application.conducting.conducts import workflow_id
 from application.conducting.passes import Passes
 from application.conducting.scores import Scores
 from application.conducting.steps import Steps
@@ -26,11 +27,13 @@ class ConductActivities:
 
     @activity.defn(name="brief_conduct")
     async def brief(self, procedure_id: UUID, conduct_id: UUID) -> Briefing | None:
+        refuse_foreign_workflow(workflow_id("conduct", procedure_id))
         async with going_on():
             return await self._conductor.brief(procedure_id, conduct_id)
 
     @activity.defn(name="do_step")
     async def do_step(self, place: Place, point: dict[str, float | str] | None, deadline: datetime | None) -> Report:
+        refuse_foreign_workflow(workflow_id("conduct", place.procedure_id))
         score = await self._scores.score(place.procedure_id, place.conduct_id)
         if score is None:
             return Report(verdict=Verdict.GONE)
@@ -38,6 +41,7 @@ class ConductActivities:
 
     @activity.defn(name="collect_job")
     async def collect_job(self, place: Place, point: dict[str, float | str] | None, job_id: str) -> Report:
+        refuse_foreign_workflow(workflow_id("conduct", place.procedure_id))
         score = await self._scores.score(place.procedure_id, place.conduct_id)
         if score is None:
             return Report(verdict=Verdict.GONE)
@@ -45,17 +49,20 @@ class ConductActivities:
 
     @activity.defn(name="await_run")
     async def await_run(self, procedure_id: UUID, conduct_id: UUID) -> Verdict:
+        refuse_foreign_workflow(workflow_id("conduct", procedure_id))
         return await handed_on(self._conductor.await_run(procedure_id, conduct_id, self._attempt))
 
     @activity.defn(name="start_pass")
     async def start_pass(
         self, procedure_id: UUID, conduct_id: UUID, passes: int, point: dict[str, float | str] | None
     ) -> Turn:
+        refuse_foreign_workflow(workflow_id("conduct", procedure_id))
         async with going_on():
-            return await self._passes.start(procedure_id, conduct_id, passes, point)
+            return await self._passes.start(procedure_id, conduct_id)
 
     @activity.defn(name="judge_pass")
     async def judge_pass(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Turn:
+        refuse_foreign_workflow(workflow_id("conduct", procedure_id))
         async with going_on():
             return await self._passes.judge(procedure_id, conduct_id, iteration_index)
 
@@ -63,23 +70,28 @@ class ConductActivities:
     async def record_outcome(
         self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, point: dict[str, float | str]
     ) -> Turn:
+        refuse_foreign_workflow(workflow_id("conduct", procedure_id))
         async with going_on():
-            return await self._passes.record_outcome(procedure_id, conduct_id, iteration_index, point)
+            return await self._passes.record_outcome(procedure_id, conduct_id, iteration_index)
 
     @activity.defn(name="advise_pass")
     async def advise_pass(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, passes: int) -> Turn:
-        return await handed_on(self._passes.advise(procedure_id, conduct_id, iteration_index, passes, self._attempt))
+        refuse_foreign_workflow(workflow_id("conduct", procedure_id))
+        return await handed_on(self._passes.advise(procedure_id, conduct_id, iteration_index, self._attempt))
 
     @activity.defn(name="take_up_search")
     async def take_up_search(self, procedure_id: UUID, conduct_id: UUID) -> Turn:
+        refuse_foreign_workflow(workflow_id("conduct", procedure_id))
         return await handed_on(self._passes.take_up(procedure_id, conduct_id, self._attempt))
 
     @activity.defn(name="begin_closing")
     async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome) -> Verdict:
+        refuse_foreign_workflow(workflow_id("conduct", procedure_id))
         async with going_on():
             return await self._conductor.begin_closing(procedure_id, conduct_id, outcome)
 
     @activity.defn(name="end_conduct")
     async def end_conduct(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome, closed: bool) -> Failure | None:
+        refuse_foreign_workflow(workflow_id("conduct", procedure_id))
         async with going_on():
             return await self._conductor.end(procedure_id, conduct_id, outcome, closed)

@@ -4,7 +4,8 @@ from uuid import UUID
 
 from temporalio import activity
 
-from activities.attempts import EngineAttempt, going_on, handed_on
+from activities.attempts import EngineAttempt, going_on, handed_on, refuse_foreign_workflow
+from application.conducting.conducts import workflow_id
 from application.conducting.run_conductor import RunConductor
 from domain.run.driving import PhaseReport, PhaseVerdict, RunOutcome
 
@@ -18,23 +19,28 @@ class RunConductActivities:
 
     @activity.defn(name="brief_run_conduct")
     async def brief(self, run_id: UUID, conduct_id: UUID) -> int | None:
+        refuse_foreign_workflow(workflow_id("conduct-run", run_id))
         async with going_on():
             return await self._conductor.brief(run_id, conduct_id)
 
     @activity.defn(name="open_phase")
     async def open_phase(self, run_id: UUID, conduct_id: UUID, index: int) -> PhaseReport:
+        refuse_foreign_workflow(workflow_id("conduct-run", run_id))
         async with going_on():
             return await self._conductor.open_phase(run_id, conduct_id, index)
 
     @activity.defn(name="await_run_resumed")
     async def await_run(self, run_id: UUID, conduct_id: UUID, index: int) -> PhaseReport:
+        refuse_foreign_workflow(workflow_id("conduct-run", run_id))
         return await handed_on(self._conductor.await_run(run_id, conduct_id, index, self._attempt))
 
     @activity.defn(name="await_phase")
     async def await_phase(self, run_id: UUID, conduct_id: UUID, index: int) -> PhaseReport:
+        refuse_foreign_workflow(workflow_id("conduct-run", run_id))
         return await handed_on(self._conductor.await_phase(run_id, conduct_id, index, self._attempt))
 
     @activity.defn(name="end_run_conduct")
     async def end(self, run_id: UUID, conduct_id: UUID, outcome: RunOutcome) -> PhaseVerdict:
+        refuse_foreign_workflow(workflow_id("conduct-run", run_id))
         async with going_on():
             return await self._conductor.end(run_id, conduct_id, outcome, self._attempt)

@@ -84,7 +84,7 @@ class MintSweeps:
     async def mint(self, sweep_id: UUID, asset_id: UUID) -> None:
         """Assign one identifier as the sweep's own principal, and note what became of it."""
         sweep = await self._sweep(sweep_id)
-        if asset_id in _seen(sweep):
+        if sweep.status is MintSweepStatus.FINISHED or asset_id in _seen(sweep) or len(_seen(sweep)) >= sweep.limit_:
             return
         caller = Caller(sweep.principal_id, sweep.surface_id, sweep.correlation_id, causation_id=sweep.sweep_id)
         outcome: AssignedExternalId | Refusal

@@ -133,6 +133,8 @@ class Publications:
     async def record(self, receipt_id: UUID) -> None:
         """Tell both streams what was sent, in one transaction; raises ConcurrencyError where one moved meanwhile."""
         publication = await self._publication(receipt_id)
+        if publication.status not in UNDER_WAY or not await self._publisher.sent(receipt_id):
+            return
         caller = Caller(publication.principal_id, publication.surface_id, publication.correlation_id, receipt_id)
         call = caller.call(self._clock(), self._new_id())
         async with self._store.session() as session:

@@ -66,7 +66,7 @@ async def conducting(
     conductor = Conductor(runtime.store, record, clock, ledger, scores, steps, submitters)
     deciders = ConfiguredDeciders(offered(settings.decide_substrates), runtime.models.steering())
     advisers = Advisers(record, clock, ledger, deciders, submitters)
-    passes = Passes(record, submitters, clock, ledger, scores, advisers)
+    passes = Passes(runtime.store, record, submitters, clock, ledger, scores, advisers)
     run_conductor = RunConductor(
         runtime.store,
         runtime.commands,

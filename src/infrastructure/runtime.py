@@ -134,6 +134,7 @@ class Runtime:
             "permitted_commands": self._permitted,
             "measured_objective": self._measured_objective,
             "done_on": self._done_on,
+            "steps_done": self._steps_done,
             "work": self._work,
             "model_configured": self._model_configured,
             "subscribers": self._subscribers,
@@ -248,6 +249,9 @@ class Runtime:
 
     async def _done_on(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> Any:
         return (await PostgresLedger(self.store).tally(conduct_id, 0)).actuation_kind
+
+    async def _steps_done(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> int:
+        return (await PostgresLedger(self.store).tally(conduct_id, 0, of_pass=True)).completed_count
 
     async def _work(self, caller: Caller, work_id: UUID) -> Any:
         return await found_work(self.service.works.values(), caller, work_id)

@@ -37,14 +37,19 @@ async def searching(rehearsal: Rehearsal, decide: Any = None, budget: Any = None
     return await rehearsal.opened(steps or SEARCHING, how=ConductUntilAdvised, conduct=conduct, **more)
 
 
-async def passed(rehearsal: Rehearsal, conduct: Live, reading: float, passes: int = 0, point: Any = None) -> int:
+async def passed(rehearsal: Rehearsal, conduct: Live, reading: float) -> int:
     """Begin a pass and walk it to its end; answers its index."""
-    turn = await rehearsal.passes.start(*conduct.ids, passes, point)
+    turn = await rehearsal.passes.start(*conduct.ids)
     assert turn.verdict is Verdict.DONE
     await rehearsal.plant.write("bl7:b", reading)
     for index in range(len(conduct.score.steps)):
-        assert (await rehearsal.step(conduct, index, turn.iteration_index, point=point)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct, index, turn.iteration_index, point=turn.point)).verdict is Verdict.DONE
     return turn.iteration_index
+
+
+async def converged(rehearsal: Rehearsal, conduct: Live) -> None:
+    """Walk a pass that ends a loop."""
+    await rehearsal.passes.judge(*conduct.ids, await passed(rehearsal, conduct, 0.1))
 
 
 async def twice(rehearsal: Rehearsal, conduct: Live, asking: Callable[[Rehearsal], Awaitable[Any]]) -> Any:

@@ -16,7 +16,7 @@ from application.conducting.conduct_record import ConductRecord
 from application.conducting.conductor import Conductor
 from application.conducting.deciders import Deciders
 from application.conducting.effects import Effects
-from application.conducting.ledger import Ledger
+from application.conducting.ledger import Closing, Ledger
 from application.conducting.passes import Passes
 from application.conducting.scores import Score, Scores
 from application.conducting.steps import Limits, Steps, Worker
@@ -30,11 +30,11 @@ from domain.kernel import Call, Command, Event
 from domain.operation.activities import Activity
 from domain.operation.conducting import ConductProcedure
 from domain.operation.deciding import SELECTABLE
-from domain.operation.procedure import Procedure
+from domain.operation.procedure import Procedure, ProcedureIterationStarted
 from domain.operation.progress import ConductProgress
 from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
-from domain.operation.results import Measured
-from domain.operation.walking import Finish, Outcome, Place, Report, lifecycle
+from domain.operation.results import Failure, Measured
+from domain.operation.walking import Finish, Mark, Outcome, Place, Report, lifecycle
 from domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
 from domain.recipe.method import MethodDefined
 from domain.recipe.plan import PlanDefined
@@ -52,7 +52,7 @@ from infrastructure.memory.ledger import MemoryLedger
 from infrastructure.memory.store import MemoryStore
 from tests.domain.run.lifecycles import begun
 from tests.domain.world import OPERATOR, new_id
-from tests.infrastructure.ledgers import PORTS, Conduct
+from tests.infrastructure.ledgers import PORTS, Conduct, row
 from tests.timekeeping import LoopTime
 
 HERE, ELSEWHERE = "here/1/1", "elsewhere/2/2"
@@ -142,19 +142,26 @@ class Rehearsal:
     deciders: Deciders = field(default_factory=lambda: ConfiguredDeciders(SELECTABLE))
     dead: set[str] = field(default_factory=set)
     """The names of workers that are known to have ended."""
+    taken_for_done: set[UUID] = field(default_factory=set)
+    """The rows of steps that nobody did, so that a later one can be tried."""
     caller: Caller = field(default_factory=lambda: Caller(OPERATOR, SYSTEM_HTTP, new_id()))
     make_ledger: Callable[[MemoryStore, LoopTime], Ledger] = MemoryLedger
 
     def __post_init__(self) -> None:
         self.permits = self.permits or Permits(Standings(self.store))
         self.ledger = self.make_ledger(self.store, self.time)
-        self.commands = Commands(self.store, self.permits, self.time, new_id, {**PORTS, "done_on": self.done_on})
+        self.commands = Commands(
+            self.store, self.permits, self.time, new_id, {**PORTS, "done_on": self.done_on, "steps_done": self.steps_done}
+        )
         self.scores = Scores(self.store)
         self.steps = self.worker(HERE)
         self.take_the_stand()
 
     async def done_on(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> Any:
         return (await self.ledger.tally(conduct_id, 0)).actuation_kind
+
+    async def steps_done(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> int:
+        return (await self.ledger.tally(conduct_id, 0, of_pass=True)).completed_count
 
     def worker(self, name: str = ELSEWHERE) -> Steps:
         """Somebody who does steps."""
@@ -170,7 +177,7 @@ class Rehearsal:
         submitters = Submitters(self.permits)
         self.conductor = Conductor(self.store, record, self.time, self.ledger, scores, self.steps, submitters)
         advisers = Advisers(record, self.time, self.ledger, self.deciders, submitters)
-        self.passes = Passes(record, submitters, self.time, self.ledger, scores, advisers)
+        self.passes = Passes(self.store, record, submitters, self.time, self.ledger, scores, advisers)
 
     def relieved(self) -> "Rehearsal":
         """The same conducts, somebody else on the stand."""
@@ -243,10 +250,38 @@ class Rehearsal:
         """Do one step to its end, as the engine would have it done."""
         steps, place, attempt = by or self.steps, conduct.at(step_index, iteration_index, closing), attempt or Try()
         where = dict(point or {})
+        await self.reach(conduct, place, where)
         report = await steps.do(conduct.score, place, where, deadline, attempt)
         if report.job_id is None:
             return report
         return await steps.collect(conduct.score, place, where, report.job_id, attempt)
+
+    async def reach(self, conduct: Live, place: Place, point: Mapping[str, Any]) -> None:
+        """Have the record show what comes before a step; rows that only say so are not among those that are looked at."""
+        if self.procedure(conduct).live_conduct_id != conduct.conduct_id:
+            return
+        if place.closing and self.progress(conduct).phase != "Ended":
+            await self.ledger.begin_closing(Closing(procedure_id=place.procedure_id, conduct_id=place.conduct_id))
+        if place.iteration_index and self.procedure(conduct).current_iteration_index != place.iteration_index:
+            begun = ProcedureIterationStarted(iteration_index=place.iteration_index, point=dict(point) or None)
+            await self.happens(place.procedure_id, begun)
+        for index in range(conduct.score.first_index(place), place.step_index):
+            before = place.model_copy(update={"step_index": index})
+            if not await self.ledger.has_passed(before):
+                passed = row(before, Mark.OUTCOME, kind=conduct.score.step(before).kind, result="skipped")
+                await self.ledger.settle(passed)
+                self.taken_for_done.add(passed.event_id)
+
+    async def walked(self, conduct: Live, *, closing: bool = False) -> None:
+        """Have the record show one of the lists done to its end."""
+        count = len(conduct.score.closing_steps if closing else conduct.score.steps)
+        await self.reach(conduct, conduct.at(count, closing=closing), {})
+
+    async def failed(self, conduct: Live, failure: Failure) -> None:
+        """Have the record show that a step failed so."""
+        says = failure.model_dump(mode="json", include={"target", "error_class", "message"})
+        place = conduct.at(failure.step_index or 0)
+        await self.ledger.settle(row(place, Mark.OUTCOME, kind=failure.source_kind, **says, result="failed"))
 
     async def value(self, address: str) -> Any:
         """What a signal reads."""
@@ -262,7 +297,11 @@ class Rehearsal:
 
     def activities(self, conduct: Live | None = None) -> list[Activity]:
         rows: Any = self.store.entries[Activity.relation]
-        return [row for row in rows if conduct is None or row.conduct_id == conduct.conduct_id]
+        return [
+            row
+            for row in rows
+            if row.event_id not in self.taken_for_done and (conduct is None or row.conduct_id == conduct.conduct_id)
+        ]
 
     def procedure(self, conduct: Live) -> Procedure:
         state = self.store.state((Procedure.__name__, conduct.procedure_id))

@@ -50,10 +50,10 @@ def measure(focus: float, **more: Any) -> SteeringAdvice:
 STOP = SteeringAdvice.model_validate({"verdict": "Stop"})
 
 
-async def measured_once(rehearsal: Rehearsal, conduct: Live, reading: float = 7.5, point: Any = None) -> int:
+async def measured_once(rehearsal: Rehearsal, conduct: Live, reading: float = 7.5) -> int:
     """Walk a pass and put on the record what it measured."""
-    index = await passed(rehearsal, conduct, reading, point=point or FIRST)
-    await rehearsal.passes.record_outcome(*conduct.ids, index, point or FIRST)
+    index = await passed(rehearsal, conduct, reading)
+    await rehearsal.passes.record_outcome(*conduct.ids, index)
     return index
 
 
@@ -68,7 +68,7 @@ class TestAdvice:
         conduct = await searching(asking)
         index = await measured_once(asking, conduct)
         attempt = Try()
-        turn = await twice(asking, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, attempt))
+        turn = await twice(asking, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, attempt))
         assert turn == Turn(verdict=Verdict.DONE, stop=False, point={"focus": 1.0})
         ended = asking.events(conduct)[-1]
         assert isinstance(ended, ProcedureIterationEnded)
@@ -85,12 +85,11 @@ class TestAdvice:
         deciders = Asked(say)
         asking = rehearsed(time, deciders=deciders)
         conduct = await searching(asking, budget={"iterations_remaining": 5, "wall_clock_remaining": 100.0})
-        point: Any = FIRST
         for passes in range(1, 4):
-            index = await passed(asking, conduct, passes, passes - 1, point)
-            await asking.passes.record_outcome(*conduct.ids, index, point)
+            index = await passed(asking, conduct, passes)
+            await asking.passes.record_outcome(*conduct.ids, index)
             await time.sleep(10)
-            point = (await asking.passes.advise(*conduct.ids, index, passes, Try())).point
+            await asking.passes.advise(*conduct.ids, index, Try())
         last = deciders.evidence[-1]
         assert [(seen.point["focus"], seen.measurements[0].value) for seen in last.observations] == [
             (-2, 1),
@@ -103,7 +102,7 @@ class TestAdvice:
     async def test_stop_is_an_answer(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal, decide={"substrate": "in_memory", "advice": []})
         index = await measured_once(rehearsal, conduct)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
         assert turn == Turn(verdict=Verdict.DONE, stop=True)
         assert rehearsal.events(conduct)[-1].advised_stop is True
 
@@ -131,7 +130,7 @@ class TestAdvice:
         asking = rehearsed(time, deciders=deciders)
         conduct = await searching(asking)
         index = await measured_once(asking, conduct)
-        turn = await twice(asking, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
+        turn = await twice(asking, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
         assert turn.failure is not None
         assert (turn.verdict, turn.failure.error_class) == (Verdict.FAILED, error_class)
         assert (turn.failure.source_kind, turn.failure.target) == ("decide", "sharpness")
@@ -148,7 +147,7 @@ class TestAdvice:
         asking = rehearsed(time, deciders=deciders)
         conduct = await searching(asking)
         index = await measured_once(asking, conduct)
-        advising = asyncio.create_task(asking.passes.advise(*conduct.ids, index, 1, Try()))
+        advising = asyncio.create_task(asking.passes.advise(*conduct.ids, index, Try()))
         await time.sleep(10.5)
         await asked(asking, conduct, HoldProcedure)
         await time.sleep(10)
@@ -162,13 +161,13 @@ class TestAdvice:
         index = await measured_once(rehearsal, conduct)
         assert isinstance(rehearsal.permits, Permits)
         rehearsal.permits.withdrawn.add("EndProcedureIteration")
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
         assert (turn.verdict, turn.denied) == (Verdict.FAILED, True)
 
     async def test_what_has_ended_asks_nobody(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
         await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.passes.advise(*conduct.ids, 1, 1, Try()) == Turn(verdict=Verdict.GONE)
+        assert await rehearsal.passes.advise(*conduct.ids, 1, Try()) == Turn(verdict=Verdict.GONE)
 
 
 class TestAnOutsideDecider:
@@ -176,7 +175,7 @@ class TestAnOutsideDecider:
         """A search that waits to be told where to measure."""
         conduct = await searching(rehearsal, decide=CALLER, **more)
         index = await measured_once(rehearsal, conduct)
-        advising = asyncio.create_task(rehearsal.passes.advise(*conduct.ids, index, 1, Try()))
+        advising = asyncio.create_task(rehearsal.passes.advise(*conduct.ids, index, Try()))
         await rehearsal.time.sleep(10)
         assert not advising.done()
         return conduct, index, advising
@@ -200,7 +199,7 @@ class TestAnOutsideDecider:
         await asyncio.gather(advising, return_exceptions=True)
         await rehearsal.ledger.wait(*conduct.ids, WaitingFor.ADVICE, rehearsal.time.now())
         await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
         assert turn == Turn(verdict=Verdict.DONE, stop=True)
 
     async def test_nobody_is_waited_for_longer_than_agreed(self, rehearsal: Rehearsal) -> None:
@@ -213,7 +212,7 @@ class TestAnOutsideDecider:
             "SteeringDriverStoodDown",
         )
         assert rehearsal.time.passed == pytest.approx(600, abs=1)
-        again = await rehearsal.relieved().passes.advise(*conduct.ids, index, 1, Try())
+        again = await rehearsal.relieved().passes.advise(*conduct.ids, index, Try())
         assert (again, rehearsal.time.passed) == (turn, pytest.approx(600, abs=1)), "a repetition grants no more"
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
@@ -237,7 +236,7 @@ class TestAnOutsideDecider:
         await rehearsal.time.sleep(500)
         await rehearsal.do(AdviseProcedure(iteration_index=index, advice=measure(1.0)), conduct.procedure_id)
         await advising
-        await passed(rehearsal, conduct, 7.5, 1, {"focus": 1.0})
+        await passed(rehearsal, conduct, 7.5)
 
 
 class TestTakingUp:
@@ -303,8 +302,8 @@ class TestTakingUp:
         index = (await taking_up).iteration_index
         for step in range(2):
             await rehearsal.step(conduct, step, index, point={"focus": 1.0})
-        await rehearsal.passes.record_outcome(*conduct.ids, index, {"focus": 1.0})
-        advising = asyncio.create_task(rehearsal.passes.advise(*conduct.ids, index, 1, Try()))
+        await rehearsal.passes.record_outcome(*conduct.ids, index)
+        advising = asyncio.create_task(rehearsal.passes.advise(*conduct.ids, index, Try()))
         await rehearsal.time.sleep(10)
         assert not advising.done()
         await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)

@@ -30,11 +30,22 @@ from domain.shared.writes import Enlist
 from domain.trust.surface import SYSTEM_HTTP
 from infrastructure.compute.in_memory import Simulated
 from infrastructure.memory.store import MemoryStore
-from tests.application.loops import ASKED, CENTRED, HELD_RUN, RUN_LIVES, asked, converging, passed, searching, twice
+from tests.application.loops import (
+    ASKED,
+    CENTRED,
+    HELD_RUN,
+    RUN_LIVES,
+    asked,
+    converged,
+    converging,
+    passed,
+    searching,
+    twice,
+)
 from tests.application.rehearsal import ENDING, STOOD_DOWN, Live, Permits, Rehearsal, Try, measured, rehearsed
 from tests.domain.world import OPERATOR, new_id
 from tests.timekeeping import LoopTime
-from tests.workflows.steps import compute, setpoint
+from tests.workflows.steps import action, compute, setpoint
 
 
 async def test_a_score_that_is_asked_for_twice_at_once_weighs_once(rehearsal: Rehearsal) -> None:
@@ -91,7 +102,7 @@ class TestWaitingForTheRun:
 class TestBeginningToClose:
     async def test_a_pass_that_is_open_is_ended_first(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids)
         failed = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "Broken", "It broke."))
         verdict = await twice(rehearsal, conduct, lambda stand: stand.conductor.begin_closing(*conduct.ids, failed))
         assert verdict is Verdict.DONE
@@ -104,15 +115,16 @@ class TestBeginningToClose:
         self, rehearsal: Rehearsal, requests: Any, verdict: Verdict
     ) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids)
         await asked(rehearsal, conduct, *requests)
-        outcome = Outcome(finish=Finish.COMPLETED)
+        outcome = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "Broken", "It broke."))
         found = await twice(rehearsal, conduct, lambda stand: stand.conductor.begin_closing(*conduct.ids, outcome))
         assert found is verdict
         assert rehearsal.procedure(conduct).current_iteration_index == 1, "whoever ends it ends the pass"
 
     async def test_what_is_asked_for_afterwards_does_not_take_it_back(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
+        await converged(rehearsal, conduct)
         outcome = Outcome(finish=Finish.COMPLETED)
         assert await rehearsal.conductor.begin_closing(*conduct.ids, outcome) is Verdict.DONE
         await asked(rehearsal, conduct, HoldProcedure)
@@ -124,10 +136,15 @@ class TestBeginningToClose:
         denied = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "UnauthorizedError", "No."), denied=True)
         assert await rehearsal.conductor.begin_closing(*conduct.ids, denied) is Verdict.DONE
 
-    @pytest.mark.parametrize("finish", [Finish.STOPPED, Finish.FAILED])
     @pytest.mark.parametrize(
-        ("event", "verdict"),
-        [(HELD_RUN, Verdict.DONE), (RUN_LIVES[1][0], Verdict.DONE), (RUN_LIVES[2][0], Verdict.RUN_ABORTED)],
+        ("event", "verdict", "finish"),
+        [
+            (HELD_RUN, Verdict.DONE, Finish.FAILED),
+            (RUN_LIVES[1][0], Verdict.DONE, Finish.FAILED),
+            (RUN_LIVES[2][0], Verdict.RUN_ABORTED, Finish.FAILED),
+            (RUN_LIVES[1][0], Verdict.DONE, Finish.STOPPED),
+            (RUN_LIVES[2][0], Verdict.RUN_ABORTED, Finish.STOPPED),
+        ],
     )
     async def test_only_an_aborted_run_keeps_from_closing_what_failed_or_was_stopped(
         self, rehearsal: Rehearsal, event: Any, verdict: Verdict, finish: Finish
@@ -135,7 +152,8 @@ class TestBeginningToClose:
         run_id = await rehearsal.run()
         conduct = await converging(rehearsal, run_id)
         await rehearsal.happens(run_id, event.model_copy())
-        assert await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=finish)) is verdict
+        failure = lifecycle("abort", "Broken", "It broke.") if finish is Finish.FAILED else None
+        assert await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=finish, failure=failure)) is verdict
 
     @pytest.mark.parametrize(("event", "verdict"), RUN_LIVES)
     async def test_what_is_done_closes_only_while_its_run_goes_on(
@@ -143,6 +161,7 @@ class TestBeginningToClose:
     ) -> None:
         run_id = await rehearsal.run()
         conduct = await converging(rehearsal, run_id)
+        await converged(rehearsal, conduct)
         await rehearsal.happens(run_id, event.model_copy())
         assert await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED)) is verdict
         assert rehearsal.progress(conduct).phase != "Closing"
@@ -196,8 +215,8 @@ class TestEnding:
         assert rehearsal.events(conduct)[-1].actuation_kind is ActuationKind.PHYSICAL
 
     async def test_a_spent_budget_completes_and_says_so(self, rehearsal: Rehearsal) -> None:
-        conduct = await searching(rehearsal)
-        outcome = Outcome(finish=Finish.COMPLETED, termination_reason=TerminationReason.ITERATIONS)
+        conduct = await searching(rehearsal, budget={"iterations_remaining": 0})
+        outcome = Outcome(finish=Finish.COMPLETED)
         result = await self.ended(rehearsal, conduct, outcome)
         assert (result.succeeded, result.iteration_count) == (True, 0)
         assert result.termination_reason is TerminationReason.ITERATIONS
@@ -224,8 +243,6 @@ class TestEnding:
             ("action", "ActionOutcomeUnknown", False),
             ("capture", "CheckFailedError", False),
             ("compute", "ComputeJobFailedError", False),
-            ("action", "StepInterrupted", True),
-            ("compute", "StepInterrupted", True),
         ],
     )
     async def test_what_can_be_mended_holds_where_that_was_asked_for(
@@ -233,11 +250,19 @@ class TestEnding:
     ) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
         failure = Failure(step_index=0, source_kind=kind, target="x", error_class=error_class, message="No.")
+        await rehearsal.failed(conduct, failure)
         result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.FAILED, failure=failure), closed=not held)
         assert (result.held, result.failure) == (held, failure)
         procedure = rehearsal.procedure(conduct)
         assert procedure.status is (ProcedureStatus.HELD if held else ProcedureStatus.ABORTED)
         assert procedure.hold_cause is (HoldCause.STEP_FAULT if held else None)
+
+    async def test_a_step_that_came_too_late_holds_whatever_its_kind(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([action("park")], how=ConductOrHoldProcedure)
+        await rehearsal.time.sleep(301)
+        failure = (await rehearsal.step(conduct)).failure
+        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.FAILED, failure=failure), closed=False)
+        assert (result.held, result.failure.error_class, rehearsal.rows()) == (True, "StepInterrupted", [])
 
     async def test_a_hold_holds_as_whoever_asked_said(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
@@ -260,7 +285,7 @@ class TestEnding:
 
     async def test_a_held_pass_is_ended_and_does_not_count(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids)
         await asked(rehearsal, conduct, HoldProcedure)
         result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.HELD), closed=False)
         *_, ended, _, _ = rehearsal.events(conduct)
@@ -270,6 +295,7 @@ class TestEnding:
 
     async def test_a_hold_that_came_after_closing_began_is_void(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
+        await rehearsal.walked(conduct)
         await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED))
         await asked(rehearsal, conduct, HoldProcedure)
         result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.COMPLETED))
@@ -342,7 +368,7 @@ class TestEnding:
 
     async def test_a_conduct_that_was_cancelled_in_the_engine_aborts(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids)
         result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.CANCELLED), closed=False)
         assert (result.succeeded, result.failure.error_class) == (False, "CancelledError")
         assert rehearsal.procedure(conduct).status is ProcedureStatus.ABORTED
@@ -394,8 +420,7 @@ class TestDenials:
     @pytest.mark.parametrize(
         ("command", "finish", "target"),
         [
-            ("CompleteProcedure", Finish.COMPLETED, "complete"),
-            ("AbortProcedure", Finish.FAILED, "abort"),
+            ("AbortProcedure", Finish.CANCELLED, "abort"),
             ("HoldProcedure", Finish.STOOD_DOWN, "abort"),
         ],
     )
@@ -414,6 +439,7 @@ class TestDenials:
     async def test_then_the_service_itself_aborts_and_names_who_it_was(self, rehearsal: Rehearsal, told: bool) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
         await rehearsal.step(conduct)
+        await rehearsal.walked(conduct, closing=True)
         self.withdraw(rehearsal, "CompleteProcedure")
         outcome = Outcome(finish=Finish.COMPLETED, completed_count=1)
         if told:
@@ -436,7 +462,7 @@ class TestDenials:
 
     async def test_a_pass_does_not_stay_open(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids)
         self.withdraw(rehearsal, "EndProcedureIteration", "AbortProcedure")
         outcome = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "Broken", "It broke."))
         await rehearsal.conductor.end(*conduct.ids, outcome, closed=True)
@@ -447,6 +473,7 @@ class TestRefusals:
     async def test_an_end_that_the_procedure_does_not_allow_leaves_its_status(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
         held = ProcedureHeld(reason="by hand", cause=HoldCause.OPERATOR, decided_by_decision_id=None, actuation_kind=None)
+        await rehearsal.walked(conduct)
         await rehearsal.happens(conduct.procedure_id, held)
         outcome = Outcome(finish=Finish.COMPLETED, completed_count=1)
         assert await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, True)) is None
@@ -460,6 +487,7 @@ class TestRefusals:
         held = ProcedureHeld(reason="by hand", cause=HoldCause.OPERATOR, decided_by_decision_id=None, actuation_kind=None)
         await rehearsal.happens(conduct.procedure_id, held)
         failure = Failure(step_index=0, source_kind="check", target="x", error_class="CheckFailedError", message="No.")
+        await rehearsal.failed(conduct, failure)
         await rehearsal.conductor.end(*conduct.ids, Outcome(finish=Finish.FAILED, failure=failure), closed=False)
         result = rehearsal.events(conduct)[-1].result
         assert (result.held, result.succeeded, result.failure) == (False, False, failure)
@@ -500,6 +528,7 @@ class TestRaces:
         store = Interfered()
         raced = rehearsed(time, store=store)
         conduct = await raced.opened([setpoint("bl7:a", 3)])
+        await raced.walked(conduct)
         request = ProcedureAbortRequested(conduct_id=conduct.conduct_id, reason="smoke", run_closing=False)
         store.interference = lambda: self.rival(store, conduct, request, ABORT_ASKED)
         await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
@@ -514,6 +543,7 @@ class TestRaces:
         store = Interfered()
         raced = rehearsed(time, store=store)
         conduct = await raced.opened([setpoint("bl7:a", 3)])
+        await raced.walked(conduct)
         store.interference = away
         with pytest.raises(StoreUnavailableError):
             await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
@@ -532,6 +562,7 @@ class TestRaces:
 
         raced = rehearsed(time, permits=Late(Standings(MemoryStore())))
         conduct = await raced.opened([setpoint("bl7:a", 3)])
+        await raced.walked(conduct)
         await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
         assert raced.procedure(conduct).last_status_reason == "smoke"
 
@@ -539,7 +570,7 @@ class TestRaces:
         store = Interfered()
         raced = rehearsed(time, store=store)
         conduct = await converging(raced)
-        await raced.passes.start(*conduct.ids, 0, None)
+        await raced.passes.start(*conduct.ids)
 
         def something_else() -> None:
             outcome = ProcedureOutcomeRecorded(

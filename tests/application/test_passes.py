@@ -14,7 +14,7 @@ from domain.operation.results import TerminationReason
 from domain.operation.stopping import LOST, HoldProcedure, RecordConductEnd, given_up
 from domain.operation.walking import Finish, Outcome, Turn, Verdict
 from infrastructure.compute.in_memory import Simulated
-from tests.application.loops import ASKED, CENTRED, FIRST, RUN_LIVES, asked, converging, passed, searching, twice
+from tests.application.loops import ASKED, CENTRED, FIRST, GRID, RUN_LIVES, asked, converging, passed, searching, twice
 from tests.application.rehearsal import STOOD_DOWN, Live, Permits, Rehearsal, Try, measured
 from tests.workflows.steps import capture, compute, setpoint, steered
 
@@ -34,6 +34,7 @@ class TestBriefing:
 
     async def test_a_conduct_that_is_not_the_live_one_is_none(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
+        await rehearsal.walked(conduct)
         await rehearsal.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
         assert await rehearsal.relieved().conductor.brief(*conduct.ids) is None
 
@@ -48,7 +49,7 @@ class TestBriefing:
 
     async def test_a_pass_that_a_lost_conduct_left_open_is_ended_first(self, rehearsal: Rehearsal) -> None:
         first = await converging(rehearsal)
-        await rehearsal.passes.start(*first.ids, 0, None)
+        await rehearsal.passes.start(*first.ids)
         await self.lose(rehearsal, first)
         conduct = await rehearsal.live(ConductUntilConverged(**CENTRED), first.procedure_id)
         await twice(rehearsal, conduct, lambda stand: stand.conductor.brief(*conduct.ids))
@@ -68,7 +69,7 @@ class TestBeginningAPass:
     async def test_passes_are_begun_in_order_each_once(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         for expected in (1, 2):
-            turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
+            turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
             assert turn == Turn(verdict=Verdict.DONE, iteration_index=expected)
             assert isinstance(rehearsal.events(conduct)[-1], ProcedureIterationStarted)
             for index in range(2):
@@ -77,7 +78,7 @@ class TestBeginningAPass:
 
     async def test_where_it_measures_stands_on_the_record(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, FIRST))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
         assert (turn.iteration_index, turn.point) == (1, FIRST)
         assert rehearsal.events(conduct)[-1].point == FIRST
 
@@ -85,7 +86,7 @@ class TestBeginningAPass:
     async def test_a_request_comes_first(self, rehearsal: Rehearsal, requests: Any, verdict: Verdict) -> None:
         conduct = await converging(rehearsal)
         await asked(rehearsal, conduct, *requests)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
         assert turn == Turn(verdict=verdict)
 
     @pytest.mark.parametrize(("event", "verdict"), RUN_LIVES)
@@ -93,7 +94,7 @@ class TestBeginningAPass:
         run_id = await rehearsal.run()
         conduct = await converging(rehearsal, run_id)
         await rehearsal.happens(run_id, event.model_copy())
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
         assert turn == Turn(verdict=verdict)
 
     @pytest.mark.parametrize(("registered", "given", "allowed"), [(None, 2, 2), (2, None, 2), (3, 2, 2), (2, 3, 2)])
@@ -104,7 +105,7 @@ class TestBeginningAPass:
         for _ in range(allowed):
             index = await passed(rehearsal, conduct, 9.0)
             await rehearsal.passes.judge(*conduct.ids, index)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
         assert turn.failure is not None
         assert (turn.verdict, turn.failure.error_class) == (Verdict.FAILED, "ConvergenceIterationCapReached")
         assert (turn.failure.source_kind, turn.failure.target) == ("lifecycle", "abort")
@@ -115,7 +116,7 @@ class TestBeginningAPass:
         last = ProcedureIterationStarted(iteration_index=10_000)
         ended = ProcedureIterationEnded(iteration_index=10_000, converged=False, reason=None)
         await rehearsal.happens(conduct.procedure_id, last, ended)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
         assert turn.failure is not None
         assert turn.failure.error_class == "AbsoluteIterationCeilingReached"
 
@@ -131,30 +132,33 @@ class TestBeginningAPass:
     async def test_a_spent_budget_ends_a_search_well(
         self, rehearsal: Rehearsal, budget: Any, passes: int, waited: float, reason: TerminationReason
     ) -> None:
-        conduct = await searching(rehearsal, budget=budget)
+        conduct = await searching(rehearsal, decide={**GRID, "points_per_axis": 9}, budget=budget)
+        for _ in range(passes):
+            index = await passed(rehearsal, conduct, 1.0)
+            await rehearsal.passes.record_outcome(*conduct.ids, index)
+            await rehearsal.passes.advise(*conduct.ids, index, Try())
         await rehearsal.time.sleep(waited)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, passes, FIRST))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
         assert turn == Turn(verdict=Verdict.DONE, stop=True, termination_reason=reason)
-        assert rehearsal.procedure(conduct).iteration_count == 0
+        assert rehearsal.procedure(conduct).iteration_count == passes
 
     async def test_what_is_left_of_it_is_used(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal, budget={"iterations_remaining": 3, "wall_clock_remaining": 60.0})
         await rehearsal.time.sleep(59)
-        assert (await rehearsal.passes.start(*conduct.ids, 2, FIRST)).iteration_index == 1
+        assert (await rehearsal.passes.start(*conduct.ids)).iteration_index == 1
 
     async def test_in_a_search_patience_does_not_count(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal, max_consecutive_unconverged_iterations=1)
-        point: Any = FIRST
-        for passes in range(3):
-            index = await passed(rehearsal, conduct, 1.0, passes, point)
-            await rehearsal.passes.record_outcome(*conduct.ids, index, point)
-            point = (await rehearsal.passes.advise(*conduct.ids, index, passes + 1, Try())).point
+        for _ in range(3):
+            index = await passed(rehearsal, conduct, 1.0)
+            await rehearsal.passes.record_outcome(*conduct.ids, index)
+            await rehearsal.passes.advise(*conduct.ids, index, Try())
 
     async def test_a_pass_that_the_submitter_may_not_begin_fails(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         assert isinstance(rehearsal.permits, Permits)
         rehearsal.permits.withdrawn.add("StartProcedureIteration")
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
         assert turn.failure is not None
         assert (turn.verdict, turn.denied) == (Verdict.FAILED, True)
         assert (turn.failure.source_kind, turn.failure.error_class) == ("lifecycle", "UnauthorizedError")
@@ -163,7 +167,7 @@ class TestBeginningAPass:
         conduct = await converging(rehearsal)
         await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
         for stand in (rehearsal, rehearsal.relieved()):
-            assert await stand.passes.start(*conduct.ids, 0, None) == Turn(verdict=Verdict.GONE)
+            assert await stand.passes.start(*conduct.ids) == Turn(verdict=Verdict.GONE)
 
 
 class TestJudging:
@@ -178,7 +182,8 @@ class TestJudging:
 
     async def test_a_pass_that_captured_nothing_fails(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids, 0, None)
+        await rehearsal.passes.start(*conduct.ids)
+        await rehearsal.reach(conduct, conduct.at(2, 1), {})
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.judge(*conduct.ids, 1))
         assert turn.failure is not None
         assert (turn.verdict, turn.failure.error_class) == (Verdict.FAILED, "ComputeMeasurementNotFound")
@@ -188,7 +193,8 @@ class TestJudging:
         conduct = await converging(rehearsal)
         index = await passed(rehearsal, conduct, 9.0)
         await rehearsal.passes.judge(*conduct.ids, index)
-        await rehearsal.passes.start(*conduct.ids, 1, None)
+        await rehearsal.passes.start(*conduct.ids)
+        await rehearsal.reach(conduct, conduct.at(2, 2), {})
         assert (await rehearsal.passes.judge(*conduct.ids, 2)).verdict is Verdict.FAILED
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
@@ -224,8 +230,8 @@ class TestJudging:
 class TestOutcomes:
     async def test_what_a_pass_measured_is_recorded_once(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
-        index = await passed(rehearsal, conduct, 7.5, point=FIRST)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, index, FIRST))
+        index = await passed(rehearsal, conduct, 7.5)
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, index))
         assert turn == Turn(verdict=Verdict.DONE)
         recorded = rehearsal.events(conduct)[-1]
         assert (recorded.iteration_index, recorded.point, recorded.succeeded) == (1, FIRST, True)
@@ -236,26 +242,27 @@ class TestOutcomes:
         rehearsal.compute.seed(("look",), Simulated(measurements=(measured("other", 1.0), found)))
         steps = [setpoint("bl7:a", steered("focus")), compute("look", capture_name="sharpness")]
         conduct = await searching(rehearsal, steps=steps)
-        index = await passed(rehearsal, conduct, 0, point=FIRST)
-        await rehearsal.passes.record_outcome(*conduct.ids, index, FIRST)
+        index = await passed(rehearsal, conduct, 0)
+        await rehearsal.passes.record_outcome(*conduct.ids, index)
         assert rehearsal.events(conduct)[-1].measurements == (measured("other", 1.0), found)
 
     async def test_a_pass_that_did_not_measure_it_fails(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
-        await rehearsal.passes.start(*conduct.ids, 0, FIRST)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, 1, FIRST))
+        await rehearsal.passes.start(*conduct.ids)
+        await rehearsal.reach(conduct, conduct.at(2, 1), FIRST)
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, 1))
         assert turn.failure is not None
         assert (turn.failure.error_class, turn.failure.target) == ("ComputeMeasurementNotFound", "sharpness")
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
     async def test_a_request_comes_first(self, rehearsal: Rehearsal, requests: Any, verdict: Verdict) -> None:
         conduct = await searching(rehearsal)
-        index = await passed(rehearsal, conduct, 7.5, point=FIRST)
+        index = await passed(rehearsal, conduct, 7.5)
         await asked(rehearsal, conduct, *requests)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, index, FIRST))
+        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, index))
         assert turn == Turn(verdict=verdict)
 
     async def test_what_has_ended_records_nothing(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
         await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.passes.record_outcome(*conduct.ids, 1, FIRST) == Turn(verdict=Verdict.GONE)
+        assert await rehearsal.passes.record_outcome(*conduct.ids, 1) == Turn(verdict=Verdict.GONE)

@@ -302,8 +302,10 @@ class TestWorkerLoss:
 
     async def test_a_job_that_nobody_knows_of_any_more_has_an_unknown_outcome(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([compute("find")])
-        await rehearsal.steps.do(conduct.score, conduct.at(0), {}, None, Try())
-        report = await rehearsal.steps.collect(conduct.score, conduct.at(0), {}, "of another process", Try())
+        begun = await rehearsal.steps.do(conduct.score, conduct.at(0), {}, None, Try())
+        assert begun.job_id is not None
+        rehearsal.compute = SimulatedCompute()
+        report = await rehearsal.worker().collect(conduct.score, conduct.at(0), {}, begun.job_id, Try())
         assert report.failure is not None
         assert report.failure.error_class == "ComputeOutcomeUnknown"
 

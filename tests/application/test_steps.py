@@ -15,6 +15,7 @@ from domain.operation.results import Measured
 from domain.operation.walking import UNEXPECTED, Ahead, Mark, Verdict
 from infrastructure.compute.in_memory import Simulated, SimulatedCompute
 from infrastructure.control.simulator import Fault
+from tests.application.loops import converging
 from tests.application.rehearsal import (
     HERE,
     Rehearsal,
@@ -308,12 +309,13 @@ class TestReadingSteps:
 
 class TestPlaces:
     async def test_a_pass_and_closing_are_named_in_the_rows(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        steps = [setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)]
+        conduct, loop = await rehearsal.opened(*steps), await converging(rehearsal, closing_steps=steps[1])
         await rehearsal.step(conduct)
-        await rehearsal.step(conduct, iteration_index=2)
-        await rehearsal.step(conduct, closing=True)
+        await rehearsal.step(loop, iteration_index=2)
+        await rehearsal.step(loop, closing=True)
         told = [(row.get("iteration_index"), row.get("closing"), row["step_index"]) for row in rehearsal.rows()]
-        assert told == [(None, None, 0)] * 2 + [(2, None, 0)] * 2 + [(None, True, 0)] * 2
+        assert told == [(None, None, 0)] * 2 + [(2, None, 0)] + [(None, True, 0)] * 2
 
     async def test_a_report_tells_what_comes_next_in_the_same_list(self, rehearsal: Rehearsal) -> None:
         steps = [setpoint("bl7:a", 3), check("bl7:b", 1.5, timeout=60.0), setpoint("bl7:absent", 1), capture("bl7:b", "n")]

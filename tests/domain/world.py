@@ -50,7 +50,7 @@ class World:
     records: dict[tuple[Any, ...], Record] = field(default_factory=dict)
     entries: dict[UUID, Entry] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
-    ports: dict[str, Any] = field(default_factory=lambda: {"done_on": None})
+    ports: dict[str, Any] = field(default_factory=lambda: {"done_on": None, "steps_done": 0})
     call: Call | None = None
     """The last call, and what it answered."""
     answer: Any = None

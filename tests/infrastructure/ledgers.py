@@ -41,7 +41,12 @@ async def nothing_done(caller: Caller, procedure_id: UUID, conduct_id: UUID) -> 
     """What conducts were done on that have done nothing."""
 
 
-PORTS: dict[str, Port] = {"deployment": deployment, "done_on": nothing_done}
+async def no_step_done(caller: Caller, procedure_id: UUID, conduct_id: UUID) -> int:
+    """How many steps conducts have done that have done nothing."""
+    return 0
+
+
+PORTS: dict[str, Port] = {"deployment": deployment, "done_on": nothing_done, "steps_done": no_step_done}
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class Books:
     async def taken_up(self, earlier: Conduct, boundary: int = 0) -> Conduct:
         """The conduct that goes on after an earlier one was held."""
         await self.calling.do(HoldProcedure(reason="shift change", conducted=earlier.result), on=earlier.procedure_id)
-        again = ConductFromProcedure(re_establishment_boundary=boundary)
+        again = ConductFromProcedure(re_establishment_boundary=boundary, skip=True, skip_reason="done by hand")
         executed = await self.calling.do(again, on=earlier.procedure_id)
         return Conduct(earlier.procedure_id, UUID((executed.body or {})["conduct_id"]))
 
@@ -95,12 +100,13 @@ class Books:
         return run_id
 
     async def happens(self, stream_id: UUID, *events: Event) -> None:
-        """Put events on a new stream, whatever commands would say to that."""
+        """Put events on a stream, whatever commands would say to that."""
         now, name = self.calling.clock.now, events[0].aggregate.name
         stamped = [(new_id(), event.stamped(stream_id, now)) for event in events]
         call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
         async with self.calling.store.session() as session:
-            await session.append(Batch(call, "Rehearse", [StreamAppend(name, stream_id, 0, stamped)]))
+            version = len(await session.history(name, stream_id, 0, 1000))
+            await session.append(Batch(call, "Rehearse", [StreamAppend(name, stream_id, version, stamped)]))
 
     async def progress(self, conduct: Conduct) -> ConductProgress:
         async with self.calling.store.session() as session:
@@ -151,4 +157,4 @@ def row(
 
 def crossing(place: Place, attempt: int = 1, kind: str = "setpoint", **how: Any) -> Crossing:
     """A step that is to begin."""
-    return Crossing(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), **how})
+    return Crossing(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), "precedence": None, **how})

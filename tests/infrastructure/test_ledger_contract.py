@@ -11,18 +11,18 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.conducting.ledger import Closing, Orders
+from application.conducting.ledger import Closing, Crossing, Orders, Precedence
 from application.ports import FoldedStanding
 from cli.embedded.postgres import EmbeddedPostgres
 from domain.access.actor import DeactivateActor, RegisterActor
 from domain.agent.agent import AgentVersioned
 from domain.kernel import Event
 from domain.operation.actuation import ActuationKind
-from domain.operation.procedure import PendingRequest
+from domain.operation.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
 from domain.operation.progress import FilledSlot, WaitingFor
 from domain.operation.results import Failure, Measured
 from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure
-from domain.operation.walking import Mark
+from domain.operation.walking import Mark, Place
 from domain.run.run import (
     RunAborted,
     RunAdjusted,
@@ -204,6 +204,66 @@ class TestBeginning:
         assert [standing.marked for standing in standings].count(True) == 1
         seen = [[found.attempt for found in standing.rows] for standing in standings if not standing.marked]
         assert seen == [[1, 2]] * 5
+
+
+def turn(place: Place, *, first: bool = False, point: Any = None, **how: Any) -> Crossing:
+    """A step that is to begin only if it is its turn."""
+    return crossing(place, precedence=Precedence(first=first, point=point or {}), **how)
+
+
+class TestTurns:
+    """A step begins only where the record shows what comes before it."""
+
+    async def test_the_first_step_begins(self, books: Books, conduct: Conduct) -> None:
+        assert (await books.ledger.begin(turn(conduct.at(3), first=True))).marked
+
+    @pytest.mark.parametrize(("result", "may_begin"), [("ok", True), ("skipped", True), ("failed", False)])
+    async def test_another_one_behind_an_outcome_that_lets_it(
+        self, books: Books, conduct: Conduct, result: str, may_begin: bool
+    ) -> None:
+        await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, result=result))
+        standing = await books.ledger.begin(turn(conduct.at(1)))
+        assert (standing.marked, standing.out_of_turn, standing.live) == (may_begin, not may_begin, True)
+        assert await books.ledger.has_passed(conduct.at(0)) is may_begin
+
+    async def test_what_only_began_lets_nothing_begin(self, books: Books, conduct: Conduct) -> None:
+        await books.begun(conduct.at(0))
+        before = await books.progress(conduct)
+        standing = await books.ledger.begin(turn(conduct.at(1)))
+        assert (standing.out_of_turn, standing.marked, await books.progress(conduct)) == (True, False, before)
+        assert not await books.ledger.has_passed(conduct.at(0))
+
+    async def test_nor_does_a_failed_deposit_or_the_outcome_of_another_list(self, books: Books, conduct: Conduct) -> None:
+        await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, kind="compute"))
+        await books.ledger.settle(row(conduct.at(0), Mark.DEPOSIT, kind="compute", **failed("DuplicateOutput")))
+        await books.ledger.settle(row(conduct.at(4, closing=True), Mark.OUTCOME))
+        await books.ledger.settle(row((await books.opened()).at(4), Mark.OUTCOME))
+        for index in (1, 5):
+            assert (await books.ledger.begin(turn(conduct.at(index)))).out_of_turn
+
+    async def test_closing_steps_follow_whatever_came_of_the_one_before(self, books: Books, conduct: Conduct) -> None:
+        first, second = conduct.at(0, closing=True), conduct.at(1, closing=True)
+        assert (await books.ledger.begin(turn(first, first=True, hold_blocks=False))).out_of_turn, "nothing closes yet"
+        await books.ledger.begin_closing(Closing(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
+        assert (await books.ledger.begin(turn(second, hold_blocks=False))).out_of_turn
+        assert (await books.ledger.begin(turn(first, first=True, hold_blocks=False))).marked
+        await books.ledger.settle(row(first, Mark.OUTCOME, **failed("ControlTimeoutError")))
+        assert (await books.ledger.begin(turn(second, hold_blocks=False))).marked
+
+    async def test_no_main_step_begins_once_closing_has(self, books: Books, conduct: Conduct) -> None:
+        await books.ledger.begin_closing(Closing(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
+        await books.ledger.go_on(*_ids(conduct))
+        assert (await books.ledger.begin(turn(conduct.at(0), first=True))).out_of_turn
+        assert (await books.progress(conduct)).phase == "Closing"
+
+    async def test_a_pass_is_the_open_one_and_measures_where_it_was_begun(self, books: Books, conduct: Conduct) -> None:
+        point = {"focus": -2.0}
+        await books.happens(conduct.procedure_id, ProcedureIterationStarted(iteration_index=1, point=point))
+        for place, said in [(conduct.at(0, 2), point), (conduct.at(0, 1), {}), (conduct.at(0, 1), {"focus": 9.0})]:
+            assert (await books.ledger.begin(turn(place, first=True, point=said))).out_of_turn
+        assert (await books.ledger.begin(turn(conduct.at(0, 1), first=True, point={"focus": -2}))).marked
+        await books.happens(conduct.procedure_id, ProcedureIterationEnded(iteration_index=1, converged=None, reason=None))
+        assert (await books.ledger.begin(turn(conduct.at(0, 1), first=True, point=point))).out_of_turn
 
 
 class TestRequests:

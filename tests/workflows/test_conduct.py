@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.carrying_out import InvalidProcedureReEstablishmentBoundaryError
 from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProcedure, ConductProcedure
 from domain.operation.procedure import ProcedureStatus
 from infrastructure.control.simulator import Fault
@@ -77,3 +78,21 @@ async def test_a_repeat_with_the_same_key_gets_the_same_conduct(stage: Stage) ->
     again = await stage.do(command.model_copy(update={"wait": 5}), procedure_id, key="once")
     assert (first.body, again.body, again.replayed, again.status) == (first.body, first.body, True, 200)
     assert stage.control.writes == [("a", 1)]
+
+
+async def test_a_procedure_is_taken_up_where_it_was_held_and_leaves_out_only_what_somebody_says(stage: Stage) -> None:
+    steps = [setpoint("a", 1), check("c", 25), setpoint("a", 2), setpoint("a", 3)]
+    procedure_id, _ = await stage.conducted(steps, ConductOrHoldProcedure)
+    with pytest.raises(InvalidProcedureReEstablishmentBoundaryError, match="Step 1 is not done"):
+        await stage.do(ConductFromProcedure(re_establishment_boundary=3), procedure_id)
+    skipping = ConductFromProcedure(re_establishment_boundary=2, skip=True, skip_reason="the check is broken", wait=60)
+    result = await stage.conduct(skipping, procedure_id)
+    assert (result["succeeded"], result["completed_count"], result["skipped_count"]) == (True, 2, 1)
+    assert stage.control.writes == [("a", 1), ("a", 2), ("a", 3)]
+    assert [row["step_index"] for row in await stage.ledger(procedure_id) if row["result"] == "skipped"] == [1]
+    again, _ = await stage.conducted(steps, ConductOrHoldProcedure)
+    await stage.control.write("c", 25)
+    stage.control.writes.clear()
+    result = await stage.conduct(ConductFromProcedure(wait=60), again)
+    assert (result["succeeded"], result["completed_count"], result["re_establishment_boundary"]) == (True, 3, 1)
+    assert stage.control.writes == [("a", 2), ("a", 3)]

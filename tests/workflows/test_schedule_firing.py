@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,21 +13,23 @@ from temporalio.service import RPCError
 
 from activities.attempts import EngineAttempt
 from application.commands import Commands
-from application.ports import Caller, Executed, Job
+from application.ports import Batch, Caller, Executed, Job, StreamAppend
 from application.scheduling.firings import Firings
 from application.scheduling.schedule_keeping import PREFIX, entry_of
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.temporal import EmbeddedTemporal
 from cli.worker import keeping_schedules
-from domain.kernel import NIL
+from domain.kernel import NIL, Call
 from domain.operation.firing import DueFiring, FiringOrder, FiringVerdict
 from domain.operation.procedure import Procedure
-from domain.operation.schedule import ScheduleFired, ScheduleFiringRefused, ScheduleHeld
+from domain.operation.schedule import Schedule, ScheduleFired, ScheduleFiringRefused, ScheduleHeld, ScheduleTriggered
 from domain.registry import REGISTRY
 from domain.run.run import Run, RunAborted
 from domain.trust.policy import RevokePolicyGrant
+from domain.trust.surface import SYSTEM_HTTP
 from infrastructure.compute.in_memory import SimulatedCompute
 from infrastructure.runtime import clock, new_id
+from infrastructure.temporal.engine import TASK_QUEUE
 from tests.api.serving import shared_database
 from tests.domain.lives import command
 from tests.waiting import until
@@ -296,13 +298,48 @@ async def test_a_firing_that_nobody_took_up_in_time_is_recorded_as_missed(floor:
     await procedure_reaches(stage, in_time.procedure_id(), "Completed")
 
 
+async def triggered_at(table: Timetable, at: datetime) -> DueFiring:
+    """The firing that somebody asked for at a time."""
+    call, trigger_id = Call(OPERATOR, SYSTEM_HTTP, at, new_id(), new_id()), new_id()
+    async with table.stage.runtime.store.session() as session:
+        version = (await session.history(Schedule.__name__, table.id, 0, 1000))[-1].version
+        stamped = [(trigger_id, ScheduleTriggered().stamped(table.id, at))]
+        append = StreamAppend(Schedule.__name__, table.id, version, stamped)
+        await session.append(Batch(call, "TriggerSchedule", [append]))
+    return DueFiring(
+        schedule_id=table.id,
+        scheduled_at=at,
+        started_at=clock(),
+        trigger_id=trigger_id,
+        correlation_id=call.correlation_id,
+    )
+
+
+async def test_a_trigger_that_nobody_recorded_fires_nothing(floor: Floor) -> None:
+    stage = floor.stage
+    table = await scheduled(stage, darks(await recipe(stage, [setpoint("a", 1)])))
+    await table.give("hold_schedule", reason="shutdown")
+    real = await triggered_at(table, clock())
+    invented = [
+        {"trigger_id": new_id(), "triggered_at": clock()},
+        {"trigger_id": real.trigger_id, "triggered_at": clock()},
+        {"triggered_at": clock()},
+    ]
+    for said in invented:
+        order = FiringOrder(schedule_id=table.id, correlation_id=real.correlation_id, **said)
+        id = f"schedule-trigger:{new_id()}"
+        handle = await stage.client.start_workflow("schedule-firing", order, id=id, task_queue=TASK_QUEUE)
+        assert await handle.result() == FiringVerdict.IDLE
+    assert not [event for event in await table.events() if isinstance(event, ScheduleFired | ScheduleFiringRefused)]
+    assert stage.control.writes == []
+
+
 async def test_a_trigger_waits_as_long_as_a_conduct_that_somebody_asks_for_and_no_longer(floor: Floor) -> None:
     stage, runtime = floor.stage, floor.stage.runtime
     table = await scheduled(stage, darks(await recipe(stage, [setpoint("a", 1)])), catchup_window=30)
     limit = timedelta(seconds=runtime.settings.conduct_restart_limit_seconds)
     for late, verdict in ((timedelta(seconds=-5), FiringVerdict.OPENED), (timedelta(seconds=1), FiringVerdict.REFUSED)):
-        asked_at = clock() - limit - late
-        due = DueFiring(schedule_id=table.id, scheduled_at=asked_at, started_at=clock(), trigger_id=new_id())
+        due = await triggered_at(table, clock() - limit - late)
         assert await runtime.firings.open(due) is verdict
     fired, missed = await table.outcomes(2)
     await procedure_reaches(stage, fired.procedure_id, "Completed")

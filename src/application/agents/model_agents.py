@@ -18,7 +18,7 @@ from application.agents.ports import LogbookMirror
 from application.ports import Caller, EventRow, Store, StoreUnavailableError
 from application.unit import decoded
 from domain.agent.agent import Agent
-from domain.agent.concluding import Order, Task, Terminal, cause_of
+from domain.agent.concluding import TERMINAL, Order, Task, Terminal, cause_of
 from domain.agent.debriefing import DEBRIEF, narrative_of
 from domain.agent.drafting import DRAFT
 from domain.agent.lease import DecisionDebriefRequested, RequestDecisionDebrief, holder_of_lease
@@ -72,7 +72,9 @@ class ModelAgents:
 
     async def take_lease(self, order: Order) -> Leased:
         """Have the agent take the lease, if it may act at all; who has it keeps it, whatever happened to the agent."""
-        task, row = TASKS[order.kind], await self._ending(order.terminal_event_id)
+        if (row := await self._ending(order)) is None:
+            return Leased.ENDED
+        task = TASKS[order.kind]
         caller = in_process(order.agent_id, row.correlation_id, row.event_id)
         markers = await self._hands.read(happened(order.run_id, DecisionDebriefRequested), caller)
         holder = holder_of_lease(markers, task.kind, order.terminal_event_id)
@@ -104,7 +106,9 @@ class ModelAgents:
 
     async def conclude(self, order: Order) -> bool:
         """Conclude about the end of a run, once, for a lease that is held; false where the agent may not say so."""
-        task, row = TASKS[order.kind], await self._ending(order.terminal_event_id)
+        if (row := await self._ending(order)) is None:
+            return False
+        task = TASKS[order.kind]
         caller = in_process(order.agent_id, row.correlation_id, row.event_id, completing=True)
         decision_id = decision_of(order, row)
         if await self._hands.read(existing(Decision, decision_id), caller) is not None:
@@ -140,7 +144,8 @@ class ModelAgents:
 
     async def write_up(self, order: Order) -> None:
         """Put the narrative of a debrief where people read it."""
-        row = await self._ending(order.terminal_event_id)
+        if (row := await self._ending(order)) is None:
+            return
         caller = in_process(order.agent_id, row.correlation_id, row.event_id, completing=True)
         await self.enter(order.run_id, decision_of(order, row), caller)
 
@@ -165,9 +170,13 @@ class ModelAgents:
             own = await self._hands.read(facility_of(run_id, self._facility_code), caller)
             await self._mirror.mirror_decision(decision_id, narrative, self._mirror_target or own)
 
-    async def _ending(self, terminal_event_id: UUID) -> EventRow:
-        row = await self._store.event(terminal_event_id)
-        assert row is not None, "what is in the log stays there"
+    async def _ending(self, order: Order) -> EventRow | None:
+        """The event that the agent is to conclude about; None where no such end of the run is on the record."""
+        row = await self._store.event(order.terminal_event_id)
+        ends = {event.__name__ for event in TERMINAL}
+        if row is None or row.stream_id != order.run_id or row.event_type not in ends or order.kind not in TASKS:
+            log.warning("ending_not_on_record", run_id=str(order.run_id), event_id=str(order.terminal_event_id))
+            return None
         return row
 
 

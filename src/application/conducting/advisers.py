@@ -45,14 +45,14 @@ class Advisers:
         self._submitters = submitters
 
     async def advice(
-        self, score: Score, procedure: Procedure, iteration_index: int, passes: int, attempt: Attempt
+        self, score: Score, procedure: Procedure, iteration_index: int, attempt: Attempt
     ) -> tuple[SteeringAdvice, UUID | None] | Turn:
         """What the decider says, and who it is where that is somebody; a decider that fails fails the conduct."""
         assert score.steering is not None, "only a steered conduct is advised"
         if await self._submitters.lost(score.caller):
             return Turn(verdict=Verdict.STOOD_DOWN)
         try:
-            return await self._said(score, procedure, iteration_index, passes, attempt)
+            return await self._said(score, procedure, iteration_index, attempt)
         except FAULTS as fault:
             failure = Failure(
                 source_kind="decide",
@@ -63,7 +63,7 @@ class Advisers:
             return Turn(verdict=Verdict.FAILED, failure=failure)
 
     async def _said(
-        self, score: Score, procedure: Procedure, iteration_index: int, passes: int, attempt: Attempt
+        self, score: Score, procedure: Procedure, iteration_index: int, attempt: Attempt
     ) -> tuple[SteeringAdvice, UUID | None] | Turn:
         """The advice and who gave it; or what came up while it was waited for."""
         assert score.steering is not None, "only a steered conduct is advised"
@@ -72,6 +72,7 @@ class Advisers:
             within = procedure.current_iteration_index is not None
             return await self._told(score, iteration_index, within, decide, attempt)
         outcomes = await self._record.happened(score, ProcedureOutcomeRecorded)
+        passes = procedure.iteration_count - score.iterations_before
         left = remaining(score.steering, passes, score.started_at, self._clock())
         decider = await self._deciders.decider(decide)
         asking = asyncio.ensure_future(advice_from(decider, evidence_of(procedure, score.steering, outcomes, left)))

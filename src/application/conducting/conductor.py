@@ -9,13 +9,15 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import structlog
+
 from application.conducting.conduct_record import ConductRecord, refused
 from application.conducting.ledger import Closing, Ledger
 from application.conducting.pulse import Attempt
 from application.conducting.scores import CLOSING_BLOCKS, MAIN_BLOCKS, Score, Scores
 from application.conducting.steps import Steps
 from application.conducting.submitters import Submitters
-from application.looking import happened
+from application.looking import happened, standing
 from application.ports import Clock, Store
 from domain.kernel import Command
 from domain.operation.actuation import merged_kind
@@ -27,10 +29,12 @@ from domain.operation.procedure import (
     Procedure,
     ProcedureAbortRequested,
     ProcedureHoldRequested,
+    ProcedureIterationEnded,
     ProcedureOutcomeRecorded,
 )
 from domain.operation.progress import WaitingFor
 from domain.operation.results import Artifact, ConductResult, Failure
+from domain.operation.steered import spent_budget
 from domain.operation.stopping import (
     EXPIRED,
     AbortProcedure,
@@ -41,18 +45,23 @@ from domain.operation.stopping import (
 )
 from domain.operation.walking import (
     DRIVER_STOOD_DOWN,
+    INTERRUPTED,
     REASON,
     Briefing,
     Finish,
     Outcome,
     Verdict,
+    closes,
     failure_of,
     holds,
+    interrupted,
     lifecycle,
     reason_of,
 )
-from domain.run.run import ENDINGS, RunResumed
+from domain.run.run import ENDINGS, LIVE, Run, RunResumed, RunStatus
 from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
+
+log = structlog.get_logger()
 
 POLL = 1.0
 """Seconds between two looks at the record while a conduct waits."""
@@ -139,6 +148,10 @@ class Conductor:
         score = await self._scores.score(procedure_id, conduct_id)
         if score is None:
             return Verdict.GONE
+        verified = await self._verified(score, await self._record.procedure(score), outcome)
+        if verified is None or not closes(score.command_name, verified):
+            return disbelieved(score, outcome)
+        outcome = verified
         if completes(score, outcome) and await self._submitters.lost(score.caller):
             return Verdict.STOOD_DOWN
         closing = Closing(
@@ -165,6 +178,11 @@ class Conductor:
             procedure = await self._record.procedure(score)
             if procedure.live_conduct_id != conduct_id:
                 break
+            verified = await self._verified(score, procedure, outcome)
+            if verified is None or not await self._is_closed(score, procedure, verified):
+                disbelieved(score, outcome)
+                break
+            outcome = verified
             lost = await self._submitters.lost(score.caller)
             if lost and completes(score, outcome):
                 outcome = outcome.model_copy(update={"finish": Finish.STOOD_DOWN})
@@ -194,6 +212,70 @@ class Conductor:
                     await self._record_refused(score, procedure, outcome, refusal)
         self._scores.forget(conduct_id)
         return None
+
+    async def _verified(self, score: Score, procedure: Procedure, outcome: Outcome) -> Outcome | None:
+        """The end of the main list with everything that the record says of it; None where the record does not agree.
+
+        Whoever has the engine can have a conduct given up, but not say that something was done, failed or was asked for.
+        """
+        tally = await self._ledger.tally(score.conduct_id, procedure.iteration_count if score.loops else 0)
+        cut = None if outcome.closing_cut_at is None else tally.closed_count
+        seen = {"completed_count": tally.completed_count, "termination_reason": None, "closing_cut_at": cut}
+        said = outcome.model_copy(update=seen)
+        if (failure := outcome.failure) is not None and failure.step_index is not None:
+            if failure.error_class == INTERRUPTED and failure.step_index < len(score.steps):
+                step = score.steps[failure.step_index]
+                begun = failure != interrupted(step, failure.step_index, begun=False)
+                said = said.model_copy(update={"failure": interrupted(step, failure.step_index, begun=begun)})
+            elif tally.failure is not None and tally.failure.step_index == failure.step_index:
+                said = said.model_copy(update={"failure": tally.failure})
+            elif procedure.pending_request is not PendingRequest.ABORT:
+                return None
+            else:
+                said = said.model_copy(update={"failure": None})
+        if procedure.pending_request is PendingRequest.ABORT:
+            return said
+        run = None if score.run_id is None else (await standing(self._store, Run, score.run_id)).status
+        match outcome.finish:
+            case Finish.COMPLETED if score.loops:
+                return await self._converged(score, procedure, said)
+            case Finish.COMPLETED:
+                last = score.last()
+                return said if last is None or await self._ledger.has_passed(last) else None
+            case Finish.HELD:
+                return said if procedure.pending_request is not None else None
+            case Finish.ABORTED:
+                return said if run is RunStatus.ABORTED else None
+            case Finish.STOPPED:
+                return said if run is not None and run not in LIVE else None
+            case Finish.FAILED:
+                return said if failure is not None else None
+            case Finish.HALTED | Finish.STOOD_DOWN | Finish.CANCELLED:
+                return said
+            case Finish.GONE:
+                return None
+
+    async def _converged(self, score: Score, procedure: Procedure, said: Outcome) -> Outcome | None:
+        """The end of a loop with why it ended, where the record shows that it has."""
+        if procedure.current_iteration_index is not None:
+            return None
+        passes = procedure.iteration_count - score.iterations_before
+        ended = (await self._record.happened(score, ProcedureIterationEnded))[-1] if passes else None
+        if ended is not None and (ended.converged if score.steering is None else ended.advised_stop):
+            last = score.last(ended.iteration_index)
+            return said if last is None or await self._ledger.has_passed(last) else None
+        if score.steering is None:
+            return None
+        if (spent := spent_budget(score.steering, passes, score.started_at, self._clock())) is not None:
+            return said.model_copy(update={"termination_reason": spent})
+        return said if ended is None and score.stated_boundary else None
+
+    async def _is_closed(self, score: Score, procedure: Procedure, outcome: Outcome) -> bool:
+        """Whether an end that closes has every closing step behind it; an abort that was asked for needs none."""
+        last = score.last(closing=True)
+        if last is None or procedure.pending_request is PendingRequest.ABORT or not closes(score.command_name, outcome):
+            return True
+        return await self._ledger.has_passed(last)
 
     async def _record_end(self, score: Score, procedure: Procedure, outcome: Outcome, act: Act) -> None:
         """The command that the end of the conduct comes to, given as the submitter or as the service."""
@@ -302,6 +384,7 @@ class Conductor:
             command_name=score.command_name,
             succeeded=failure is None,
             completed_count=outcome.completed_count,
+            skipped_count=score.skipped_count,
             failure=failure,
             held=held,
             acquisition_halt=outcome.finish is Finish.HALTED,
@@ -317,6 +400,13 @@ class Conductor:
             reason = reason_of(outcome.failure) if failed and outcome.failure else outcome.finish.value
             await self._record.end_pass(score, index, reason, discarded=outcome.finish is Finish.STOOD_DOWN)
             procedure = await self._record.procedure(score)
+
+
+def disbelieved(score: Score, outcome: Outcome) -> Verdict:
+    """The verdict on an end that the record does not agree with: nothing is written, and whoever says so is gone."""
+    ids = {"procedure_id": str(score.procedure_id), "conduct_id": str(score.conduct_id)}
+    log.warning("conduct_end_disbelieved", **ids, finish=outcome.finish.value)
+    return Verdict.GONE
 
 
 UNASKED = {

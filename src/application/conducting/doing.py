@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from application.conducting.actions import ActionRefusedError, ActionTimeoutError, UnknownActionError
 from application.conducting.compute import ComputeError, ComputeOutcomeUnknown
 from application.conducting.effects import Done, Effect, TellingFault, plain
-from application.conducting.ledger import Crossing, Orders, Standing
+from application.conducting.ledger import Crossing, Orders, Precedence, Standing
 from application.conducting.programs import collection, job_of, submission
 from application.conducting.pulse import (
     GIVES_UP_AFTER,
@@ -49,6 +49,7 @@ from domain.operation.walking import (
     Report,
     Verdict,
     failure_of,
+    interrupted,
     target_of,
 )
 from domain.recipe.references import declared_capture, declared_output, operands
@@ -136,7 +137,9 @@ class Doing:
     async def _begin(self, effect: Effect[Any]) -> Standing:
         """Mark the step as begun where it may be; one that somebody else may still be doing is waited for."""
         standing = await self._cross(effect)
-        while standing.live and (lone := standing.lone_marker) is not None and not standing.marked:
+        while (
+            standing.live and not standing.out_of_turn and (lone := standing.lone_marker) is not None and not standing.marked
+        ):
             over = self._steps.is_over(lone)
             silent = standing.silence is None or standing.silence >= SILENT_AFTER
             if over or silent:
@@ -162,6 +165,7 @@ class Doing:
         crossing = Crossing(
             place=self._place,
             marker=marker,
+            precedence=self._precedence,
             run_id=score.run_id,
             run_blocks=MAIN_BLOCKS if main else score.closing_blocks,
             hold_blocks=main,
@@ -193,6 +197,8 @@ class Doing:
         """What stands in the way of the step, in the order in which it counts."""
         if not standing.live:
             return Report(verdict=Verdict.GONE)
+        if standing.out_of_turn:
+            return out_of_turn(self._place)
         if (row := standing.outcome) is not None:
             return self._told(row)
         if standing.lone_marker is not None and not standing.marked and self.kind in LOST:
@@ -212,13 +218,15 @@ class Doing:
         if standing.run is RunStatus.HELD:
             return Report(verdict=Verdict.RUN_HELD)
         if standing.late:
-            message, lone = "The conduct stood still for too long to go on unasked", standing.lone_marker
-            message = f"{message}; nothing was touched." if lone is None else doubtful(f"{message}.", lone.attempt)
-            failure = failure_of(self._step, self._place.step_index, "StepInterrupted", message)
-            return Report(verdict=Verdict.FAILED, failure=failure)
+            begun = standing.lone_marker is not None
+            return Report(verdict=Verdict.FAILED, failure=interrupted(self._step, self._place.step_index, begun=begun))
         if standing.begun_before:
             return Report(verdict=Verdict.HALT)
         return None
+
+    @property
+    def _precedence(self) -> Precedence:
+        return Precedence(first=self._place.step_index == self._score.first_index(self._place), point=self._point)
 
     async def _done(self, effect: Effect[Done], attempt: int) -> Report:
         """Have the effect, and settle what came of it."""
@@ -272,12 +280,17 @@ class Doing:
         """Wait for a job and deposit what it brings; neither is done twice."""
         step = self._step
         assert isinstance(step, RecipeComputeStep), "only a program is collected"
-        standing = await self._asked(Crossing(place=self._place, marker=None, hold_blocks=False))
+        asked = Crossing(place=self._place, marker=None, precedence=self._precedence, hold_blocks=False)
+        standing = await self._asked(asked)
         if not standing.live:
             return Report(verdict=Verdict.GONE)
         row = standing.outcome
+        if standing.out_of_turn or (row is None and standing.lone_marker is None):
+            return out_of_turn(self._place)
         if row is None:
             job = job_of(step, self._place, await self._memory())
+            if await self._steps.compute.find(job.submission_key) not in (None, job_id):
+                return out_of_turn(self._place)
             effect = collection(self._steps.compute, step, job, job_id)
             brought = await self._had(effect, standing.attempt, None)
             if isinstance(brought, Report):
@@ -423,6 +436,12 @@ class Doing:
             attempt=attempt,
             slot=slot,
         )
+
+
+def out_of_turn(place: Place) -> Report:
+    """The report of a step whose turn the record does not show: nothing is touched, and whoever asked for it ends."""
+    log.warning("step_out_of_turn", **place.model_dump(mode="json"))
+    return Report(verdict=Verdict.GONE)
 
 
 def failing(fault: StepFault, says: Mapping[str, Any]) -> Effect[Done]:

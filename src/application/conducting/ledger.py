@@ -3,7 +3,7 @@
 Whatever the engine repeats, an effect that the ledger shows is not had twice: the rows alone decide.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.procedure import PendingRequest
 from domain.operation.progress import FilledSlot, WaitingFor
 from domain.operation.results import Artifact, Failure, Measured, SourceKind, left_at, referred
+from domain.operation.steering import Point
 from domain.operation.walking import Mark, Place, Verdict
 from domain.run.run import RunStatus
 
@@ -34,12 +35,24 @@ class Stored:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Precedence:
+    """What the record must show before it is a step's turn, besides that closing has begun for a closing step alone."""
+
+    first: bool
+    """Whether the step is the first of its walk; before every other one stands an outcome that lets the walk go on."""
+    point: Point
+    """Where the open pass measures, for a step of a pass."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Crossing:
     """What a step asks for before it begins, and what it must not begin under."""
 
     place: Place
     marker: Activity | None
     """The `in_flight` row to write if nothing stands in the way; a step without an effect writes none."""
+    precedence: Precedence | None
+    """None where whose turn it is has been judged already."""
     run_id: UUID | None = None
     run_blocks: frozenset[RunStatus] = frozenset()
     hold_blocks: bool = True
@@ -63,6 +76,8 @@ class Standing:
     """What the record and the ledger say to a step that is to begin."""
 
     live: bool
+    out_of_turn: bool = False
+    """Whether the record does not show what comes before the step; then nothing was written."""
     asked: PendingRequest | None = None
     run: RunStatus | None = None
     late: bool = False
@@ -86,8 +101,8 @@ class Standing:
 
     @property
     def lone_marker(self) -> Stored | None:
-        """The last `in_flight` row, where nothing tells what came of it."""
-        if self.outcome is not None:
+        """The last `in_flight` row, where nothing tells what came of it and it is the step's turn."""
+        if self.outcome is not None or self.out_of_turn:
             return None
         return next((row for row in reversed(self.rows) if row.mark == Mark.IN_FLIGHT), None)
 
@@ -149,6 +164,12 @@ class Tally:
     substrate_writes: Mapping[str, Any]
     actuation_kind: ActuationKind | None
     closing_failures: tuple[Failure, ...]
+    completed_count: int
+    """Steps of the given pass, or of the list, that were done."""
+    failure: Failure | None
+    """The step of it that failed."""
+    closed_count: int
+    """Closing steps that came to an outcome."""
 
 
 Brought = tuple[UUID, SourceKind, bool, int, str, Mapping[str, Any]]
@@ -163,6 +184,8 @@ Written = tuple[str, Sequence[tuple[Any, UUID]], Sequence[tuple[Any, UUID]]]
 def tallied(brought: Sequence[Brought], written: Sequence[Written], kinds: Sequence[str]) -> Tally:
     """What these rows come to: those of the last pass and of closing, what was written, and what was worked on."""
     main = [(id, payload) for id, _, closing, _, mark, payload in brought if not closing and mark == Mark.OUTCOME]
+    failures = {closing: tuple(failures_in(brought, closing=closing)) for closing in (False, True)}
+    done = {index for _, _, closing, index, _, payload in brought if not closing and payload["result"] == "ok"}
     return Tally(
         measurements=tuple(
             item.model_copy(update={"value": referred(item.value, id)})
@@ -180,18 +203,24 @@ def tallied(brought: Sequence[Brought], written: Sequence[Written], kinds: Seque
             for address, confirmed, tried in written
         },
         actuation_kind=merged_kind(map(ActuationKind, kinds)),
-        closing_failures=tuple(
-            Failure(
+        closing_failures=failures[True],
+        completed_count=len(done - {failure.step_index for failure in failures[False]}),
+        failure=failures[False][-1] if failures[False] else None,
+        closed_count=sum(closing and mark == Mark.OUTCOME for _, _, closing, _, mark, _ in brought),
+    )
+
+
+def failures_in(brought: Sequence[Brought], *, closing: bool) -> Iterator[Failure]:
+    """What failed of one of the two lists."""
+    for _, kind, closes, index, _, payload in brought:
+        if closes is closing and payload["result"] == "failed":
+            yield Failure(
                 step_index=index,
                 source_kind=kind,
                 target=payload["target"],
                 error_class=payload["error_class"],
                 message=payload["message"],
             )
-            for _, kind, closing, index, _, payload in brought
-            if closing and payload["result"] == "failed"
-        ),
-    )
 
 
 class Ledger(Protocol):
@@ -199,6 +228,10 @@ class Ledger(Protocol):
 
     async def begin(self, crossing: Crossing) -> Standing:
         """Mark a step as begun unless something stands in its way; both in one transaction."""
+        ...
+
+    async def has_passed(self, place: Place) -> bool:
+        """Whether the step has an outcome that lets the walk go on: a closing step any, another one that did not fail."""
         ...
 
     async def settle(self, row: Activity) -> Mapping[str, Any]:

@@ -6,13 +6,16 @@ Everything here may be repeated: the stream says whether it was done already.
 from typing import Any
 from uuid import UUID
 
+import structlog
+
 from application.conducting.advisers import Advisers
 from application.conducting.conduct_record import ConductRecord, refused
 from application.conducting.ledger import Ledger
 from application.conducting.pulse import Attempt
 from application.conducting.scores import Score, Scores
 from application.conducting.submitters import Submitters
-from application.ports import Clock
+from application.looking import row_of
+from application.ports import Clock, Store
 from domain.operation.iterations import (
     EndProcedureIteration,
     ProcedureIterationLimitReachedError,
@@ -26,11 +29,14 @@ from domain.operation.procedure import (
     ProcedureIterationStarted,
     ProcedureOutcomeRecorded,
 )
-from domain.operation.results import Failure, Measured, TerminationReason
-from domain.operation.steered import RecordProcedureOutcome, remaining
+from domain.operation.progress import ConductPhase, ConductProgress
+from domain.operation.results import Failure, Measured
+from domain.operation.steered import RecordProcedureOutcome, spent_budget
 from domain.operation.steering import Point, SteeringAdvice, SteeringVerdict
 from domain.operation.walking import CEILING, Turn, Verdict, lifecycle
 from domain.shared.refusals import ConcurrencyError, UnauthorizedError
+
+log = structlog.get_logger()
 
 
 class Passes:
@@ -38,6 +44,7 @@ class Passes:
 
     def __init__(
         self,
+        store: Store,
         record: ConductRecord,
         submitters: Submitters,
         clock: Clock,
@@ -45,6 +52,7 @@ class Passes:
         scores: Scores,
         advisers: Advisers,
     ) -> None:
+        self._store = store
         self._record = record
         self._submitters = submitters
         self._clock = clock
@@ -52,10 +60,23 @@ class Passes:
         self._scores = scores
         self._advisers = advisers
 
-    async def start(self, procedure_id: UUID, conduct_id: UUID, passes: int, point: Point | None) -> Turn:
-        """Begin the next pass, unless the loop has come to its end or something else stands in the way."""
-        score = await self._scores.score(procedure_id, conduct_id)
-        return Turn(verdict=Verdict.GONE) if score is None else await self._start(score, passes, point, None)
+    async def start(self, procedure_id: UUID, conduct_id: UUID) -> Turn:
+        """Begin the next pass, unless the loop has come to its end or something else stands in the way.
+
+        Where it measures is what was advised last or, where nothing was measured before, where the search begins.
+        """
+        score, procedure = await self._live(procedure_id, conduct_id)
+        if score is None or procedure is None or not score.loops:
+            return Turn(verdict=Verdict.GONE)
+        point: Point | None = None
+        if score.steering is not None and procedure.current_iteration_index is None:
+            if procedure.iteration_count > score.iterations_before:
+                point = (await self._record.happened(score, ProcedureIterationEnded))[-1].advised_next_point
+            elif not score.stated_boundary:
+                point = score.steering.space.first_point
+            if point is None:
+                return disbelieved(score, "start_pass")
+        return await self._start(score, point, None)
 
     async def take_up(self, procedure_id: UUID, conduct_id: UUID, attempt: Attempt) -> Turn:
         """Ask where a search goes on that has measured before, and begin the pass that measures there.
@@ -68,23 +89,24 @@ class Passes:
         if procedure.current_iteration_index is not None:
             begun = (await self._record.happened(score, ProcedureIterationStarted))[-1]
             return Turn(verdict=Verdict.DONE, iteration_index=begun.iteration_index, point=begun.point)
-        said = await self._advisers.advice(score, procedure, procedure.iteration_count + 1, 0, attempt)
+        said = await self._advisers.advice(score, procedure, procedure.iteration_count + 1, attempt)
         if isinstance(said, Turn):
             return said
         advice, _ = said
         if advice.verdict is SteeringVerdict.STOP:
             return Turn(verdict=Verdict.DONE, stop=True)
-        return await self._start(score, 0, advice.next_point, advice)
+        return await self._start(score, advice.next_point, advice)
 
-    async def _start(self, score: Score, passes: int, point: Point | None, advice: SteeringAdvice | None) -> Turn:
+    async def _start(self, score: Score, point: Point | None, advice: SteeringAdvice | None) -> Turn:
         conduct_id = score.conduct_id
         while True:
             procedure = await self._record.procedure(score)
             if procedure.live_conduct_id != conduct_id:
                 break
-            if (begun := procedure.current_iteration_index) is not None:
-                return Turn(verdict=Verdict.DONE, iteration_index=begun, point=point)
-            if (turn := await self._before_pass(score, procedure, passes)) is not None:
+            if procedure.current_iteration_index is not None:
+                begun = (await self._record.happened(score, ProcedureIterationStarted))[-1]
+                return Turn(verdict=Verdict.DONE, iteration_index=begun.iteration_index, point=begun.point)
+            if (turn := await self._before_pass(score, procedure)) is not None:
                 return turn
             index = procedure.iteration_count + 1
             command = StartProcedureIteration(iteration_index=index, conduct_id=conduct_id, point=point, advice=advice)
@@ -99,8 +121,11 @@ class Passes:
             return Turn(verdict=Verdict.DONE, iteration_index=index, point=point)
         return Turn(verdict=Verdict.GONE)
 
-    async def _before_pass(self, score: Score, procedure: Procedure, passes: int) -> Turn | None:
+    async def _before_pass(self, score: Score, procedure: Procedure) -> Turn | None:
         """What keeps a pass from beginning, in the order of the turn."""
+        progress = await row_of(self._store, ConductProgress, procedure_id=score.procedure_id)
+        if progress is not None and progress.phase == ConductPhase.CLOSING.value:
+            return disbelieved(score, "start_pass")
         orders = await self._submitters.orders(self._ledger, score)
         if (verdict := orders.verdict) is not None:
             return Turn(verdict=verdict)
@@ -113,11 +138,9 @@ class Passes:
                 return Turn(verdict=Verdict.FAILED, failure=cap_reached(procedure))
         if score.steering is None:
             return None
-        left = remaining(score.steering, passes, score.started_at, self._clock())
-        if left.iterations_remaining == 0:
-            return Turn(verdict=Verdict.DONE, stop=True, termination_reason=TerminationReason.ITERATIONS)
-        if left.wall_clock_remaining == 0:
-            return Turn(verdict=Verdict.DONE, stop=True, termination_reason=TerminationReason.WALL_CLOCK)
+        passes = procedure.iteration_count - score.iterations_before
+        if (spent := spent_budget(score.steering, passes, score.started_at, self._clock())) is not None:
+            return Turn(verdict=Verdict.DONE, stop=True, termination_reason=spent)
         return None
 
     async def _denied(self, score: Score, target: str, denied: UnauthorizedError) -> Turn:
@@ -135,9 +158,13 @@ class Passes:
                 break
             if procedure.current_iteration_index != iteration_index:
                 ended = await self._ended(score, iteration_index)
+                if ended is None:
+                    return disbelieved(score, "judge_pass")
                 return Turn(verdict=Verdict.DONE, converged=bool(ended.converged))
             if procedure.pending_request is not None:
                 return Turn(verdict=REQUESTED[procedure.pending_request])
+            if not await self._is_walked(score, iteration_index):
+                return disbelieved(score, "judge_pass")
             name = score.convergence.capture_name
             measured = await self._captured(score, iteration_index, name)
             if measured is None:
@@ -148,11 +175,14 @@ class Passes:
                 return turn
         return Turn(verdict=Verdict.GONE)
 
-    async def record_outcome(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, point: Point) -> Turn:
+    async def record_outcome(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Turn:
         """Put on the record what a steered pass measured, once."""
         score, procedure = await self._live(procedure_id, conduct_id)
         if score is None or procedure is None or score.steering is None:
             return Turn(verdict=Verdict.GONE)
+        begun = (await self._record.happened(score, ProcedureIterationStarted))[-1:]
+        if not begun or begun[0].iteration_index != iteration_index or not await self._is_walked(score, iteration_index):
+            return disbelieved(score, "record_outcome")
         if procedure.pending_request is not None:
             return Turn(verdict=REQUESTED[procedure.pending_request])
         tally = await self._ledger.tally(conduct_id, iteration_index, of_pass=True)
@@ -164,7 +194,7 @@ class Passes:
             measurements = (*measurements, Measured(name=name, value=measured, kind="Scalar", quality="Good"))
         outcome = ProcedureOutcomeRecorded(
             iteration_index=iteration_index,
-            point=point,
+            point=begun[0].point or {},
             measurements=measurements,
             succeeded=True,
             actuation_kind=tally.actuation_kind,
@@ -172,9 +202,7 @@ class Passes:
         await self._record.as_service(score, RecordProcedureOutcome(outcome=outcome))
         return Turn(verdict=Verdict.DONE)
 
-    async def advise(
-        self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, passes: int, attempt: Attempt
-    ) -> Turn:
+    async def advise(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, attempt: Attempt) -> Turn:
         """Have the decider say where to measure next, and end the open pass with what it said."""
         score = await self._scores.score(procedure_id, conduct_id)
         while score is not None and score.steering is not None:
@@ -182,17 +210,25 @@ class Passes:
             if procedure.live_conduct_id != conduct_id:
                 break
             if procedure.current_iteration_index != iteration_index:
-                return advised_at(await self._ended(score, iteration_index))
+                ended = await self._ended(score, iteration_index)
+                return disbelieved(score, "advise_pass") if ended is None else advised_at(ended)
+            if not await self._is_walked(score, iteration_index):
+                return disbelieved(score, "advise_pass")
             asked = self._clock()
-            said = await self._advisers.advice(score, procedure, iteration_index, passes, attempt)
+            said = await self._advisers.advice(score, procedure, iteration_index, attempt)
             if isinstance(said, Turn):
                 return said
             advice, adviser = said
             latency = (self._clock() - asked).total_seconds()
-            ended = await self._try_end(score, iteration_index, **provenance(advice, adviser, latency))
-            if ended is not None and ended.verdict is not Verdict.DONE:
-                return ended
+            turn = await self._try_end(score, iteration_index, **provenance(advice, adviser, latency))
+            if turn is not None and turn.verdict is not Verdict.DONE:
+                return turn
         return Turn(verdict=Verdict.GONE)
+
+    async def _is_walked(self, score: Score, iteration_index: int) -> bool:
+        """Whether the ledger shows a pass done to its last step."""
+        last = score.last(iteration_index)
+        return last is None or await self._ledger.has_passed(last)
 
     async def _captured(self, score: Score, iteration_index: int, name: str) -> Any:
         """What a pass has left in a slot; None where it has left nothing."""
@@ -220,9 +256,17 @@ class Passes:
             return None
         return Turn(verdict=Verdict.DONE, converged=fields.get("converged"))
 
-    async def _ended(self, score: Score, iteration_index: int) -> ProcedureIterationEnded:
+    async def _ended(self, score: Score, iteration_index: int) -> ProcedureIterationEnded | None:
+        """How a pass of this conduct ended; None where none of this index has."""
         events = await self._record.happened(score, ProcedureIterationEnded)
-        return next(event for event in reversed(events) if event.iteration_index == iteration_index)
+        known = (event for event in reversed(events) if event.iteration_index == iteration_index)
+        return next(known, None) if iteration_index > score.iterations_before else None
+
+
+def disbelieved(score: Score, asked: str) -> Turn:
+    """The answer to what the record does not agree with: nothing is written, and whoever asked for it is gone."""
+    log.warning("pass_out_of_turn", procedure_id=str(score.procedure_id), conduct_id=str(score.conduct_id), activity=asked)
+    return Turn(verdict=Verdict.GONE)
 
 
 REQUESTED = {PendingRequest.HOLD: Verdict.HOLD, PendingRequest.ABORT: Verdict.ABORT}

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
+import structlog
+
 from application.commands import Commands
 from application.conducting.conducts import Conducts, submitter
 from application.conducting.pulse import Attempt
@@ -27,6 +29,8 @@ from domain.run.ending import AbortRun, CompleteRun
 from domain.run.progress import OpenedRunConduct, RunConductProgress, Waiting, WaitingFor
 from domain.run.run import HELD, LIVE, RUNNING, HoldRun, ListedPhase, Run, RunConductStarted, RunStatus
 from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
+
+log = structlog.get_logger()
 
 ABORT_REASON = 480
 """Characters of the reason that a run is aborted with."""
@@ -99,6 +103,8 @@ class RunConductor:
     async def open_phase(self, run_id: UUID, conduct_id: UUID, index: int) -> PhaseReport:
         """Open the conduct of a phase as whoever asked for the run's; a gate that stays closed holds the run."""
         drive = await self._drive(conduct_id)
+        if await self._phase(drive, index) is None or not await self._are_completed(drive, index):
+            return PhaseReport(verdict=disbelieved(drive, "open_phase"))
         listed = drive.phases[index]
         own_id = phase_conduct_id(conduct_id, listed.procedure_id)
         while True:
@@ -174,8 +180,9 @@ class RunConductor:
     async def await_phase(self, run_id: UUID, conduct_id: UUID, index: int, attempt: Attempt) -> PhaseReport:
         """Wait until a phase has come to its end; one that is held or halted is waited for until somebody ends it."""
         drive = await self._drive(conduct_id)
-        procedure_id = drive.phases[index].procedure_id
-        watched_run, watched = Watch(self._store, Run, run_id), Watch(self._store, Procedure, procedure_id)
+        if (known := await self._phase(drive, index)) is None:
+            return PhaseReport(verdict=disbelieved(drive, "await_phase"))
+        watched_run, watched = Watch(self._store, Run, run_id), Watch(self._store, Procedure, known.id)
         pause = FIRST_LOOK
         while True:
             attempt.alive()
@@ -214,6 +221,8 @@ class RunConductor:
         the run instead of completing it and ends the conduct, so that somebody else can conduct what is left.
         """
         drive = await self._drive(conduct_id)
+        if not await self._agrees(drive, outcome):
+            return disbelieved(drive, f"end_run_conduct, {outcome.finish.value}")
         failure = CANCELLED if outcome.finish is RunFinish.CANCELLED else outcome.failure
         while True:
             attempt.alive()
@@ -258,10 +267,39 @@ class RunConductor:
                     failure = lifecycle("complete", refusal.code, refusal.detail)
                     break
         await self._settled(drive, attempt)
-        failed_id = None if outcome.phase_index is None else drive.phases[outcome.phase_index].procedure_id
+        failed_phase = await self._phase(drive, outcome.phase_index)
+        failed_id = None if failed_phase is None else failed_phase.id
         command = RecordRunConductEnd(conduct_id=conduct_id, failure=failure, failed_id=failed_id)
         await self._run_conducts.end(drive.opened, command)
         return PhaseVerdict.COMPLETED
+
+    async def _agrees(self, drive: Drive, outcome: RunOutcome) -> bool:
+        """Whether the record shows the end that the phases are said to have come to; giving up needs nothing."""
+        match outcome.finish:
+            case RunFinish.COMPLETED:
+                return await self._are_completed(drive, len(drive.phases))
+            case RunFinish.FAILED:
+                phase = await self._phase(drive, outcome.phase_index)
+                return phase is not None and (outcome.failure is not None or phase.status in (ABORTED, TRUNCATED))
+            case RunFinish.ENDED:
+                return (await self._run(drive.run_id)).status not in LIVE
+            case RunFinish.DENIED:
+                return outcome.failure is not None
+            case RunFinish.CANCELLED | RunFinish.STOOD_DOWN:
+                return True
+            case RunFinish.GONE:
+                return False
+
+    async def _are_completed(self, drive: Drive, count: int) -> bool:
+        """Whether the first so many phases are on record as Completed."""
+        phases = [await self._phase(drive, index) for index in range(count)]
+        return all(phase is not None and phase.status is COMPLETED for phase in phases)
+
+    async def _phase(self, drive: Drive, index: int | None) -> Procedure | None:
+        """The procedure of a phase; None where there is no such phase."""
+        if index is None or not 0 <= index < len(drive.phases):
+            return None
+        return await standing(self._store, Procedure, drive.phases[index].procedure_id)
 
     async def _ending(self, drive: Drive, outcome: RunOutcome, failure: Failure | None) -> Command:
         """The command that ends the run, or holds it where nobody stands behind its conduct any more."""
@@ -329,6 +367,12 @@ class RunConductor:
 
     async def _ends(self, procedure_id: UUID) -> Sequence[ConductResult]:
         return [end.result for end in await happened(self._store, procedure_id, ProcedureConducted)]
+
+
+def disbelieved(drive: Drive, asked: str) -> PhaseVerdict:
+    """The verdict on what the record does not agree with: nothing is written, and whoever asked for it is gone."""
+    log.warning("run_conduct_disbelieved", run_id=str(drive.run_id), conduct_id=str(drive.conduct_id), activity=asked)
+    return PhaseVerdict.GONE
 
 
 def failed(verdict: PhaseVerdict, target: str, refusal: Refusal) -> PhaseReport:

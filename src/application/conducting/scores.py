@@ -16,6 +16,7 @@ from domain.operation.procedure import (
     Convergence,
     Procedure,
     ProcedureAbortRequested,
+    ProcedureIterationStarted,
     ProcedureResumed,
     ProcedureStarted,
     ProcedureSteeringDeclared,
@@ -50,8 +51,12 @@ class Score:
     """The first step of the main list that is walked."""
     stated_boundary: int | None
     """What the opening says of where an earlier conduct is taken up; None where none is."""
+    skipped_count: int
+    """Steps that its opening leaves out."""
     convergence: Convergence | None
     steering: ProcedureSteeringDeclared | None
+    iterations_before: int
+    """Passes that were begun before this conduct was opened."""
     run_id: UUID | None
     logbook_id: UUID
     caller: Caller
@@ -76,6 +81,29 @@ class Score:
     def between(self) -> Place:
         """The conduct between two steps."""
         return Place(procedure_id=self.procedure_id, conduct_id=self.conduct_id, step_index=0)
+
+    @property
+    def loops(self) -> bool:
+        """Whether its steps are walked in passes."""
+        return self.mode in (ConductMode.CONVERGED, ConductMode.ADVISED)
+
+    def first_index(self, place: Place) -> int:
+        """The step that the walk of this list begins with."""
+        return 0 if place.closing else self.boundary
+
+    def has(self, place: Place) -> bool:
+        """Whether there is such a step to walk: passes are of loops alone, and closing is in none."""
+        count = len(self.closing_steps if place.closing else self.steps)
+        in_pass = self.loops and not place.closing
+        return self.first_index(place) <= place.step_index < count and (place.iteration_index > 0) is in_pass
+
+    def last(self, iteration_index: int = 0, *, closing: bool = False) -> Place | None:
+        """The last step to walk of a list; None where there is none."""
+        count = len(self.closing_steps if closing else self.steps)
+        place = self.between.model_copy(
+            update={"iteration_index": iteration_index, "closing": closing, "step_index": count - 1}
+        )
+        return place if count > self.first_index(place) else None
 
     def step(self, place: Place) -> RecipeStep:
         """The step at a place."""
@@ -102,9 +130,9 @@ class Scores:
 
     async def score(self, procedure_id: UUID, conduct_id: UUID) -> Score | None:
         """The score of a conduct; None where it is not the live one."""
-        if conduct_id in self._known:
+        if (known := self._known.get(conduct_id)) is not None:
             self._known.move_to_end(conduct_id)
-            return self._known[conduct_id]
+            return known if known.procedure_id == procedure_id else None
         score = await self._loaded(procedure_id, conduct_id)
         if score is not None and conduct_id not in self._known:
             self._known[conduct_id] = score
@@ -126,11 +154,16 @@ class Scores:
                 return None
             wanted = [event.__name__ for event in (ProcedureStepsResolved, ProcedureSteeringDeclared, *OPENINGS)]
             rows = await session.load_of(aggregate.name, procedure_id, wanted)
+            begun = await session.load_of(aggregate.name, procedure_id, [ProcedureIterationStarted.__name__])
             (opened,) = await session.records(OpenedConduct, {"conduct_id": conduct_id})
         events = await asyncio.to_thread(lambda: [decoded(aggregate, row) for row in rows])
         pin = next(event for event in reversed(events) if isinstance(event, ProcedureStepsResolved))
         designs = [event for event in events if isinstance(event, ProcedureSteeringDeclared)]
-        opening = next(event for event in events if isinstance(event, OPENINGS) and event.conduct_id == conduct_id)
+        version, opening = next(
+            (row.version, event)
+            for row, event in zip(rows, events, strict=True)
+            if isinstance(event, OPENINGS) and event.conduct_id == conduct_id
+        )
         closing_only = isinstance(opening, ProcedureAbortRequested)
         assert procedure.activity_logbook_id is not None, "the opening opens the logbook"
         return Score(
@@ -142,8 +175,10 @@ class Scores:
             closing_steps=pin.resolved_closing_steps,
             boundary=boundary_of(opening, pin),
             stated_boundary=opening.re_establishment_boundary if isinstance(opening, ProcedureResumed) else None,
+            skipped_count=opening.skipped_count if isinstance(opening, ProcedureResumed) else 0,
             convergence=convergence_of(opening, pin),
             steering=designs[-1] if designs else None,
+            iterations_before=sum(row.version < version for row in begun),
             run_id=procedure.parent_run_id,
             logbook_id=procedure.activity_logbook_id,
             caller=submitter(opened),

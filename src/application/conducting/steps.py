@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from application.conducting.compute import Compute
-from application.conducting.doing import Doing
+from application.conducting.doing import Doing, out_of_turn
 from application.conducting.effects import Effects
 from application.conducting.ledger import Ledger, Stored
 from application.conducting.pulse import Attempt, Perseverance, boot_time
@@ -80,13 +80,17 @@ class Steps:
         return None if step is None else ahead_of(step, self.limits.action, self.limits.compute)
 
     async def do(self, score: Score, place: Place, point: Point, deadline: datetime | None, attempt: Attempt) -> Report:
-        """Do one step of a pass at this point; a program is only submitted."""
+        """Do one step of a pass at this point; a program is only submitted. Where there is no such step, nothing is done."""
+        if not score.has(place):
+            return out_of_turn(place)
         doing = Doing(self, score, place, point, attempt)
         work = doing.submit() if doing.kind is StepKind.COMPUTE else doing.do(deadline)
         return await self._perseverance.see_through(work, attempt)
 
     async def collect(self, score: Score, place: Place, point: Point, job_id: str, attempt: Attempt) -> Report:
         """Wait for a program that was submitted, and deposit what it brings."""
+        if not score.has(place) or score.step(place).kind != StepKind.COMPUTE.value:
+            return out_of_turn(place)
         work = Doing(self, score, place, point, attempt).collect(job_id)
         return await self._perseverance.see_through(work, attempt)
 

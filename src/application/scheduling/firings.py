@@ -9,6 +9,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import structlog
+
 from application.commands import Commands, carried_out
 from application.conducting.conducts import Conducts
 from application.conducting.pulse import Attempt
@@ -28,6 +30,7 @@ from domain.operation.schedule import (
     Schedule,
     ScheduleFiringMissedError,
     ScheduleFiringWithdrawnError,
+    ScheduleTriggered,
     firing_key,
 )
 from domain.operation.scheduled import ConductPlan, ConductRecipe, RecipeConduct
@@ -35,6 +38,8 @@ from domain.operation.walking import REASON
 from domain.run.ending import AbortRun
 from domain.run.run import LIVE, Run
 from domain.shared.refusals import Refusal, Unavailable
+
+log = structlog.get_logger()
 
 
 class Firings:
@@ -64,7 +69,7 @@ class Firings:
         Until its conduct is open a firing is judged anew at every try: none acts late, or for a schedule that is held.
         """
         schedule = await found(self._store, Schedule, due.schedule_id)
-        if schedule is None:  # the engine remembers more than a record that was restored
+        if schedule is None or not await self._is_asked_for(due):  # the engine may know more than the record
             return FiringVerdict.IDLE
         aim = schedule.aim
         if await self._is_open(due, aim):
@@ -88,6 +93,21 @@ class Firings:
         except Refusal as refusal:
             return await self._refused(schedule, due, refusal)
         return await self._opened(due, aim)
+
+    async def _is_asked_for(self, due: DueFiring) -> bool:
+        """Whether a firing that somebody is said to have triggered is on the schedule's stream, as it is said to be."""
+        if due.trigger_id is None:
+            return True
+        row = await self._store.event(due.trigger_id)
+        known = row is not None and (row.event_type, row.stream_id, row.occurred_at, row.correlation_id) == (
+            ScheduleTriggered.__name__,
+            due.schedule_id,
+            due.scheduled_at,
+            due.correlation_id,
+        )
+        if not known:
+            log.warning("trigger_not_on_record", schedule_id=str(due.schedule_id), trigger_id=str(due.trigger_id))
+        return known
 
     async def await_end(self, due: DueFiring, attempt: Attempt) -> None:
         """Wait until the conduct of a firing has come to its end; one that is held has."""

@@ -156,6 +156,7 @@ def phase_facts(phase: Procedure) -> dict[str, Any]:
         "failure": None if phase.failure is None else failure_facts(phase.failure),
         "closing_failures": [failure_facts(failure) for failure in phase.closing_failures[:MOST_CLOSING_FAILURES]],
         "iteration_count": phase.iteration_count,
+        "skipped_count": phase.skipped_count,
     }
 
 

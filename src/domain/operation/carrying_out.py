@@ -29,7 +29,7 @@ RESUMING = {
 
 
 class InvalidProcedureReEstablishmentBoundaryError(Invalid):
-    """There is no such step to take the procedure up at."""
+    """There is no such step to take the procedure up at, or going on there would leave steps out."""
 
 
 @procedure.command(

@@ -155,7 +155,7 @@ class StepFrame(BaseModel):
     iteration_index: int | None
     closing: bool
     step_index: int
-    state: Literal["started", "ok", "failed"]
+    state: Literal["started", "ok", "failed", "skipped"]
     kind: str
     target: str
     error_class: str | None

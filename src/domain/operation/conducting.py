@@ -44,14 +44,16 @@ from domain.operation.procedure import (
 from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct, submitted_by
 from domain.operation.registering import InvalidProcedureIterationCapError, check_cap
 from domain.operation.results import ConductResult
+from domain.operation.walking import SKIPPED, Mark, Place, target_of
 from domain.recipe.expansion import Expansion
 from domain.recipe.step_shapes import Documented
-from domain.recipe.steps import PlainCriterion, Step
+from domain.recipe.steps import PlainCriterion, RecipeStep, Step
 from domain.run.run import Run
 from domain.shared.logbooks import open_logbook
-from domain.shared.reads import Holders, Reads, every, happened
+from domain.shared.reads import Holders, Reads, answered, every, happened
 from domain.shared.refusals import Refusal
-from domain.shared.writes import Answer, Claim, Put
+from domain.shared.text import Text
+from domain.shared.writes import Answer, Claim, Enter, Put
 
 CONDUCTED_ASSETS = "conducted-asset"
 """Claim kind: the procedure whose live conduct has an asset to itself."""
@@ -59,6 +61,7 @@ CONDUCTED_ASSETS = "conducted-asset"
 Wait = Annotated[float, Field(strict=True, ge=0, le=60, description="Seconds to wait for the result.")]
 Steps = Annotated[tuple[Any, ...], Documented(tuple[Step, ...]), Field(max_length=500)]
 Boundary = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
+SkipReason = Annotated[str, Text(500, InvalidProcedureReEstablishmentBoundaryError, "skip reason", personal=True)]
 Rivals = Mapping[UUID, Procedure]
 """The procedures whose live conducts have target assets to themselves, by asset."""
 
@@ -78,6 +81,15 @@ class Opening:
     ground: Ground
     steps: Expansion
     rivals: Rivals
+
+
+@dataclass(frozen=True)
+class TakeUp:
+    """What taking a held procedure up is judged by: its opening, where it goes on, and the steps that it leaves out."""
+
+    opening: Opening
+    boundary: int
+    skipped: range
 
 
 def rivals_of(procedure: Procedure) -> Reads[dict[UUID, Procedure]]:
@@ -311,21 +323,82 @@ class ConductOrHoldProcedure(ForwardConduct):
     **CONDUCT,
 )
 class ConductFromProcedure(Conduct):
-    """Take a held procedure up at a step: from there on everything is established afresh."""
+    """Take a held procedure up at the first step that is not done, or at an earlier one, to establish what follows afresh.
 
-    re_establishment_boundary: Boundary
+    Steps are left out only where that is said: with `skip` and a reason.
+    """
+
+    re_establishment_boundary: Annotated[
+        Boundary | None,
+        Field(description="The index of the step to go on at, counted from 0; without it, the first that is not done."),
+    ] = None
+    skip: Annotated[
+        bool, Field(description="Whether steps that are not done may be left out, up to `re_establishment_boundary`.")
+    ] = False
+    skip_reason: SkipReason | None = None
     decided_by_decision_id: UUID | None = None
 
-    def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+    def gather(self, procedure: Procedure, call: Call) -> Reads[TakeUp]:
         yield from self.check_grants()
         facts, _ = yield from resuming(procedure, call, ConductMode.FLAT)
-        check_boundary(self.re_establishment_boundary, len(facts.steps.steps))
-        yield from check_closing_captures(procedure, facts.steps, self.re_establishment_boundary)
-        return facts
+        first_undone = yield from first_undone_step(procedure)
+        boundary = first_undone if self.re_establishment_boundary is None else self.re_establishment_boundary
+        check_boundary(boundary, len(facts.steps.steps))
+        self.check_skip(boundary, first_undone)
+        yield from check_closing_captures(procedure, facts.steps, boundary)
+        return TakeUp(facts, boundary, range(first_undone, boundary))
 
-    def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
-        resumed = self.resumed(call, self.re_establishment_boundary, self.decided_by_decision_id)
-        return self.opened(procedure, call, facts, resumed)
+    def check_skip(self, boundary: int, first_undone: int) -> None:
+        """Refuse to leave steps out unless that is said, and why."""
+        if boundary > first_undone and not (self.skip and self.skip_reason):
+            count = boundary - first_undone
+            raise InvalidProcedureReEstablishmentBoundaryError(
+                f"Step {first_undone} is not done, and going on at {boundary} would leave out {count}; give a boundary of "
+                f"at most {first_undone} or none, or say skip and why in skip_reason.",
+                reason="would_skip",
+                facts={"first_undone_step": first_undone, "skipped_count": count},
+            )
+
+    def decide(self, procedure: Procedure, call: Call, facts: TakeUp) -> Outcome:
+        resumed = self.resumed(call, facts.boundary, self.decided_by_decision_id)
+        if not facts.skipped:
+            return self.opened(procedure, call, facts.opening, resumed)
+        resumed = resumed.model_copy(update={"skipped_count": len(facts.skipped), "skip_reason": self.skip_reason})
+        rows = [self.skipped_row(procedure, call, facts.opening.steps.steps[index], index) for index in facts.skipped]
+        return [*self.opened(procedure, call, facts.opening, resumed), Enter(rows)]
+
+    def skipped_row(self, procedure: Procedure, call: Call, step: RecipeStep, index: int) -> Activity:
+        """The ledger row of a step that is left out."""
+        place = Place(procedure_id=procedure.id, conduct_id=call.new_id, step_index=index)
+        logbook_id, _ = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
+        says = {"target": target_of(step), "result": SKIPPED, "step_index": index, "conduct_id": str(call.new_id)}
+        return Activity.by(
+            call,
+            self,
+            logbook_id,
+            event_id=place.row_id(Mark.OUTCOME, 1),
+            procedure_id=procedure.id,
+            step_kind=step.kind,
+            payload={**says, "attempt": 1},
+            sampled_at=call.now,
+            conduct_id=call.new_id,
+            iteration_index=0,
+            closing=False,
+            step_index=index,
+            mark=Mark.OUTCOME.value,
+            attempt=1,
+            slot=None,
+        )
+
+
+def first_undone_step(procedure: Procedure) -> Reads[int]:
+    """The step that the latest conduct of the main list did not come to do: it was held there, failed there or was lost."""
+    starts = yield from happened(procedure.id, ProcedureStarted)
+    resumptions = yield from happened(procedure.id, ProcedureResumed)
+    boundaries = {one.conduct_id: one.re_establishment_boundary for one in resumptions if one.conduct_id is not None}
+    conduct_id = [*(one.conduct_id for one in starts if one.conduct_id is not None), *boundaries][-1]
+    done: int = yield from answered("steps_done", procedure_id=procedure.id, conduct_id=conduct_id)
+    return boundaries.get(conduct_id, 0) + done
 
 
 @procedure.command(

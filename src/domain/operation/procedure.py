@@ -96,6 +96,8 @@ class Procedure(State):
     pending_request: PendingRequest | None = None
     hold_cause: HoldCause | None = None
     actuation_kind: ActuationKind | None = None
+    skipped_count: int = 0
+    """Steps that were left out when the procedure was taken up."""
     failure: Annotated[Failure | None, MayContainPersonalData()] = None
     """What the latest conduct failed with, if it did."""
     closing_failures: Annotated[tuple[Failure, ...], MayContainPersonalData()] = ()
@@ -248,6 +250,9 @@ class ProcedureResumed(Event, of=procedure):
     decided_by_decision_id: UUID | None
     max_consecutive_unconverged_iterations: int | None = None
     """How long the patience of the loop that goes on lasts, where it was tightened."""
+    skipped_count: int = 0
+    """Steps that were not done and are left out."""
+    skip_reason: FreeText | None = None
 
 
 class ProcedureAbortRequested(Event, of=procedure):
@@ -315,7 +320,9 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
         case ProcedureStarted():
             return standing(opened(procedure, event.conduct_id, event.command_name), RUNNING, event)
         case ProcedureResumed():
-            resumed = changed(opened(procedure, event.conduct_id, event.command_name), hold_cause=None)
+            skipped = procedure.skipped_count + event.skipped_count
+            conducted = opened(procedure, event.conduct_id, event.command_name)
+            resumed = changed(conducted, hold_cause=None, skipped_count=skipped)
             return standing(resumed, RUNNING, event)
         case ProcedureActivitiesLogbookOpened():
             return changed(procedure, activity_logbook_id=event.logbook_id)

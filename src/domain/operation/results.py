@@ -91,6 +91,8 @@ class ConductResult(Value):
     command_name: str
     succeeded: bool
     completed_count: int = 0
+    skipped_count: int = 0
+    """Steps that were left out on request when the procedure was taken up."""
     failure: Failure | None = None
     closing_failures: tuple[Failure, ...] = ()
     held: bool = False

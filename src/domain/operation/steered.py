@@ -25,6 +25,7 @@ from domain.operation.procedure import (
     procedure,
 )
 from domain.operation.progress import ConductProgress, WaitingFor
+from domain.operation.results import TerminationReason
 from domain.operation.steering import (
     DecideAdviceMalformedError,
     Name,
@@ -228,6 +229,16 @@ def remaining(design: ProcedureSteeringDeclared, passes: int, started_at: dateti
         iterations_remaining=None if iterations is None else max(0, iterations - passes),
         wall_clock_remaining=None if seconds is None else max(0.0, seconds - (now - started_at).total_seconds()),
     )
+
+
+def spent_budget(
+    design: ProcedureSteeringDeclared, passes: int, started_at: datetime, now: datetime
+) -> TerminationReason | None:
+    """What of the budget is used up after so many passes of this conduct; None where it may go on."""
+    left = remaining(design, passes, started_at, now)
+    if left.iterations_remaining == 0:
+        return TerminationReason.ITERATIONS
+    return TerminationReason.WALL_CLOCK if left.wall_clock_remaining == 0 else None
 
 
 def advice_given(events: Sequence[Any], conduct_id: UUID, iteration_index: int, *, within: bool) -> ProcedureAdvised | None:

@@ -29,6 +29,10 @@ COMMAND_LINE = 200
 """Characters of a program's command line by which it is told of; the whole of it is in the ledger."""
 UNEXPECTED = "Something unexpected went wrong; the worker's log has it under this conduct."
 """What is told of a failure that nobody foresaw."""
+INTERRUPTED = "StepInterrupted"
+"""The failure of a step that came too late to be begun."""
+SKIPPED = "skipped"
+"""The result of a step that somebody had left out."""
 WRITE_TIMEOUT = 30.0
 READ_TIMEOUT = 5.0
 
@@ -241,7 +245,7 @@ def holds(command_name: str, failure: Failure | None) -> bool:
     """Whether a failure leaves the procedure Held for a person instead of Aborted."""
     if command_name != "ConductOrHoldProcedure" or failure is None or failure.message == UNEXPECTED:
         return False
-    return failure.source_kind in ("setpoint", "check") or failure.error_class == "StepInterrupted"
+    return failure.source_kind in ("setpoint", "check") or failure.error_class == INTERRUPTED
 
 
 def closes(command_name: str, outcome: Outcome) -> bool:
@@ -263,6 +267,13 @@ def failure_of(step: RecipeStep, step_index: int, error_class: str, message: str
     """The failure of a step."""
     kind: SourceKind = step.kind
     return Failure(step_index=step_index, source_kind=kind, target=target_of(step), error_class=error_class, message=message)
+
+
+def interrupted(step: RecipeStep, step_index: int, *, begun: bool) -> Failure:
+    """The failure of a step before which the conduct stood still for too long; one that was begun may have had effect."""
+    touched = "an attempt at it may have been written; look at the equipment." if begun else "nothing was touched."
+    message = f"The conduct stood still for too long to go on unasked; {touched}"
+    return failure_of(step, step_index, INTERRUPTED, message)
 
 
 def lifecycle(target: str, error_class: str, message: str) -> Failure:

@@ -277,6 +277,7 @@ def phase_result(phase: Procedure, ends: Sequence[ConductResult], failure: Failu
         conduct_id=phase.last_conduct_id,
         succeeded=phase.status is COMPLETED,
         completed_count=0 if last is None else last.completed_count,
+        skipped_count=phase.skipped_count,
         iteration_count=None if last is None else last.iteration_count,
         failure=failure if phase.status is DEFINED else failure_of(phase, ends),
         closing_failures=() if last is None else last.closing_failures,

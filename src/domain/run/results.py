@@ -14,6 +14,8 @@ class PhaseResult(Value):
     conduct_id: UUID | None = None
     succeeded: bool
     completed_count: int = 0
+    skipped_count: int = 0
+    """Steps that were left out on request, whenever the phase was taken up."""
     iteration_count: int | None = None
     failure: Failure | None = None
     closing_failures: tuple[Failure, ...] = ()

@@ -9,10 +9,16 @@ from uuid import UUID
 
 from application.conducting.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
 from application.ports import Clock, FoldedStanding
+from application.unit import decoded
 from domain.access.actor import Actor
 from domain.agent.agent import Agent
 from domain.operation.activities import Activity, StepKind
-from domain.operation.procedure import PendingRequest
+from domain.operation.procedure import (
+    PendingRequest,
+    Procedure,
+    ProcedureIterationEnded,
+    ProcedureIterationStarted,
+)
 from domain.operation.progress import (
     ABORT_ASKED,
     HOLD_ASKED,
@@ -21,6 +27,7 @@ from domain.operation.progress import (
     FilledSlot,
     WaitingFor,
 )
+from domain.operation.steering import Point
 from domain.operation.walking import Mark, Place
 from domain.run.run import Run, RunStatus
 from domain.shared.writes import Record
@@ -57,6 +64,7 @@ class MemoryLedger:
         rows = self._here(place)
         standing = Standing(
             live=True,
+            out_of_turn=not self._is_in_turn(crossing, progress),
             asked=self._asked(place.procedure_id, place.conduct_id, may_hold=crossing.hold_blocks),
             run=self._run(crossing.run_id),
             late=_too_long(progress.active_at, now, crossing.longest_pause),
@@ -70,6 +78,8 @@ class MemoryLedger:
         if marker is not None and marked:
             self._enter(marker, now)
             self._store.put(Sign(place.procedure_id, marker.event_id, now))
+        if standing.out_of_turn:
+            return standing
         self._store.put(
             replace(
                 progress,
@@ -83,6 +93,35 @@ class MemoryLedger:
             )
         )
         return replace(standing, marked=marked)
+
+    def _is_in_turn(self, crossing: Crossing, progress: ConductProgress) -> bool:
+        """Whether the record shows what comes before the step."""
+        place, precedence = crossing.place, crossing.precedence
+        if precedence is None:
+            return True
+        if (progress.phase == ConductPhase.CLOSING.value) is not place.closing:
+            return False
+        before = place.model_copy(update={"step_index": place.step_index - 1})
+        return (precedence.first or self._has_passed(before)) and (
+            not place.iteration_index or self._open_pass(place.procedure_id) == (place.iteration_index, precedence.point)
+        )
+
+    def _open_pass(self, procedure_id: UUID) -> tuple[int, Point] | None:
+        """The pass that is open, and where it measures."""
+        for stored in reversed(self._store.streams[Procedure.__name__, procedure_id]):
+            match decoded(Procedure.aggregate, stored):
+                case ProcedureIterationStarted() as started:
+                    return started.iteration_index, started.point or {}
+                case ProcedureIterationEnded():
+                    return None
+        return None
+
+    async def has_passed(self, place: Place) -> bool:
+        return self._has_passed(place)
+
+    def _has_passed(self, place: Place) -> bool:
+        results = {row.mark: row.payload["result"] for row in self._here(place) if row.mark != Mark.IN_FLIGHT}
+        return Mark.OUTCOME in results and (place.closing or "failed" not in results.values())
 
     async def settle(self, row: Activity) -> Mapping[str, Any]:
         assert row.conduct_id is not None, "a ledger row belongs to a conduct"
@@ -146,7 +185,8 @@ class MemoryLedger:
             )
 
     def _say(self, procedure_id: UUID, conduct_id: UUID, **said: Any) -> None:
-        if (progress := self._live(procedure_id, conduct_id)) is not None:
+        progress = self._live(procedure_id, conduct_id)
+        if progress is not None and progress.phase != ConductPhase.CLOSING.value:
             self._store.put(replace(progress, heartbeat_at=self._clock(), **said))
 
     async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
@@ -271,6 +311,8 @@ class MemoryLedger:
 
 def is_free(crossing: Crossing, standing: Standing) -> bool:
     """Whether nothing stands in the way of a step."""
+    if standing.out_of_turn:
+        return False
     if standing.asked is not None or standing.run in crossing.run_blocks or standing.late or standing.begun_before:
         return False
     if standing.stood_down or standing.submitter_moved:

@@ -1,5 +1,6 @@
 """The ledger on PostgreSQL: before a step one statement that looks and marks, after it one that stores."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -9,7 +10,7 @@ from application.conducting.ledger import Closing, Crossing, Orders, Standing, S
 from application.ports import FoldedStanding
 from domain.kernel import Event
 from domain.operation.activities import Activity
-from domain.operation.procedure import PendingRequest
+from domain.operation.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
 from domain.operation.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, FilledSlot, WaitingFor
 from domain.operation.walking import Mark, Place
 from domain.run import run as runs
@@ -47,10 +48,24 @@ HERE = (
     f"FROM {ENTRIES} WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND closing = %(closing)s "
     "AND step_index = %(index)s"
 )
+OF_LIST = f"FROM {ENTRIES} WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND closing = %(closing)s"
+PASSED = f"""(EXISTS (SELECT {OF_LIST} AND step_index = %(index)s - %(before)s AND mark = 'outcome'
+    AND (closing OR payload ->> 'result' <> 'failed'))
+AND (%(closing)s OR NOT EXISTS (SELECT {OF_LIST} AND step_index = %(index)s - %(before)s AND mark = 'deposit'
+    AND payload ->> 'result' = 'failed')))"""
+"""Whether the step at the place, or the one before it, has an outcome that lets the walk go on."""
+IN_PASS = """(%(iteration)s = 0 OR EXISTS (SELECT FROM (
+    SELECT event_type, payload::jsonb AS said FROM events WHERE stream_type = 'Procedure'
+    AND stream_id = %(procedure)s::uuid AND event_type = ANY(%(bounds)s) ORDER BY version DESC LIMIT 1
+) AS last WHERE event_type = %(bounds_begin)s AND (said ->> 'iteration_index')::int = %(iteration)s
+    AND coalesce(nullif(said -> 'point', 'null'), '{}') = %(point)s::jsonb))"""
+"""Whether the pass is the open one, and measures at this point."""
 BEGIN = f"""
-WITH live AS (SELECT active_at, effect_id, effect_beat_at FROM conduct_progress WHERE {LIVE} FOR NO KEY UPDATE),
+WITH live AS (SELECT phase, active_at, effect_id, effect_beat_at FROM conduct_progress WHERE {LIVE} FOR NO KEY UPDATE),
 found AS (
-    SELECT {ASKED} AS asked, {RUN} AS run, {MOVED} AS moved,
+    SELECT %(judged)s AND NOT coalesce((SELECT phase = 'Closing' FROM live) = %(closing)s
+            AND (%(first)s OR {PASSED}) AND {IN_PASS}, false) AS out_of_turn,
+        {ASKED} AS asked, {RUN} AS run, {MOVED} AS moved,
         (SELECT active_at FROM live) IS DISTINCT FROM (SELECT active_at FROM conduct_progress WHERE {LIVE}) AS overtaken,
         coalesce((SELECT extract(epoch FROM clock_timestamp() - active_at) > %(pause)s::float8 FROM live), false) AS late,
         %(once)s AND EXISTS (
@@ -65,7 +80,7 @@ marked AS (
     SELECT {COLUMNS} FROM json_populate_record(NULL::{ENTRIES}, %(marker)s::json)
     WHERE %(marker)s::json IS NOT NULL AND EXISTS (SELECT FROM live) AND EXISTS (
         SELECT FROM found WHERE asked IS NULL AND coalesce(run <> ALL(%(blocks)s::text[]), true) AND NOT late AND NOT begun
-        AND (rows IS NULL OR %(again)s) AND NOT overtaken AND NOT moved
+        AND (rows IS NULL OR %(again)s) AND NOT overtaken AND NOT moved AND NOT out_of_turn
     ) AND NOT EXISTS (SELECT {HERE} AND mark = 'outcome')
     ON CONFLICT DO NOTHING RETURNING event_id
 ),
@@ -76,9 +91,9 @@ shown AS (
         active_at = CASE WHEN EXISTS (SELECT FROM marked) THEN clock_timestamp() ELSE active_at END,
         effect_id = coalesce((SELECT event_id FROM marked), effect_id),
         effect_beat_at = CASE WHEN EXISTS (SELECT FROM marked) THEN clock_timestamp() ELSE effect_beat_at END
-    WHERE {LIVE}
+    WHERE {LIVE} AND NOT (SELECT out_of_turn FROM found)
 )
-SELECT EXISTS (SELECT FROM live), asked, run, late, begun, rows, EXISTS (SELECT FROM marked),
+SELECT EXISTS (SELECT FROM live), out_of_turn, asked, run, late, begun, rows, EXISTS (SELECT FROM marked),
     (SELECT effect_id FROM live), (SELECT extract(epoch FROM clock_timestamp() - effect_beat_at)::float8 FROM live),
     moved, overtaken
 FROM found
@@ -95,6 +110,7 @@ moved AS (
 )
 SELECT payload FROM entered
 """
+HAS_PASSED = f"SELECT {PASSED}"
 STANDING = f"SELECT payload {HERE} AND mark = %(mark)s"
 BEAT = f"""
 UPDATE conduct_progress SET heartbeat_at = clock_timestamp(),
@@ -110,7 +126,7 @@ LOOK = f"SELECT {ASKED}, {RUN}, EXISTS (SELECT FROM conduct_progress WHERE {LIVE
 WAIT = f"""
 UPDATE conduct_progress SET phase = %(phase)s, waiting_for = %(for)s, waiting_until = %(until)s,
     heartbeat_at = clock_timestamp(), active_at = greatest(active_at, %(since)s::timestamptz)
-WHERE {LIVE}
+WHERE {LIVE} AND phase <> 'Closing'
 """
 SLOTS = f"""
 WITH last AS (
@@ -179,7 +195,7 @@ class PostgresLedger:
         self._store = store
 
     async def begin(self, crossing: Crossing) -> Standing:
-        place = crossing.place
+        place, precedence = crossing.place, crossing.precedence
         marker = None if crossing.marker is None or crossing.stood_down else document(crossing.marker)
         asked = {
             **where(place),
@@ -192,16 +208,23 @@ class PostgresLedger:
             "again": crossing.again,
             "marker": marker,
             **folded(crossing.submitter),
+            "judged": precedence is not None,
+            "first": precedence is None or precedence.first,
+            "before": 1,
+            "bounds": [ProcedureIterationStarted.__name__, ProcedureIterationEnded.__name__],
+            "bounds_begin": ProcedureIterationStarted.__name__,
+            "point": json.dumps({} if precedence is None else dict(precedence.point)),
         }
         while True:
             (row,) = await self._rows(BEGIN, asked)
-            live, request, run, late, begun, rows, marked, effect_id, silence, moved, overtaken = row
+            live, out_of_turn, request, run, late, begun, rows, marked, effect_id, silence, moved, overtaken = row
             if not (live and overtaken):
                 break
         stored = tuple(Stored(UUID(id), mark, attempt, payload, age) for id, mark, attempt, payload, age in rows or ())
         last = next((one.event_id for one in reversed(stored) if one.mark == Mark.IN_FLIGHT), None)
         return Standing(
             live=live,
+            out_of_turn=live and out_of_turn,
             asked=REQUESTS.get(request),
             run=STATUS_OF.get(run),
             late=late,
@@ -212,6 +235,10 @@ class PostgresLedger:
             marked=marked,
             silence=silence if last is not None and last == effect_id else None,
         )
+
+    async def has_passed(self, place: Place) -> bool:
+        ((passed,),) = await self._rows(HAS_PASSED, {**where(place), "before": 0})
+        return bool(passed)
 
     async def settle(self, row: Activity) -> Mapping[str, Any]:
         assert row.conduct_id is not None, "a ledger row belongs to a conduct"

@@ -117,6 +117,7 @@ class TestWhatADebrieferIsShown:
                     "failure": FAILURE.model_dump(),
                     "closing_failures": [FAILURE.model_dump()],
                     "iteration_count": 0,
+                    "skipped_count": 0,
                 }
             ],
             "channels": [

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.kernel import Command
-from domain.operation.activities import AppendProcedureActivities
+from domain.operation.activities import Activity, AppendProcedureActivities
 from domain.operation.carrying_out import ResumeProcedure, StartProcedure
 from domain.operation.conducting import (
     CONDUCTED_ASSETS,
@@ -59,6 +59,8 @@ from tests.workflows.steps import action, capture, captured, check, criterion, s
 
 HELD_IN = [(was, now) for was in (None, *ConductMode) for now in ConductMode]
 
+SKIPPING: dict[str, Any] = {"skip": True, "skip_reason": "done by hand"}
+
 
 @pytest.mark.parametrize(("was", "now"), HELD_IN, ids=[f"{was or 'by hand'} as {now}" for was, now in HELD_IN])
 def test_a_held_procedure_goes_on_as_it_was_conducted(world: World, was: ConductMode | None, now: ConductMode) -> None:
@@ -100,7 +102,7 @@ OPENINGS: dict[str, Command] = {
     "conduct or hold": ConductOrHoldProcedure(),
     "converge": ConductUntilConverged(**LOOP),
     "advise": ConductUntilAdvised(**SEARCH),
-    "conduct from": ConductFromProcedure(re_establishment_boundary=1),
+    "conduct from": ConductFromProcedure(re_establishment_boundary=1, **SKIPPING),
     "converge from": ConductUntilConverged(**LOOP),
     "advise from": ConductUntilAdvisedFrom(**SEARCH),
     "advise from otherwise": ConductUntilAdvisedFrom(**SEARCH, budget={"iterations_remaining": 3}),
@@ -228,7 +230,10 @@ def test_an_open_iteration_is_ended_before_a_conduct_begins(world: World) -> Non
 
 def test_every_taking_up_is_a_conduct_of_its_own(world: World) -> None:
     id = from_recipe(world)
-    ways: list[Command] = [ConductProcedure(), *(ConductFromProcedure(re_establishment_boundary=at) for at in range(3))]
+    ways: list[Command] = [
+        ConductProcedure(),
+        *(ConductFromProcedure(re_establishment_boundary=at, **SKIPPING) for at in range(3)),
+    ]
     conducts = [taken_to_hold(world, way, on=id) for way in ways]
     assert len(set(conducts)) == 4
     assert {row.conduct_id for row in world.records.values() if isinstance(row, OpenedConduct)} == set(conducts)
@@ -244,7 +249,7 @@ def test_what_went_on_by_hand_is_conducted_again_once_it_is_held(world: World) -
     with refused("ProcedureCannotStartError", "pinned"):
         world.when(ConductProcedure(), on=id)
     world.when(HoldProcedure(reason="lunch"), on=id)
-    world.when(ConductFromProcedure(re_establishment_boundary=1), on=id)
+    world.when(ConductFromProcedure(re_establishment_boundary=1, **SKIPPING), on=id)
 
 
 @pytest.mark.parametrize("mode", ConductMode)
@@ -261,7 +266,7 @@ def test_who_decided_to_go_on_is_kept(world: World, mode: ConductMode) -> None:
 def test_a_boundary_lies_before_between_or_just_behind_the_steps(world: World, boundary: int) -> None:
     id = from_recipe(world)
     taken_to_hold(world, ConductProcedure(), on=id)
-    command = ConductFromProcedure(re_establishment_boundary=boundary)
+    command = ConductFromProcedure(re_establishment_boundary=boundary, **SKIPPING)
     if boundary <= 2:
         (event,) = world.when(command, on=id)
         assert isinstance(event, ProcedureResumed)
@@ -287,10 +292,10 @@ def homing(world: World, closing_steps: list[Any] = GO_HOME) -> UUID:
 def test_closing_steps_need_what_was_captured_before_the_boundary(world: World, boundary: int) -> None:
     id = homing(world)
     with refused("ProcedureClosingCaptureBeforeBoundaryError", "capture_missing") as caught:
-        world.when(ConductFromProcedure(re_establishment_boundary=boundary), on=id)
+        world.when(ConductFromProcedure(re_establishment_boundary=boundary, **SKIPPING), on=id)
     assert (caught.value.status, caught.value.facts) == (422, {"capture_names": ["home"]})
     fills(world, id, "home", step_index=0)
-    world.when(ConductFromProcedure(re_establishment_boundary=boundary), on=id)
+    world.when(ConductFromProcedure(re_establishment_boundary=boundary, **SKIPPING), on=id)
 
 
 def test_what_will_be_captured_again_need_not_have_been(world: World) -> None:
@@ -299,7 +304,7 @@ def test_what_will_be_captured_again_need_not_have_been(world: World) -> None:
 
 def test_what_a_closing_step_captures_itself_need_not_have_been(world: World) -> None:
     id = homing(world, [capture("bl7:y.RBV", "there"), setpoint("bl7:x", captured("there"))])
-    world.when(ConductFromProcedure(re_establishment_boundary=3), on=id)
+    world.when(ConductFromProcedure(re_establishment_boundary=3, **SKIPPING), on=id)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +316,7 @@ def test_only_a_slot_of_before_the_boundary_counts(world: World, slot: str, step
     id = homing(world)
     fills(world, id, slot, step_index, closing)
     with refused("ProcedureClosingCaptureBeforeBoundaryError"):
-        world.when(ConductFromProcedure(re_establishment_boundary=1), on=id)
+        world.when(ConductFromProcedure(re_establishment_boundary=1, **SKIPPING), on=id)
 
 
 @pytest.mark.parametrize(
@@ -461,3 +466,44 @@ def test_any_steps_on_any_assets_are_pinned_and_the_assets_claimed(targets: int,
     world.when(AbortProcedure(reason="smoke", conducted=result(world, id)), on=id)
     assert not any(kind == CONDUCTED_ASSETS for kind, _ in world.claims)
     assert procedure_of(world, id).status is ABORTED
+
+
+def held_after(world: World, done: int) -> UUID:
+    """A held procedure whose conduct had done so many of its steps."""
+    id = from_recipe(world)
+    taken_to_hold(world, ConductProcedure(), on=id)
+    world.ports["steps_done"] = done
+    return id
+
+
+def test_without_a_boundary_it_goes_on_at_the_first_step_that_is_not_done(world: World) -> None:
+    (resumed,) = world.when(ConductFromProcedure(), on=held_after(world, 1))
+    assert isinstance(resumed, ProcedureResumed)
+    assert (resumed.re_establishment_boundary, resumed.skipped_count, resumed.skip_reason) == (1, 0, None)
+
+
+@pytest.mark.parametrize("given", [{}, {"skip": True}, {"skip_reason": "lunch"}])
+def test_no_step_is_skipped_by_a_number(world: World, given: Any) -> None:
+    id = held_after(world, 0)
+    with refused("InvalidProcedureReEstablishmentBoundaryError", "would_skip") as caught:
+        world.when(ConductFromProcedure(re_establishment_boundary=2, **given), on=id)
+    assert (caught.value.status, caught.value.facts) == (400, {"first_undone_step": 0, "skipped_count": 2})
+
+
+def test_what_is_established_afresh_was_done_before(world: World) -> None:
+    id = held_after(world, 2)
+    taken_to_hold(world, ConductFromProcedure(re_establishment_boundary=0), on=id)
+    world.ports["steps_done"] = 1
+    (resumed,) = world.when(ConductFromProcedure(), on=id)
+    assert isinstance(resumed, ProcedureResumed)
+    assert resumed.re_establishment_boundary == 1, "where the latest conduct came to, not an earlier one"
+
+
+def test_steps_that_are_skipped_on_purpose_stand_in_the_ledger(world: World) -> None:
+    id = held_after(world, 1)
+    (resumed,) = world.when(ConductFromProcedure(re_establishment_boundary=2, **SKIPPING), on=id)
+    assert isinstance(resumed, ProcedureResumed)
+    assert (resumed.skipped_count, resumed.skip_reason) == (1, "done by hand")
+    (row,) = (entry for entry in world.entries.values() if isinstance(entry, Activity))
+    assert (row.step_index, row.payload["result"], row.mark, row.conduct_id) == (1, "skipped", "outcome", resumed.conduct_id)
+    assert procedure_of(world, id).skipped_count == 1

@@ -58,7 +58,7 @@ KEYS = {
     "ProcedureHoldRequested": "conduct_id reason decided_by_decision_id",
     "ProcedureHeld": "reason cause decided_by_decision_id actuation_kind",
     "ProcedureResumed": "re_establishment_boundary conduct_id command_name decided_by_decision_id "
-    "max_consecutive_unconverged_iterations",
+    "max_consecutive_unconverged_iterations skipped_count skip_reason",
     "ProcedureAbortRequested": "conduct_id reason run_closing",
     "ProcedureConducted": "conduct_id result",
     "ProcedureCompleted": "actuation_kind termination_reason",

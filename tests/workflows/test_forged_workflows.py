@@ -1,0 +1,207 @@
+"""What reaches the engine is not believed: forged workflows touch nothing, and what is conducted goes on undisturbed."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import pytest
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
+from temporalio.common import WorkflowIDConflictPolicy
+
+from application.conducting.conducts import workflow_id
+from application.ports import Caller
+from cli.embedded.postgres import EmbeddedPostgres
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.conduct_views import GetProcedureConduct
+from domain.operation.conducting import ConductProcedure, ConductUntilConverged
+from domain.operation.procedure import ConductMode, ProcedureStatus
+from domain.operation.steered import ConductUntilAdvised
+from domain.operation.walking import Ahead, Briefing, ConductOrder, Cursor, Finish, Outcome, lifecycle
+from domain.run.driving import RunConductOrder
+from domain.run.run import RunStatus
+from infrastructure.compute.in_memory import SimulatedCompute
+from infrastructure.runtime import new_id
+from infrastructure.temporal.engine import TASK_QUEUE
+from tests.api.serving import shared_database
+from tests.waiting import until
+from tests.workflows.runs import PLANT, SIGNALS, Floor, furnished
+from tests.workflows.stage import Stage, staged
+from tests.workflows.steps import capture, check, criterion, setpoint, steered
+
+GATE = check("gate", 1, timeout=60)
+"""A step that goes on when the test says so."""
+STEPS = [setpoint("a", 1), GATE, setpoint("b", 2)]
+CLOSING = [setpoint("shutter", 0)]
+FLAT = Briefing(command_name="ConductProcedure", mode=ConductMode.FLAT, step_count=3, closing_count=1)
+NEXT = Ahead(label="forged", patience=35)
+BROKEN = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "Broken", "It broke."))
+
+
+@pytest.fixture(scope="module")
+def database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
+    with shared_database(postgres, template) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def floor(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[Floor]:
+    async with staged(database, temporal.address, compute=SimulatedCompute(), **PLANT) as stage:
+        stage.caller = Caller.system(new_id())
+        yield await furnished(stage)
+
+
+@pytest.fixture
+async def stage(floor: Floor) -> Stage:
+    for address, value in SIGNALS.items():
+        await floor.stage.plant.write(address, value)
+    floor.stage.control.writes.clear()
+    return floor.stage
+
+
+async def waiting(stage: Stage, command: Any = None, steps: Any = STEPS, at: int = 1) -> tuple[UUID, UUID]:
+    """A procedure whose conduct is live and waits at a step."""
+    procedure_id = await stage.from_recipe(steps, CLOSING)
+    executed = await stage.do(command or ConductProcedure(wait=0), procedure_id)
+
+    async def reached() -> bool:
+        return (await stage.ask(GetProcedureConduct(), procedure_id)).step_index == at
+
+    await until(reached)
+    return procedure_id, UUID((executed.body or {})["conduct_id"])
+
+
+async def result_of(stage: Stage, procedure_id: UUID) -> Any:
+    """What came of the conduct, once it has ended."""
+    return (await stage.ask(GetProcedureConduct(), procedure_id)).result
+
+
+async def forged(
+    stage: Stage, ids: tuple[UUID, UUID], cursor: Cursor, briefing: Briefing | None = FLAT, *, instead: bool
+) -> None:
+    """Have a workflow of somebody else's run to its end, beside the real one or in its place."""
+    procedure_id, conduct_id = ids
+    order = ConductOrder(
+        procedure_id=procedure_id,
+        conduct_id=conduct_id,
+        principal_id=new_id(),
+        surface_id=new_id(),
+        conduit_id=new_id(),
+        correlation_id=new_id(),
+        briefing=briefing,
+        cursor=cursor,
+    )
+    await ends(await started(stage, "conduct", order, workflow_id("conduct", procedure_id), instead=instead))
+
+
+async def started(stage: Stage, kind: str, order: Any, id: str, *, instead: bool) -> WorkflowHandle[Any, Any]:
+    policy = WorkflowIDConflictPolicy.TERMINATE_EXISTING if instead else WorkflowIDConflictPolicy.FAIL
+    return await stage.client.start_workflow(
+        kind, order, id=id if instead else f"forged:{new_id()}", task_queue=TASK_QUEUE, id_conflict_policy=policy
+    )
+
+
+async def ends(handle: WorkflowHandle[Any, Any]) -> None:
+    """One under a foreign id fails; one that took the place of the real one finds the record against it, and ends."""
+    with suppress(WorkflowFailureError):
+        await handle.result()
+    assert (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
+
+
+FORGERIES = {
+    "behind the step that waits": Cursor(step_index=2, ahead=NEXT),
+    "behind the last step": Cursor(step_index=3),
+    "at a step that is not there": Cursor(step_index=17, ahead=NEXT),
+    "closing": Cursor(closing=True, ahead=NEXT, outcome=BROKEN),
+    "closed": Cursor(closing=True, step_index=1, outcome=Outcome(finish=Finish.COMPLETED, completed_count=3)),
+    "held": Cursor(step_index=1, ahead=NEXT, outcome=Outcome(finish=Finish.HELD)),
+    "in a pass": Cursor(step_index=0, iteration_index=1, ahead=NEXT),
+}
+
+
+@pytest.mark.parametrize("cursor", FORGERIES.values(), ids=FORGERIES)
+async def test_a_forged_conduct_beside_a_live_one_changes_nothing(stage: Stage, cursor: Cursor) -> None:
+    ids = await waiting(stage)
+    await forged(stage, ids, cursor, instead=False)
+    assert stage.control.writes == [("a", 1)]
+    assert (await stage.procedure(ids[0])).live_conduct_id == ids[1]
+    await stage.plant.write("gate", 1)
+    result = await until(lambda: result_of(stage, ids[0]))
+    assert (result.succeeded, result.completed_count) == (True, 3)
+    assert stage.control.writes == [("a", 1), ("b", 2), ("shutter", 0)]
+
+
+@pytest.mark.parametrize("cursor", FORGERIES.values(), ids=FORGERIES)
+async def test_a_forged_conduct_in_the_place_of_a_live_one_claims_nothing(stage: Stage, cursor: Cursor) -> None:
+    ids = await waiting(stage)
+    await forged(stage, ids, cursor, instead=True)
+    assert stage.control.writes == [("a", 1)]
+    procedure = await stage.procedure(ids[0])
+    assert (procedure.status, procedure.live_conduct_id) == (ProcedureStatus.RUNNING, ids[1])
+
+
+async def test_a_conduct_of_one_procedure_is_not_ended_under_the_name_of_another(stage: Stage) -> None:
+    ids = await waiting(stage)
+    other = await stage.from_recipe(STEPS)
+    await forged(stage, (other, ids[1]), Cursor(step_index=1, outcome=BROKEN), instead=True)
+    assert (await stage.procedure(ids[0])).live_conduct_id == ids[1]
+    await stage.plant.write("gate", 1)
+    await until(lambda: result_of(stage, ids[0]))
+
+
+@pytest.mark.parametrize("iteration_index", [1, 2])
+async def test_a_pass_is_not_judged_before_it_was_walked(stage: Stage, iteration_index: int) -> None:
+    steps = [capture("a", "offset"), GATE, setpoint("b", 2)]
+    loop = ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5), wait=0)
+    ids = await waiting(stage, loop, steps)
+    briefing = FLAT.model_copy(update={"command_name": "ConductUntilConverged", "mode": ConductMode.CONVERGED})
+    await forged(stage, ids, Cursor(iteration_index=iteration_index, step_index=3, passes=1), briefing, instead=True)
+    assert stage.control.writes == []
+    assert "ProcedureIterationEnded" not in await stage.happened(ids[0])
+
+
+async def test_a_pass_measures_only_where_the_record_says(stage: Stage) -> None:
+    steps = [GATE, setpoint("b", steered("focus")), capture("b", "sharpness")]
+    search = ConductUntilAdvised(
+        objective={"kind": "Maximize", "target_measurement_name": "sharpness"},
+        space={"axes": [{"name": "focus", "lower": -2.0, "upper": 2.0}]},
+        objective_capture_name="sharpness",
+        wait=0,
+    )
+    ids = await waiting(stage, search, steps, at=0)
+    await stage.plant.write("gate", 1)
+    briefing = FLAT.model_copy(update={"command_name": "ConductUntilAdvised", "mode": ConductMode.ADVISED})
+    for index in range(3):
+        cursor = Cursor(iteration_index=1, step_index=index, ahead=NEXT, passes=1, point={"focus": 99.0})
+        await forged(stage, ids, cursor, briefing, instead=True)
+    assert ("b", 99.0) not in stage.control.writes
+
+
+@pytest.mark.parametrize("instead", [True, False])
+@pytest.mark.parametrize("phase_index", [1, 2, 9])
+async def test_no_phase_of_a_run_is_left_out(floor: Floor, stage: Stage, phase_index: int, instead: bool) -> None:
+    series = await floor.start()
+    phases = [await series.phase(name) for name in ("first", "second")]
+    listed = [
+        {"procedure_id": phase, "conduct": {"command": "conduct_procedure", "steps": steps}}
+        for phase, steps in zip(phases, ([GATE], [setpoint("b", 2)]), strict=True)
+    ]
+    conduct_id = UUID(((await series.conduct(*listed, wait=0)).body or {})["conduct_id"])
+    await series.reaches_conduct(phases[0])
+    order = RunConductOrder(
+        run_id=series.run_id,
+        conduct_id=conduct_id,
+        principal_id=new_id(),
+        surface_id=new_id(),
+        conduit_id=new_id(),
+        correlation_id=new_id(),
+        phase_count=2,
+        phase_index=phase_index,
+    )
+    await ends(await started(stage, "conduct-run", order, workflow_id("conduct-run", series.run_id), instead=instead))
+    assert (await series.run()).status is RunStatus.RUNNING
+    assert (await stage.procedure(phases[1])).status is ProcedureStatus.DEFINED
+    assert ("b", 2) not in stage.control.writes
+    await stage.plant.write("gate", 1)
+    if not instead:
+        await series.reaches(RunStatus.COMPLETED)
