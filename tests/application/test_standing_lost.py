@@ -12,14 +12,13 @@ from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProce
 from domain.operation.procedure import HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
 from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
 from domain.operation.stopping import AbortProcedure, HoldProcedure
-from domain.operation.walking import ENDS, Finish, Outcome, Turn, Verdict, failure_of
+from domain.operation.walking import ENDS, Finish, Outcome, Turn, Verdict
 from domain.run.run import RunAborted, RunStopped
 from domain.shared.refusals import UnauthorizedError
 from infrastructure.memory.store import MemoryStore
 from tests.application.loops import (
     CALLER,
     CENTRED,
-    FIRST,
     HELD_RUN,
     SEARCH,
     converging,
@@ -30,7 +29,7 @@ from tests.application.loops import (
 from tests.application.rehearsal import ENDING, Live, Permits, Rehearsal, Try, rehearsed
 from tests.domain.world import new_id, refused
 from tests.timekeeping import LoopTime
-from tests.workflows.steps import setpoint
+from tests.workflows.steps import check, setpoint
 
 STEPS = [setpoint("bl7:a", value) for value in range(1, 13)]
 CLOSING = [setpoint("bl7:shutter", 0)]
@@ -114,7 +113,10 @@ class TestAtAStep:
         taken_up = await other.live(ConductFromProcedure(re_establishment_boundary=1), conduct.procedure_id)
         for index in range(1, len(STEPS)):
             assert (await other.step(taken_up, index)).verdict is Verdict.DONE
-        await other.conductor.end(*taken_up.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+        done = Outcome(finish=Finish.COMPLETED)
+        assert await other.conductor.begin_closing(*taken_up.ids, done) is Verdict.DONE
+        assert (await other.step(taken_up, 0, closing=True)).verdict is Verdict.DONE
+        await other.conductor.end(*taken_up.ids, done, closed=True)
         assert other.procedure(taken_up).status is ProcedureStatus.COMPLETED
 
     async def test_what_was_done_before_is_answered_as_it_stands(self, stand: Rehearsal) -> None:
@@ -182,13 +184,13 @@ class TestOtherEnds:
     @pytest.mark.parametrize(("how", "status"), [(None, ProcedureStatus.ABORTED), ("hold", ProcedureStatus.HELD)])
     async def test_a_step_that_failed(self, stand: Rehearsal, how: Any, status: ProcedureStatus) -> None:
         await person(stand)
-        conduct = await stand.opened(STEPS, **({"how": ConductOrHoldProcedure} if how else {}))
-        failure = failure_of(conduct.score.steps[0], 0, "ControlError", "stuck")
+        conduct = await stand.opened([check("bl7:a", 99)], **({"how": ConductOrHoldProcedure} if how else {}))
+        failure = (await stand.step(conduct, 0)).failure
         await deactivate(stand)
         await stand.conductor.end(*conduct.ids, Outcome(finish=Finish.FAILED, failure=failure), closed=True)
         procedure = stand.procedure(conduct)
         assert procedure.status is status
-        assert "stuck" in (procedure.last_status_reason or "")
+        assert "CheckFailedError" in (procedure.last_status_reason or "")
         assert stand.store.streams["Procedure", conduct.procedure_id][-1].principal_id == NIL
 
     @pytest.mark.parametrize(
@@ -234,7 +236,7 @@ class TestInALoop:
         await person(stand)
         conduct = await converging(stand)
         await deactivate(stand)
-        turn = await twice(stand, conduct, lambda stand: stand.passes.start(*conduct.ids, 0, None))
+        turn = await twice(stand, conduct, lambda stand: stand.passes.start(*conduct.ids))
         assert turn == Turn(verdict=Verdict.STOOD_DOWN)
         assert stand.procedure(conduct).iteration_count == 0
 
@@ -259,10 +261,10 @@ class TestInALoop:
     async def test_an_agent_that_steers_is_a_driver_that_stood_down(self, stand: Rehearsal, off: Any) -> None:
         await agent(stand)
         conduct = await searching(stand)
-        index = await passed(stand, conduct, 7.5, point=FIRST)
-        await stand.passes.record_outcome(*conduct.ids, index, FIRST)
+        index = await passed(stand, conduct, 7.5)
+        await stand.passes.record_outcome(*conduct.ids, index)
         await off(stand)
-        turn = await twice(stand, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, 1, Try()))
+        turn = await twice(stand, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
         assert turn == Turn(verdict=Verdict.STOOD_DOWN)
         await finished(stand, conduct, turn.verdict)
         event = held(stand, conduct)
@@ -278,29 +280,29 @@ class TestInALoop:
         await person(stand, kind)
         conduct = await searching(stand)
         await deactivate(stand)
-        turn = await stand.passes.start(*conduct.ids, 0, FIRST)
+        turn = await stand.passes.start(*conduct.ids)
         await finished(stand, conduct, turn.verdict)
         assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
 
     async def test_it_is_seen_while_advice_is_waited_for(self, stand: Rehearsal) -> None:
         await agent(stand)
         conduct = await searching(stand, decide=CALLER)
-        index = await passed(stand, conduct, 7.5, point=FIRST)
-        await stand.passes.record_outcome(*conduct.ids, index, FIRST)
+        index = await passed(stand, conduct, 7.5)
+        await stand.passes.record_outcome(*conduct.ids, index)
         await suspend(stand)
         began = stand.time.passed
-        turn = await stand.passes.advise(*conduct.ids, index, 1, Try())
+        turn = await stand.passes.advise(*conduct.ids, index, Try())
         assert (turn.verdict, stand.time.passed - began < 5) == (Verdict.STOOD_DOWN, True)
 
     async def test_an_agent_versioned_anew_goes_on_with_its_search(self, stand: Rehearsal) -> None:
         await agent(stand)
         conduct = await searching(stand)
         await suspend(stand)
-        turn = await stand.passes.start(*conduct.ids, 0, FIRST)
+        turn = await stand.passes.start(*conduct.ids)
         await finished(stand, conduct, turn.verdict)
         await stand.happens(stand.caller.principal_id, AgentResumed(resumed_by=NIL), AgentVersioned(version="2"))
         taken_up = await stand.live(ConductUntilAdvisedFrom(**SEARCH), conduct.procedure_id)
-        assert (await stand.passes.start(*taken_up.ids, 0, FIRST)).verdict is Verdict.DONE
+        assert (await stand.passes.start(*taken_up.ids)).verdict is Verdict.DONE
 
 
 class TestOpening:

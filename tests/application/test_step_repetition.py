@@ -90,7 +90,7 @@ class TestWorkerLoss:
         report = await rehearsal.step(conduct)
         assert report.failure is not None
         assert report.failure.error_class == "StepInterrupted"
-        assert "Attempt 1 may have been written" in report.failure.message
+        assert "an attempt at it may have been written" in report.failure.message
 
     async def test_a_write_of_this_worker_that_was_cut_off_is_sent_again_at_once(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
