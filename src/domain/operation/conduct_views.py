@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from domain.kernel import Call, Query
+from domain.kernel import Call, Event, Query
 from domain.operation.procedure import (
     UNDER_WAY,
     ConductMode,
@@ -150,7 +150,10 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
     )
 
 
-REQUESTS = {PendingRequest.HOLD: ProcedureHoldRequested, PendingRequest.ABORT: ProcedureAbortRequested}
+REQUESTS: dict[PendingRequest, type[Event]] = {
+    PendingRequest.HOLD: ProcedureHoldRequested,
+    PendingRequest.ABORT: ProcedureAbortRequested,
+}
 
 
 def pending_view(
