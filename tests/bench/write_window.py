@@ -1,0 +1,67 @@
+"""`python -m tests.bench.write_window`: the time between a write's fence and its bytes in the socket, with caproto.
+
+A process that is suspended in this window sends one write when it wakes, however long that takes.
+"""
+
+import asyncio
+import os
+import socket
+import statistics
+import time
+from typing import Any
+
+from infrastructure.control.caproto_client import CaprotoClient
+from infrastructure.control.channel_access import ChannelAccess
+from tests.infrastructure.control.epics_servers import channel_access_server, free_ports
+
+WRITES = 5000
+SIGNAL = "bench:x"
+
+
+async def windows() -> list[float]:
+    """Microseconds of each write, from the fence's answer to the call that hands the bytes to the kernel."""
+    asked, found = 0, []
+    send = socket.socket.send
+
+    def fence() -> None:
+        nonlocal asked
+        asked = time.perf_counter_ns()
+
+    def timed(own: socket.socket, *given: Any) -> int:
+        nonlocal asked
+        if asked:
+            found.append((time.perf_counter_ns() - asked) / 1000)
+            asked = 0
+        return send(own, *given)
+
+    control = ChannelAccess(CaprotoClient())
+    await control.write(SIGNAL, 0.0)
+    socket.socket.send = timed  # type: ignore[method-assign]
+    try:
+        for number in range(WRITES):
+            await control.write(SIGNAL, float(number), fence=fence)
+    finally:
+        socket.socket.send = send  # type: ignore[method-assign]
+        await control.close()
+    return sorted(found)
+
+
+def main() -> None:
+    port, repeater = free_ports(2)
+    os.environ |= {
+        "EPICS_CA_ADDR_LIST": f"127.0.0.1:{port}",
+        "EPICS_CA_AUTO_ADDR_LIST": "NO",
+        "EPICS_CA_REPEATER_PORT": str(repeater),
+    }
+    with channel_access_server(port) as server:
+        server.tell("set", address=SIGNAL, value=0.0)
+        found = asyncio.run(windows())
+    assert len(found) == WRITES, "every write is seen in the socket"
+    high = found[int(0.99 * WRITES)]
+    print(
+        f"{WRITES} writes: median {statistics.median(found):.0f} µs, 99 % within {high:.0f} µs, longest {found[-1]:.0f} µs"
+    )
+
+
+if __name__ == "__main__":
+    main()
