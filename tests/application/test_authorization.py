@@ -9,10 +9,11 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from application.authorization import PermissiveAuthorizer, PolicyAuthorizer
-from application.ports import Caller, StoreUnavailableError
+from application.authorization import PermissiveAuthorizer, PolicyAuthorizer, Standings
+from application.ports import Authorizer, Caller, FoldedStanding, StoreUnavailableError
 from application.seeds import Seeds
 from domain.access.actor import Actor, ActorKind, DeactivateActor, ReactivateActor, RegisterActor
+from domain.agent.agent import DefineAgent, VersionAgent
 from domain.contexts import REGISTRY
 from domain.kernel import NIL, SYSTEM_CONDUIT
 from domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
@@ -366,3 +367,35 @@ class TestOnPostgres:
                 await authorizer.authorize(Caller(OPERATOR, SYSTEM_HTTP, new_id()), "DefinePolicy")
         finally:
             await unreachable.close()
+
+
+class TestStandings:
+    """Whether a principal may act at all, with the versions of the streams that say so."""
+
+    async def folded(self, seam: Seam, principal_id: UUID, authorizer: Authorizer | None = None) -> FoldedStanding:
+        return await (authorizer or seam.admin.authorizer).standing(Caller(principal_id, SYSTEM_HTTP, new_id()))
+
+    async def test_somebody_on_record_has_nothing_said_against_them(self, seam: Seam) -> None:
+        person = await seam.admin.create(RegisterActor(name="Mira Okafor"))
+        assert await self.folded(seam, person) == FoldedStanding(person, None, 1)
+        await seam.admin.do(DeactivateActor(), on=person)
+        assert await self.folded(seam, person) == FoldedStanding(person, "principal_deactivated", 2)
+
+    async def test_a_stranger_may_act_only_where_no_policy_is_asked(self, seam: Seam) -> None:
+        stranger, permissive = new_id(), PermissiveAuthorizer(Standings(seam.store))
+        assert await self.folded(seam, stranger) == FoldedStanding(stranger, "principal_unknown", 0)
+        assert await self.folded(seam, stranger, permissive) == FoldedStanding(stranger, None, 0)
+
+    async def test_an_agent_is_read_on_both_its_streams_in_both_modes(self, seam: Seam) -> None:
+        model = {"provider": "deterministic", "model": "parabola:v1"}
+        agent = await seam.admin.create(DefineAgent(kind="Alignment", name="Finder", version="1", model_ref=model))
+        permissive = PermissiveAuthorizer(Standings(seam.store))
+        for authorizer in (seam.admin.authorizer, permissive):
+            assert await self.folded(seam, agent, authorizer) == FoldedStanding(agent, "agent_not_versioned", 1, 1)
+        await seam.admin.do(VersionAgent(), on=agent)
+        for authorizer in (seam.admin.authorizer, permissive):
+            assert await self.folded(seam, agent, authorizer) == FoldedStanding(agent, None, 1, 2)
+
+    async def test_the_service_itself_always_may(self, seam: Seam) -> None:
+        caller = Caller.system(new_id())
+        assert await seam.admin.authorizer.standing(caller) == FoldedStanding(NIL)

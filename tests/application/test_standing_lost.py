@@ -1,6 +1,7 @@
 """A conduct whose submitter stood down: nothing more is touched, the service holds it, and somebody else takes it up."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -9,7 +10,8 @@ from domain.access.actor import ActorDeactivated, ActorKind, ActorReactivated, A
 from domain.agent.agent import AgentDefined, AgentResumed, AgentSuspended, AgentVersioned
 from domain.kernel import NIL
 from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
-from domain.operation.procedure import HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
+from domain.operation.grants import ISSUED
+from domain.operation.procedure import MODES, HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
 from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
 from domain.operation.stopping import AbortProcedure, HoldProcedure
 from domain.operation.walking import ENDS, Finish, Outcome, Turn, Verdict
@@ -313,3 +315,55 @@ class TestOpening:
         opened = searching if how is ConductUntilAdvised else converging
         with refused(UnauthorizedError, "principal_deactivated"):
             await opened(stand)
+
+
+class TestGrants:
+    """What is asked for when a conduct opens is what it then does as its submitter."""
+
+    @pytest.mark.parametrize("how", ["flat", "converging", "searching"])
+    async def test_a_conduct_does_nothing_as_its_submitter_that_was_not_asked_for(self, time: LoopTime, how: str) -> None:
+        asked: set[str] = set()
+
+        class Watched(Permits):
+            async def authorize(self, caller: Any, command_name: str, surface_id: Any = None) -> Any:
+                if caller.principal_id != NIL and caller.causation_id is not None:
+                    asked.add(command_name)
+                return await super().authorize(caller, command_name, surface_id)
+
+        store = MemoryStore()
+        stand = rehearsed(time, store=store, permits=Watched(Standings(store)))
+        for finish in (Finish.COMPLETED, Finish.HELD, Finish.STOPPED):
+            conduct = await {
+                "flat": lambda: stand.opened(STEPS),
+                "converging": lambda: converging(stand),
+                "searching": lambda: searching(stand),
+            }[how]()
+            if how == "converging":
+                await stand.passes.judge(*conduct.ids, await passed(stand, conduct, 9.0))
+            elif how == "searching":
+                index = await passed(stand, conduct, 7.5, point=FIRST)
+                await stand.passes.record_outcome(*conduct.ids, index, FIRST)
+                await stand.passes.advise(*conduct.ids, index, 1, Try())
+            if finish is Finish.HELD:
+                await stand.do(HoldProcedure(reason="lunch"), conduct.procedure_id)
+            failure = failure_of(conduct.score.steps[0], 0, "ControlError", "stuck")
+            failed = {"finish": Finish.FAILED, "failure": failure} if finish is Finish.STOPPED else {"finish": finish}
+            await stand.conductor.end(*conduct.ids, Outcome(**failed), closed=True)
+        assert asked == set(ISSUED[MODES[conduct.score.command_name]])
+
+    async def test_a_submitter_is_folded_once_however_many_steps_there_are(self, time: LoopTime) -> None:
+        folded: list[UUID] = []
+
+        class Counting(Permits):
+            async def standing(self, caller: Any) -> Any:
+                folded.append(caller.principal_id)
+                return await super().standing(caller)
+
+        store = MemoryStore()
+        stand = rehearsed(time, store=store, permits=Counting(Standings(store)))
+        await person(stand)
+        conduct = await stand.opened(STEPS)
+        folded.clear()
+        for index in range(len(STEPS)):
+            assert (await stand.step(conduct, index)).verdict is Verdict.DONE
+        assert folded == [stand.caller.principal_id]

@@ -209,13 +209,14 @@ async def test_a_closed_gate_refuses_a_firing_and_leaves_no_run_behind(floor: Fl
     assert (await table.view()).last_firings[0].outcome == refused.code
 
 
-async def test_a_run_that_was_started_and_cannot_be_conducted_is_aborted(floor: Floor) -> None:
+@pytest.mark.parametrize("denied", ["ConductRun", "HoldRun"])
+async def test_a_run_that_was_started_and_cannot_be_conducted_is_aborted(floor: Floor, denied: str) -> None:
     stage = floor.stage
-    other, _ = await crew(stage, REGISTRY.command_names() - {"ConductRun"})
+    other, _ = await crew(stage, REGISTRY.command_names() - {denied})
     table = await scheduled(stage, await plan_target(floor, await recipe(stage, [setpoint("a", 1)])), other)
     await table.set_off()
     (refused,) = await table.outcomes(1)
-    assert refused.code == "UnauthorizedError"
+    assert (refused.code, denied in refused.detail) == ("UnauthorizedError", True)
     due = DueFiring(schedule_id=table.id, scheduled_at=refused.scheduled_at, started_at=refused.scheduled_at)
     await run_reaches(stage, due.run_id, "Aborted")
     async with stage.runtime.store.session() as session:

@@ -21,6 +21,7 @@ CHOSEN = frozenset(
         "RunAborted",
         "RunStopped",
         "SteeringDriverStoodDown",
+        "SubmitterStoodDown",
         "UnauthorizedError",
     }
 )

@@ -187,3 +187,22 @@ def test_the_research_activity_identifier_is_carried_verbatim() -> None:
     line = beamline()
     raid = " https://raid.org/10.0000/a1 "
     assert line.run(line.start(raid=raid)).raid == raid
+
+
+def test_a_preflight_says_whether_the_run_could_be_conducted_too() -> None:
+    line = beamline()
+    verdicts = {one.command: one.passed for one in line.preflight().commands}
+    assert verdicts == {"start_run": True, "conduct_run": True}
+    line.world.denied = {"CompleteRun", "HoldProcedure", "HoldVisit"}
+    answer = line.preflight()
+    assert answer.passed, "starting it takes none of these"
+    (shut,) = (gate for gate in answer.gates if not gate.passed)
+    assert (shut.gate, shut.asked_by, shut.code, shut.reason) == (
+        "grants_present",
+        ("conduct_run",),
+        "UnauthorizedError",
+        "grants_missing",
+    )
+    assert shut.facts == {"missing": ["CompleteRun", "HoldProcedure"]}
+    line.world.denied = {"StartRun"}
+    assert not line.preflight().passed
