@@ -95,8 +95,7 @@ def envelope(row: EventRow, texts: bool) -> dict[str, Any]:
     """An event as histories and the feed show it; texts that may hold personal data are null unless permitted."""
     payload = orjson.loads(row.payload)
     if not texts:
-        for key in REGISTRY.aggregates[row.stream_type].events[row.event_type].personal:
-            payload[key] = None
+        payload = REGISTRY.aggregates[row.stream_type].events[row.event_type].without_texts(payload)
     return row._asdict() | {"payload": payload}
 
 

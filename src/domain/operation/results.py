@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from domain.kernel import Value
 from domain.operation.actuation import ActuationKind
+from domain.shared.text import FreeText, TextsMayContainPersonalData
 
 SourceKind = Literal["setpoint", "action", "check", "capture", "compute", "lifecycle", "decide"]
 
@@ -25,7 +26,7 @@ class Failure(Value):
     source_kind: SourceKind
     target: str
     error_class: str
-    message: str
+    message: FreeText
 
 
 class Artifact(Value):
@@ -59,7 +60,7 @@ class Measured(Value):
     """A named value that a step brought home; a value that is no scalar is given by kind, shape and ledger row."""
 
     name: str
-    value: Any
+    value: Annotated[Any, TextsMayContainPersonalData(codes=frozenset({"kind"}))]
     kind: str
     units: str | None = None
     quality: str
@@ -86,4 +87,12 @@ class ConductResult(Value):
     measurements: tuple[Measured, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     outputs: dict[str, Artifact] = {}
-    substrate_writes: dict[str, Any] = {}
+    substrate_writes: Annotated[dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"kind"}))] = {}
+
+
+def with_success(said: Any) -> Any:
+    """The fields of an end with whether it succeeded, which earlier ones left to their result."""
+    if not isinstance(said, dict) or "succeeded" in said or "result" not in said:
+        return said
+    result = said["result"]
+    return {**said, "succeeded": result["succeeded"] if isinstance(result, dict) else result.succeeded}

@@ -301,7 +301,7 @@ class RecordRunConductEnd(Command):
             return []
         over = [] if progress is None else [Put(replace(progress, phase=ConductPhase.ENDED.value, waiting=None))]
         result = result_of(run, self.conduct_id, course, self.failure, self.failed_id)
-        return [RunConducted(conduct_id=self.conduct_id, result=result), *over]
+        return [RunConducted(conduct_id=self.conduct_id, succeeded=result.succeeded, result=result), *over]
 
 
 class PhaseView(BaseModel):
