@@ -236,6 +236,8 @@ class Query(Value):
     operation: ClassVar["Operation"]
     reads_projections: ClassVar[bool] = False
     """Whether the answer may be behind the log, and waits for `min_position`."""
+    of_one_moment: ClassVar[bool] = False
+    """Whether everything that the answer puts together must be as it was at one moment."""
     if TYPE_CHECKING:
         answer: ClassVar[Callable[..., Reads[Any]]]
 

@@ -6,7 +6,7 @@ Whatever could refuse the conduct refuses it before anything is written; everyth
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field, model_validator
@@ -328,6 +328,8 @@ class RunConductView(BaseModel):
 @run.query(get="/{run_id}/conduct", returns=RunConductView, essential=True)
 class GetRunConduct(Query):
     """How the latest conduct of a run goes, phase by phase, what it waits for and what came of it."""
+
+    of_one_moment: ClassVar[bool] = True
 
     def answer(self, run: Run, call: Call) -> Reads[RunConductView]:
         openings = yield from happened(run.id, RunConductStarted)
