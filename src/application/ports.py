@@ -193,6 +193,10 @@ class Store(Protocol):
 
     def session(self, lock: str | None = None) -> AbstractAsyncContextManager[Session]: ...
 
+    def snapshot(self) -> AbstractAsyncContextManager[Session]:
+        """A session that only reads, and sees everything as it was at one moment."""
+        ...
+
     async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> Executed | None:
         """Claim an idempotency key, or answer its stored outcome; raises the two idempotency refusals."""
         ...

@@ -53,7 +53,7 @@ class Queries:
         if isinstance(query, History) and target_id is not None:
             return await self._history(query, caller, target_id)
         call = caller.call(self._clock(), self._new_id())
-        async with self._store.session() as session:
+        async with self._store.snapshot() if query.of_one_moment else self._store.session() as session:
             unit = Unit(session, caller, self._authorizer, self._ports)
             known: tuple[State | Call, ...] = (call,)
             if operation.target is not None and operation.aggregate is not None and target_id is not None:
@@ -95,8 +95,7 @@ def envelope(row: EventRow, texts: bool) -> dict[str, Any]:
     """An event as histories and the feed show it; texts that may hold personal data are null unless permitted."""
     payload = orjson.loads(row.payload)
     if not texts:
-        for key in REGISTRY.aggregates[row.stream_type].events[row.event_type].personal:
-            payload[key] = None
+        payload = REGISTRY.aggregates[row.stream_type].events[row.event_type].without_texts(payload)
     return row._asdict() | {"payload": payload}
 
 

@@ -39,7 +39,7 @@ from domain.shared.annotations import marks
 from domain.shared.canonical import derived_uuid7
 from domain.shared.reads import Reads
 from domain.shared.refusals import Conflict, NotFound, Refusal, named
-from domain.shared.text import MayContainPersonalData
+from domain.shared.text import MayContainPersonalData, hiding
 from domain.shared.times import Instant
 from domain.shared.writes import Write
 
@@ -97,6 +97,7 @@ class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
     aggregate: ClassVar["Aggregate[Any]"]
     personal: ClassVar[frozenset[str]] = frozenset()
+    """The keys that are free text as a whole."""
     overwrites: ClassVar[bool] = False
     """Whether nothing is left of an earlier event of this type once a later one is folded."""
     inert: ClassVar[bool] = False
@@ -114,6 +115,13 @@ class Event(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         cls.personal = frozenset(name for name, info in cls.model_fields.items() if marks(info, MayContainPersonalData))
+
+    @classmethod
+    def without_texts(cls, payload: dict[str, Any]) -> dict[str, Any]:
+        """A stored payload for somebody who may not read free texts: those are null, however deep they are."""
+        hide = hiding(cls)
+        shown: dict[str, Any] = payload if hide is None else hide(payload)
+        return {**shown, **dict.fromkeys(cls.personal)}
 
     @property
     def stream_id(self) -> UUID:
@@ -228,6 +236,8 @@ class Query(Value):
     operation: ClassVar["Operation"]
     reads_projections: ClassVar[bool] = False
     """Whether the answer may be behind the log, and waits for `min_position`."""
+    of_one_moment: ClassVar[bool] = False
+    """Whether everything that the answer puts together must be as it was at one moment."""
     if TYPE_CHECKING:
         answer: ClassVar[Callable[..., Reads[Any]]]
 

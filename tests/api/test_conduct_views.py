@@ -1,5 +1,6 @@
 """A conduct as people and agents see it from outside: how it stands, what it would take, and the work under its id."""
 
+import asyncio
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -50,6 +51,23 @@ async def test_a_conduct_is_seen_at_its_step_with_its_worker_and_later_with_its_
     assert (seen["phase"], seen["worker"], seen["silence"], seen["pending_request"]) == ("Ended", None, None, None)
     assert seen["result"] == result
     assert (result["held"], seen["status"]) == (True, "Held")
+
+
+async def test_what_is_seen_of_a_conduct_is_of_one_moment(theatre: Theatre) -> None:
+    """Polled as tightly as possible around its end, it is never Ended and Running, and has a result where it has ended."""
+    for _ in range(5):
+        procedure_id, _ = await theatre.conducting(*[setpoint("a", value) for value in range(5)])
+
+        async def watch(procedure_id: UUID = procedure_id) -> set[tuple[Any, ...]]:
+            seen: set[tuple[Any, ...]] = set()
+            while not seen or not any(phase == "Ended" for phase, *_ in seen):
+                view = await conduct_of(theatre, procedure_id)
+                seen.add((view["phase"], view["status"], view["result"] is not None))
+            return seen
+
+        seen = set.union(*await asyncio.gather(*(watch() for _ in range(6))))
+        assert {one for one in seen if one[0] == "Ended"} == {("Ended", "Completed", True)}
+        assert {one[1:] for one in seen if one[0] != "Ended"} <= {("Running", False)}
 
 
 async def test_a_conduct_that_nobody_works_on_is_not_said_to_run(theatre: Theatre) -> None:

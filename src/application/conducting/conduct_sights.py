@@ -111,7 +111,7 @@ class Watching:
 
     async def view(self, procedure_id: UUID, caller: Caller) -> ConductView:
         """How the latest conduct of a procedure stands; the caller was judged before."""
-        async with self._store.session() as session:
+        async with self._store.snapshot() as session:
             unit = Unit(session, caller, self._authorizer, self._ports)
             procedure = await unit.target(Procedure.aggregate, procedure_id)
             assert isinstance(procedure, Procedure), "a procedure's stream folds to one"

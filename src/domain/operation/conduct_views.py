@@ -6,7 +6,7 @@ its worker was heard of.
 
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -251,6 +251,8 @@ def ending_of(result: ConductResult) -> str:
 @procedure.query(get="/{procedure_id}/conduct", returns=ConductView, essential=True)
 class GetProcedureConduct(Query):
     """How the latest conduct of a procedure stands, how long ago its worker was heard of, and what came of it."""
+
+    of_one_moment: ClassVar[bool] = True
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[ConductView]:
         return (yield from conduct_view(procedure, call))

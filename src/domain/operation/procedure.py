@@ -11,13 +11,13 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, assert_never
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from domain.decision.decision import ConfidenceSource
 from domain.kernel import Aggregate, Event, IdSet, State, Value, changed
 from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.deciding import Decide
-from domain.operation.results import ConductResult, Failure, Measured, TerminationReason
+from domain.operation.results import ConductResult, Failure, Measured, TerminationReason, with_success
 from domain.operation.steering import Point, SteeringAdvice, SteeringBudget, SteeringObjective, SteeringSpace
 from domain.recipe.steps import PlainCriterion, Step
 from domain.shared.listing import ListQuery, Summary
@@ -267,7 +267,13 @@ class ProcedureConducted(Event, of=procedure):
     """A conduct of the procedure came to its end, and this came of it."""
 
     conduct_id: UUID
-    result: Annotated[ConductResult, MayContainPersonalData()]
+    succeeded: bool
+    result: ConductResult
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_its_result(cls, said: Any) -> Any:
+        return with_success(said)
 
 
 class ProcedureCompleted(Event, of=procedure):

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from domain.kernel import Value
 from domain.operation.actuation import ActuationKind
+from domain.shared.text import FreeText, TextsMayContainPersonalData
 
 SourceKind = Literal["setpoint", "action", "check", "capture", "compute", "lifecycle", "decide"]
 
@@ -27,7 +28,7 @@ class Failure(Value):
     source_kind: SourceKind
     target: str
     error_class: str
-    message: str
+    message: FreeText
 
 
 class Artifact(Value):
@@ -77,7 +78,7 @@ class Measured(Value):
     """A named value that a step brought home; a value that is no scalar is given by kind, shape and ledger row."""
 
     name: str
-    value: Any
+    value: Annotated[Any, TextsMayContainPersonalData(codes=frozenset({"kind"}))]
     kind: str
     units: str | None = None
     quality: str
@@ -106,8 +107,17 @@ class ConductResult(Value):
     outputs: dict[str, Artifact] = {}
     substrate_writes: Annotated[
         dict[str, Any],
+        TextsMayContainPersonalData(codes=frozenset({"kind", "outcome"})),
         Field(
             description="What each address was left at. Where it is not known whether a write had its effect, "
             '{"outcome": "unknown", "values": [...]}: the last value confirmed, then those tried since.'
         ),
     ] = {}
+
+
+def with_success(said: Any) -> Any:
+    """The fields of an end with whether it succeeded, which earlier ones left to their result."""
+    if not isinstance(said, dict) or "succeeded" in said or "result" not in said:
+        return said
+    result = said["result"]
+    return {**said, "succeeded": result["succeeded"] if isinstance(result, dict) else result.succeeded}

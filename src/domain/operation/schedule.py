@@ -32,7 +32,7 @@ from domain.recipe.plan import Plan
 from domain.recipe.recipe import Recipe
 from domain.shared.reads import Reads, existing, holder_of, record_of, required, required_all
 from domain.shared.refusals import Conflict, Invalid, Unprocessable
-from domain.shared.text import FreeText, MayContainPersonalData, Text
+from domain.shared.text import FreeText, Text, TextsMayContainPersonalData
 from domain.shared.writes import Claim, Put
 
 FIRINGS = "schedule-firing"
@@ -108,7 +108,7 @@ class ScheduleDefined(Event, of=schedule):
     overlap: Overlap
     catchup_window: int
     jitter: int
-    target: Annotated[dict[str, Any], MayContainPersonalData()]
+    target: Annotated[dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"command", "kind", "substrate"}))]
     run_as: UUID
     surface_id: UUID
     conduit_id: UUID

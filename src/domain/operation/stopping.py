@@ -88,7 +88,7 @@ def concluded(procedure: Procedure, progress: ConductProgress | None, result: Co
         else []
     )
     return [
-        ProcedureConducted(conduct_id=result.conduct_id, result=result),
+        ProcedureConducted(conduct_id=result.conduct_id, succeeded=result.succeeded, result=result),
         *ending,
         *(Release(CONDUCTED_ASSETS, str(asset_id)) for asset_id in sorted(procedure.target_asset_ids)),
         Delist(HOLD_ASKED, key),

@@ -6,7 +6,7 @@ Whatever could refuse the conduct refuses it before anything is written; everyth
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field, model_validator
@@ -317,7 +317,7 @@ class RecordRunConductEnd(Command):
             return []
         over = [] if progress is None else [Put(replace(progress, phase=ConductPhase.ENDED.value, waiting=None))]
         result = result_of(run, self.conduct_id, course, self.failure, self.failed_id)
-        return [RunConducted(conduct_id=self.conduct_id, result=result), *over]
+        return [RunConducted(conduct_id=self.conduct_id, succeeded=result.succeeded, result=result), *over]
 
 
 class PhaseView(BaseModel):
@@ -359,6 +359,8 @@ def pending_in(run: Run, phase: Procedure, now: datetime) -> Reads[PendingReques
 @run.query(get="/{run_id}/conduct", returns=RunConductView, essential=True)
 class GetRunConduct(Query):
     """How the latest conduct of a run goes, phase by phase, what it waits for and what came of it."""
+
+    of_one_moment: ClassVar[bool] = True
 
     def answer(self, run: Run, call: Call) -> Reads[RunConductView]:
         openings = yield from happened(run.id, RunConductStarted)

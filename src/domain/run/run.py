@@ -11,14 +11,17 @@ from enum import StrEnum
 from typing import Annotated, Any, assert_never
 from uuid import UUID
 
+from pydantic import model_validator
+
 from domain.caution.banner import AcknowledgedCaution
 from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
 from domain.operation.actuation import ActuationKind, merged_kind
+from domain.operation.results import with_success
 from domain.run.results import RunConductResult
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.logbooks import LogbookOpened
 from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, MayContainPersonalData, Text
+from domain.shared.text import FreeText, MayContainPersonalData, Text, TextsMayContainPersonalData
 
 
 class RunStatus(StrEnum):
@@ -100,14 +103,14 @@ class ListedPhase(Value):
     """A procedure that the run is to conduct, with the command that opens it and that command's own fields."""
 
     procedure_id: UUID
-    conduct: dict[str, Any]
+    conduct: Annotated[dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"command", "kind", "substrate"}))]
 
 
 class RunConductStarted(Event, of=run):
     """A conduct of these phases was opened."""
 
     conduct_id: UUID
-    phases: Annotated[tuple[ListedPhase, ...], MayContainPersonalData()]
+    phases: tuple[ListedPhase, ...]
 
 
 class RunHeld(Event, of=run):
@@ -159,7 +162,13 @@ class RunConducted(Event, of=run):
     """A conduct of the run came to its end, and this came of it."""
 
     conduct_id: UUID
-    result: Annotated[RunConductResult, MayContainPersonalData()]
+    succeeded: bool
+    result: RunConductResult
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_its_result(cls, said: Any) -> Any:
+        return with_success(said)
 
 
 class RunCompleted(Event, of=run):

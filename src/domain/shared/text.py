@@ -7,10 +7,11 @@ state) by the class named here.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from functools import cache, reduce
+from typing import Annotated, Any, get_args, get_origin
 from uuid import UUID
 
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -41,6 +42,76 @@ class MayContainPersonalData:
 
 FreeText = Annotated[str, MayContainPersonalData()]
 """Free text on an event."""
+
+
+@dataclass(frozen=True)
+class TextsMayContainPersonalData:
+    """Marks plain data of which the texts are free, those apart that are ids or stand under the key of a code."""
+
+    codes: frozenset[str] = frozenset()
+
+    def without_texts(self, value: Any, key: str = "") -> Any:
+        """The data with its free texts null."""
+        match value:
+            case str() if key not in self.codes and not _is_id(value):
+                return None
+            case dict():
+                return {name: self.without_texts(item, name) for name, item in value.items()}
+            case list():
+                return [self.without_texts(item, key) for item in value]
+        return value
+
+
+def _is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+Hiding = Callable[[Any], Any]
+"""What is left of a stored value for somebody who may not read free texts."""
+
+
+def hiding(annotation: Any, metadata: Iterable[Any] = ()) -> Hiding | None:
+    """How the free texts in a value of this type are hidden, however deep they are; None where there are none."""
+    for mark in metadata:
+        if isinstance(mark, MayContainPersonalData):
+            return lambda _: None
+        if isinstance(mark, TextsMayContainPersonalData):
+            return mark.without_texts
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return hiding(parts[0], parts[1:])
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return _hiding_fields(annotation)
+    inner = [found for part in parts if (found := hiding(part)) is not None]
+    if not inner:
+        return None
+    if origin is dict:
+        return lambda value: {key: inner[-1](item) for key, item in value.items()} if isinstance(value, dict) else value
+    if origin in (tuple, list, set, frozenset):
+        return lambda value: [inner[0](item) for item in value] if isinstance(value, list) else value
+    return lambda value: reduce(lambda left, hide: hide(left), inner, value)
+
+
+@cache
+def _hiding_fields(model: type[BaseModel]) -> Hiding | None:
+    fields = {
+        info.alias or name: hide
+        for name, info in model.model_fields.items()
+        if (hide := hiding(info.annotation, info.metadata)) is not None
+    }
+    if not fields:
+        return None
+
+    def hide_fields(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {key: fields[key](item) if key in fields and item is not None else item for key, item in value.items()}
+
+    return hide_fields
 
 
 @dataclass(frozen=True)

@@ -211,6 +211,12 @@ class PostgresStore:
         if session.appended:
             self._appended()
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Session]:
+        async with self.connection() as connection, connection.transaction():
+            await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield PostgresSession(connection, in_transaction=True)
+
     async def newer(
         self, stream_type: str, known: Mapping[UUID, int], look_up: tuple[str, str] | None = None
     ) -> Sequence[StoredEvent]:

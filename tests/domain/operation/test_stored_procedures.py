@@ -25,6 +25,7 @@ from domain.operation.procedure import (
     ProcedureStepsResolved,
     procedure,
 )
+from domain.operation.results import ConductResult, Failure
 from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, RecordProcedureOutcome
 from domain.operation.steering import SteeringAdvice
 from domain.operation.stopping import AbortProcedure, HoldProcedure
@@ -60,7 +61,7 @@ KEYS = {
     "ProcedureResumed": "re_establishment_boundary conduct_id command_name decided_by_decision_id "
     "max_consecutive_unconverged_iterations skipped_count skip_reason",
     "ProcedureAbortRequested": "conduct_id reason run_closing",
-    "ProcedureConducted": "conduct_id result",
+    "ProcedureConducted": "conduct_id succeeded result",
     "ProcedureCompleted": "actuation_kind termination_reason",
     "ProcedureAborted": "reason actuation_kind",
     "ProcedureTruncated": "reason interrupted_at",
@@ -236,8 +237,41 @@ def test_what_is_said_of_people_is_marked(world: World) -> None:
         "ProcedureAdvised": {"advice"},
         "ProcedureHoldRequested": {"reason"},
         "ProcedureIterationEnded": {"reason", "reasoning", "alternatives"},
-        "ProcedureConducted": {"result"},
         "ProcedureHeld": {"reason"},
         "ProcedureAbortRequested": {"reason"},
         "ProcedureAborted": {"reason"},
     }
+
+
+def test_of_a_result_only_the_texts_are_hidden() -> None:
+    failure = Failure(step_index=1, source_kind="check", target="x", error_class="CheckFailedError", message="Ask Mira.")
+    result = ConductResult(
+        procedure_id=new_id(),
+        conduct_id=new_id(),
+        command_name="ConductProcedure",
+        succeeded=False,
+        completed_count=1,
+        failure=failure,
+        closing_failures=(failure,),
+        substrate_writes={"x": 3, "title": "Mira's sample"},
+    )
+    event = ProcedureConducted(conduct_id=result.conduct_id, result=result)
+    written = event.model_dump(mode="json")
+    shown = event.without_texts(written)
+    untold = {**failure.model_dump(mode="json"), "message": None}
+    assert shown == {
+        **written,
+        "result": {
+            **written["result"],
+            "failure": untold,
+            "closing_failures": [untold],
+            "substrate_writes": {"x": 3, "title": None},
+        },
+    }
+    assert shown["succeeded"] is False
+
+
+def test_an_end_that_was_written_without_it_says_whether_it_succeeded() -> None:
+    result = ConductResult(procedure_id=new_id(), conduct_id=new_id(), command_name="ConductProcedure", succeeded=True)
+    written = ProcedureConducted(conduct_id=result.conduct_id, result=result).model_dump(mode="json", exclude={"succeeded"})
+    assert ProcedureConducted.model_validate(written).succeeded
