@@ -160,7 +160,21 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
         recipe = yield from required(Recipe, self.recipe_id)
         capability = yield from required(Capability, recipe.capability_id)
         run = yield from required_if_given(Run, self.parent_run_id)
-        return origin_of(recipe, capability, self.bindings, run)
+        return self.origin(recipe, capability, run)
+
+    def origin(self, recipe: Recipe, capability: Capability, run: Run | None) -> Origin:
+        """What the procedure is registered from; refused where recipe, capability or bindings do not let it."""
+        if recipe.status is DEPRECATED:
+            raise ProcedureBoundRecipeDeprecatedError(
+                f"The recipe {recipe.name} is Deprecated; use a current one.", reason="deprecated"
+            )
+        check_capability_current(capability)
+        wanted = frozenset(binding_names((*recipe.steps, *recipe.closing_steps)))
+        check_not_stale(wanted, capability)
+        check_executor(capability)
+        bindings, overridden = completed(self.bindings, wanted, run)
+        check_bindings(capability.parameters_schema, bindings)
+        return Origin(recipe, capability, bindings, overridden)
 
     def decide(self, call: Call, origin: Origin) -> Outcome:
         recipe, capability, bindings = origin.recipe, origin.capability, origin.bindings
@@ -185,21 +199,6 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
             ),
             *self.enlisted(),
         ]
-
-
-def origin_of(recipe: Recipe, capability: Capability, given: dict[str, Any], run: Run | None) -> Origin:
-    """What a procedure would be registered from; refused where recipe, capability or bindings do not let it."""
-    if recipe.status is DEPRECATED:
-        raise ProcedureBoundRecipeDeprecatedError(
-            f"The recipe {recipe.name} is Deprecated; use a current one.", reason="deprecated"
-        )
-    check_capability_current(capability)
-    wanted = frozenset(binding_names((*recipe.steps, *recipe.closing_steps)))
-    check_not_stale(wanted, capability)
-    check_executor(capability)
-    bindings, overridden = completed(given, wanted, run)
-    check_bindings(capability.parameters_schema, bindings)
-    return Origin(recipe, capability, bindings, overridden)
 
 
 def completed(given: dict[str, Any], wanted: frozenset[str], run: Run | None) -> tuple[dict[str, Any], tuple[str, ...]]:

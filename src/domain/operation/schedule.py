@@ -15,7 +15,6 @@ from pydantic import Field
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
 from domain.operation.calendar import Calendar, InvalidScheduleCalendarError, check_calendar
 from domain.operation.procedure import DEFINED, Procedure, ProcedureAborted
-from domain.operation.registering import origin_of
 from domain.operation.schedule_standing import ScheduleChange, ScheduleStanding
 from domain.operation.scheduled import (
     ConductPlan,
@@ -263,7 +262,8 @@ class DefineSchedule(Command):
 def check_bound(target: ConductRecipe, recipe: Recipe, capability: Capability, call: Call) -> None:
     """Refuse bindings that the recipe cannot be expanded with; whether it is in service is asked when it fires."""
     try:
-        target.registration(call.now, 1).decide(call, origin_of(recipe, capability, target.bindings, None))
+        registration = target.registration(call.now, 1)
+        registration.decide(call, registration.origin(recipe, capability, None))
     except (Invalid, Unprocessable) as refusal:
         cause = {"code": refusal.code, "reason": refusal.reason}
         raise unfit("bindings_unfit", refusal.detail, cause=cause, **(refusal.facts or {})) from None
