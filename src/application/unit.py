@@ -107,7 +107,7 @@ class Unit:
 def decoded(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
     """The event in a stored row, under its id where that is known."""
     event = aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at)
-    return event.stored_as(row.event_id) if isinstance(row, EventRow) else event
+    return event.stored_as(row.event_id, row.principal_id) if isinstance(row, EventRow) else event
 
 
 def missing(aggregate: Aggregate[Any], id: UUID) -> Any:

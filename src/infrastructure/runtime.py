@@ -81,6 +81,8 @@ class Deployment:
     enclosure_observation_ttl: timedelta
     deciders: frozenset[DecideSubstrate]
     approved_models_only: bool
+    clearance_four_eyes: bool
+    policies_enforced: bool
 
 
 @dataclass(frozen=True)
@@ -274,6 +276,8 @@ class Runtime:
             enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
             deciders=offered(settings.decide_substrates),
             approved_models_only=settings.require_approved_language_model,
+            clearance_four_eyes=settings.four_eyes,
+            policies_enforced=settings.enforced,
         )
 
     async def _facility_name(self, code: str) -> str:

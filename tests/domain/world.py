@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, Self
 from uuid import UUID
 
@@ -29,6 +30,8 @@ from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Ente
 from domain.trust.surface import SYSTEM_HTTP
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
+LENIENT = {"clearance_four_eyes": False, "policies_enforced": False}
+"""What a deployment for development does not ask for."""
 START = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)
 
 
@@ -49,7 +52,7 @@ class World:
     records: dict[tuple[Any, ...], Record] = field(default_factory=dict)
     entries: dict[UUID, Entry] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
-    ports: dict[str, Any] = field(default_factory=lambda: {"done_on": None})
+    ports: dict[str, Any] = field(default_factory=lambda: {"done_on": None, "deployment": SimpleNamespace(**LENIENT)})
     call: Call | None = None
     """The last call, and what it answered."""
     answer: Any = None
@@ -59,7 +62,7 @@ class World:
     def given(self, id: UUID, *events: Event) -> Self:
         for event in events:
             event.stamped(id, self.now)
-            event.stored_as(event.known_id or new_id())
+            event.stored_as(event.known_id or new_id(), self.principal_id)
             self.streams[event.aggregate.name, id].append(event)
         return self
 
