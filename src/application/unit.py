@@ -10,6 +10,7 @@ from domain.kernel import Aggregate, Event, State, StoredEvent
 from domain.shared.reads import (
     Answered,
     Aside,
+    Enlisted,
     Happened,
     Holders,
     Latest,
@@ -77,6 +78,8 @@ class Unit:
                 return await self.session.holders(kind, keys)
             case Members(kind, keys):
                 return await self.session.members(kind, *keys)
+            case Enlisted(kind):
+                return await self.session.enlisted(kind)
             case Records(record, where):
                 return await self.session.records(record, where)
             case Rows(summary, query, where):

@@ -15,6 +15,7 @@ from domain.shared.logbooks import Entry
 from domain.shared.reads import (
     Answered,
     Aside,
+    Enlisted,
     Happened,
     Holders,
     Latest,
@@ -129,6 +130,8 @@ class World:
                 return {key: self.claims[kind, key] for key in keys if (kind, key) in self.claims}
             case Members(kind, keys):
                 return tuple(sorted({id for key in keys for id in self.members[kind, key]}))
+            case Enlisted(kind):
+                return tuple(sorted({id for (among, _), ids in self.members.items() if among == kind for id in ids}))
             case Records(record, where):
                 return tuple(row for row in self.records.values() if isinstance(row, record) and _matches(row, where))
             case Permission(command_name):
