@@ -17,7 +17,7 @@ from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.reads import Reads, record_of, records_of
 from domain.shared.refusals import Invalid, UnauthorizedError
-from domain.shared.text import Text
+from domain.shared.text import Text, unnameable_character
 from domain.shared.writes import Drop, Put, Record
 
 DELETED_USER = "<deleted user>"
@@ -152,7 +152,7 @@ class InvalidActorKindError(Invalid):
 
 
 class InvalidActorProfileError(Invalid):
-    """A contact field is too long, or only one half of the external identifier was given."""
+    """A contact field is too long or holds control characters, or only one half of the external identifier was given."""
 
 
 class InvalidActorSubjectError(Invalid):
@@ -250,6 +250,10 @@ def check_profile(profile: ActorProfile) -> None:
         if len(getattr(profile, name) or "") > bound:
             raise InvalidActorProfileError(
                 f"{name} is longer than {bound} characters; shorten it.", reason="too_long", facts={"field": name}
+            )
+        if (character := unnameable_character(getattr(profile, name) or "")) is not None:
+            raise InvalidActorProfileError(
+                f"{name} holds {character}; leave it out.", reason="control_character", facts={"field": name}
             )
     if (profile.external_id is None) != (profile.external_id_scheme is None):
         raise InvalidActorProfileError(
