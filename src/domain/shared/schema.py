@@ -298,7 +298,7 @@ def _refuse_first_violation(schema: Schema, values: Mapping[str, Any], refusal: 
     level: Any = error.schema
     path = ".".join(map(str, (*error.absolute_path, *_offending_key(error, level)))) or "$"
     reason, saying = VIOLATIONS[str(error.validator)]
-    if error.validator == "pattern" and (why := unmatchable(error.validator_value)) is not None:
+    if error.validator == "pattern" and (why := unmatchable(str(error.validator_value))) is not None:
         reason = "pattern_needs_backtracking"
         saying = f"cannot be judged, since its pattern {why}; declare the schema anew without that"
     unit = level.get("unit", {}).get("code", "") if error.validator in ("minimum", "maximum") else ""
