@@ -11,6 +11,7 @@ from application.commands import add_outcome
 from application.looking import found
 from application.ports import Batch, Clock, IdGenerator, Store, StreamAppend
 from domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
+from domain.access.seeded_actors import monitor_id
 from domain.agent.agent import Agent
 from domain.agent.seeded import SEEDED, SeededAgent
 from domain.equipment.catalog import SEEDED_ROLES
@@ -52,8 +53,6 @@ MONITORS = {
     "SupplyMonitor": frozenset({"ObserveSupplyStatus", "RegisterSupply", "GetSupply", "ListSupplies"}),
     "EnclosureMonitor": frozenset({"ObserveEnclosureStatus", "RegisterEnclosure", "GetEnclosure", "ListEnclosures"}),
 }
-MONITOR_EPOCH = 1_760_000_000_000
-"""The millisecond time in the derived ids of the monitors' actors: any constant, kept for ever."""
 
 
 class Seeds:
@@ -235,11 +234,6 @@ class Seeds:
 
     def _call(self, id: UUID) -> Call:
         return Call(principal_id=NIL, surface_id=NIL, now=self._clock(), new_id=id, correlation_id=self._new_id())
-
-
-def monitor_id(name: str) -> UUID:
-    """The actor id of a seeded monitor, the same in every deployment."""
-    return derived_uuid7(MONITOR_EPOCH, "monitor", name)
 
 
 def nothing_before(stream_type: str, id: UUID) -> int:

@@ -122,6 +122,9 @@ class Settings(BaseSettings):
     """The code of the facility this deployment serves."""
     clearance_template_codes: tuple[TemplateCode, ...] = tuple(SEEDED_TITLES)
     """The safety forms the own site starts with, as a JSON list; one that was withdrawn comes back while it is listed."""
+    clearance_four_eyes: bool | None = None
+    """Whether the author of a safety form is kept from reviewing and approving it; unset, so it is in the production
+    tier."""
     facility_publisher: Annotated[str, Field(min_length=1)] | None = None
     """The publisher named on minted identifiers; unset, the own facility's display name."""
     landing_page_template: Annotated[str, Field(pattern=r"\{asset_id\}")] | None = None
@@ -221,6 +224,11 @@ class Settings(BaseSettings):
     def production(self) -> bool:
         """Whether this is a production tier."""
         return self.app_env in PRODUCTION_TIER
+
+    @property
+    def four_eyes(self) -> bool:
+        """Whether nobody reviews or approves a safety form of their own."""
+        return self.production if self.clearance_four_eyes is None else self.clearance_four_eyes
 
     @property
     def enforced(self) -> bool:

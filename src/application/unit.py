@@ -10,6 +10,7 @@ from domain.kernel import Aggregate, Event, State, StoredEvent
 from domain.shared.reads import (
     Answered,
     Aside,
+    Enlisted,
     Grants,
     Happened,
     Holders,
@@ -78,6 +79,8 @@ class Unit:
                 return await self.session.holders(kind, keys)
             case Members(kind, keys):
                 return await self.session.members(kind, *keys)
+            case Enlisted(kind):
+                return await self.session.enlisted(kind)
             case Records(record, where):
                 return await self.session.records(record, where)
             case Rows(summary, query, where):
@@ -112,7 +115,7 @@ class Unit:
 def decoded(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
     """The event in a stored row, under its id where that is known."""
     event = aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at)
-    return event.stored_as(row.event_id) if isinstance(row, EventRow) else event
+    return event.stored_as(row.event_id, row.principal_id) if isinstance(row, EventRow) else event
 
 
 def missing(aggregate: Aggregate[Any], id: UUID) -> Any:

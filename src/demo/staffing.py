@@ -48,8 +48,9 @@ class Office:
     def hired(self, name: str, *contexts: str) -> Person:
         """Somebody who asks what they like, and commands in these contexts."""
         actor_id = self.administrator.create("/actors", {"name": name})
+        token = self.known(actor_id, name.split()[0].lower(), REST)  # before they may do what the administrator may not
         self.permit(actor_id, REST, sets=["queries", *(f"{context}.commands" for context in contexts)])
-        return Person(self.administrator.client, name, actor_id, self.known(actor_id, name.split()[0].lower(), REST))
+        return Person(self.administrator.client, name, actor_id, token)
 
     def agent(self, engineer: Person) -> str:
         """The agent that finds the focus, and may do just that; its token."""
@@ -62,8 +63,9 @@ class Office:
         }
         agent_id = engineer.create("/agents", definition)
         engineer.post(f"/agents/{agent_id}/version")
+        token = self.known(agent_id, "focus-finder", MCP)
         self.permit(agent_id, MCP, commands=[*ADVISING, *CONDUCTING])
-        return self.known(agent_id, "focus-finder", MCP)
+        return token
 
     def known(self, actor_id: str, subject: str, surface: str) -> str:
         """Bind a subject of the identity provider to an actor; its token for a surface."""

@@ -1,6 +1,6 @@
 """Every context of the service: importing this module fills the registry."""
 
-from domain.access import actor
+from domain.access import actor, subject_binding
 from domain.agent import agent, language_model, lease, promotion, reactions, recording, regenerating
 from domain.agent import at_risk as model_at_risk
 from domain.calibration import at_risk, calibration, publication
@@ -49,7 +49,7 @@ from domain.supply import supply
 from domain.trust import conduit, policy, presence, surface, visit, zone
 
 CONTEXTS = (
-    (actor,),
+    (actor, subject_binding),
     (zone, conduit, surface, policy, visit, presence),
     (asset, asset_tree, asset_parts, asset_settings, asset_external_id, asset_views),
     (family, role, model, frame, mount, assembly, fixture),

@@ -157,9 +157,16 @@ class Event(BaseModel):
         id: UUID = self.__dict__["_stored_id"]
         return id
 
-    def stored_as(self, id: UUID) -> Self:
+    @property
+    def recorded_by(self) -> UUID:
+        """The principal whose command recorded it; only what was read with its envelope has one."""
+        id: UUID = self.__dict__["_recorded_by"]
+        return id
+
+    def stored_as(self, id: UUID, recorded_by: UUID) -> Self:
         """This event as it was read from where it is stored."""
-        self.__dict__["_stored_id"] = id
+        own = self.__dict__
+        own["_stored_id"], own["_recorded_by"] = id, recorded_by
         return self
 
     def payload(self) -> str:

@@ -85,6 +85,8 @@ class Deployment:
     """Seconds that an action may take at the most."""
     compute_timeout: float
     """Seconds that a program may take at the most."""
+    clearance_four_eyes: bool
+    policies_enforced: bool
 
 
 @dataclass(frozen=True)
@@ -284,6 +286,8 @@ class Runtime:
             approved_models_only=settings.require_approved_language_model,
             action_timeout=settings.action_timeout_seconds,
             compute_timeout=settings.compute_timeout_seconds,
+            clearance_four_eyes=settings.four_eyes,
+            policies_enforced=settings.enforced,
         )
 
     async def _facility_name(self, code: str) -> str:

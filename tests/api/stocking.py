@@ -63,9 +63,9 @@ async def measured(api: Api, ids: Ids, other: Ids) -> None:
     await api.done(f"/runs/{other['run_id']}/stop", {"reason": "sample broke"})
     reading = {"channel_name": "hutch_temperature", "value": 23.1, "sampled_at": "2026-10-06T09:13:00Z"}
     for number in range(3):
-        entry = {**reading, "event_id": str(uuid4()), "sampling_procedure": "monitor", "value": 23.0 + number}
+        entry = {**reading, "event_id": str(new_id()), "sampling_procedure": "monitor", "value": 23.0 + number}
         await api.done(f"/runs/{ids['run_id']}/observations", {"entries": [entry]})
-    await api.done(f"/runs/{ids['run_id']}/logbook", {"entries": [{"event_id": str(uuid4()), "text": "Realigned."}]})
+    await api.done(f"/runs/{ids['run_id']}/logbook", {"entries": [{"event_id": str(new_id()), "text": "Realigned."}]})
     sweep = {"name": "Sweep", "intent": "Sweep", "lead_actor_id": str(uuid4()), "subject_id": ids["subject_id"]}
     await api.done(f"/campaigns/{await api.create('/campaigns', {**sweep, 'tags': ['in-situ', 'load']})}/start")
     await api.create("/campaigns", {**sweep, "subject_id": str(uuid4()), "tags": ["load"]})

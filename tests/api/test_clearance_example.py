@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from tests.api.beamline import brought_into_force, planned
-from tests.running import Api
+from tests.running import Api, running_api
 
 CELL, FURNACE = str(uuid4()), str(uuid4())
 PROPOSAL = {"kind": "External", "scheme": "proposal", "value": "P-7731"}
@@ -166,3 +166,24 @@ async def test_what_has_the_wrong_shape_is_malformed(api: Api) -> None:
         {"status": "Active"},
     ):
         assert (await api.post("/clearances", {**form, **wrong})).status_code == 422
+
+
+async def test_with_four_eyes_the_author_of_a_form_needs_somebody_else(database_url: str) -> None:
+    async with running_api(database_url, clearance_four_eyes=True) as api:
+        author_id = await api.create("/actors", {"name": "Mira Okafor"})
+        author = api.acting_as(author_id)
+        reviewer = api.acting_as(await api.create("/actors", {"name": "Samir Haddad"}))
+        clearance = await author.create("/clearances", {**FORM, "template_id": await seeded_template(api)})
+        path = f"/clearances/{clearance}"
+        assert (await author.get(path)).json()["barred_reviewer_ids"] == [author_id]
+        await author.done(f"{path}/submit")
+        await author.done(f"{path}/start-review", {"first_reviewer_role": "BeamlineScientist"})
+        refused = await author.post(f"{path}/append-review-step", STEP)
+        assert (refused.status_code, refused.json()["code"]) == (409, "ClearanceCannotAppendReviewStepError")
+        assert refused.json()["reason"] == "same_person"
+        await reviewer.done(f"{path}/append-review-step", STEP)
+        refused = await author.post(f"{path}/approve")
+        assert (refused.json()["code"], refused.json()["reason"]) == ("ClearanceCannotApproveError", "same_person")
+        await reviewer.done(f"{path}/approve")
+        await author.done(f"{path}/activate")
+        assert (await author.get(path)).json()["status"] == "Active"

@@ -2,10 +2,11 @@
 
 import json
 from typing import Any
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import pytest
 
+from infrastructure.runtime import new_id
 from tests.api.agents import agent, done, refusal
 from tests.api.beamline import Beamline, beamline
 from tests.running import Api
@@ -17,7 +18,7 @@ async def line(api: Api) -> Beamline:
 
 
 def reading(**fields: Any) -> dict[str, Any]:
-    taken = {"event_id": str(uuid4()), "channel_name": "T_sample", "value": 293.1, "sampling_procedure": "monitor"}
+    taken = {"event_id": str(new_id()), "channel_name": "T_sample", "value": 293.1, "sampling_procedure": "monitor"}
     return {**taken, "sampled_at": "2026-10-06T09:12:00Z", **fields}
 
 
@@ -106,3 +107,12 @@ async def test_one_bad_reading_fails_its_batch(line: Beamline) -> None:
     assert (await line.api.get(path)).json()["items"] == []
     missing = await line.api.post(f"/runs/{uuid4()}/observations", {"entries": [reading()]})
     assert (missing.status_code, missing.json()["code"]) == (404, "RunNotFoundError")
+
+
+@pytest.mark.parametrize("event_id", [str(uuid4()), str(uuid5(NAMESPACE_URL, "x"))], ids=["version 4", "version 5"])
+async def test_what_a_producer_sends_carries_an_id_that_is_ordered_by_time(line: Beamline, event_id: str) -> None:
+    run = await line.started()
+    for path, entry in (("observations", reading()), ("logbook", {"text": "Sample slipped."})):
+        answer = await line.api.post(f"/runs/{run}/{path}", {"entries": [{**entry, "event_id": event_id}]})
+        assert (answer.status_code, answer.json()["code"]) == (422, "RequestValidationError")
+        assert (await line.api.get(f"/runs/{run}/{path}")).json()["items"] == []

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 
+from infrastructure.runtime import new_id
 from tests.api.beamline import DEFAULTS, Beamline, beamline, planned
 from tests.api.crew import AGENT, register_agent
 from tests.api.telling import history, payloads, refusal
@@ -77,7 +78,7 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
     assert (await operator.get(campaign)).json()["run_ids"] == [r]
 
     reading = {
-        "event_id": str(uuid4()),
+        "event_id": str(new_id()),
         "channel_name": "ring_current",
         "value": 198.7,
         "units": "mA",
@@ -112,9 +113,9 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
     assert refusal(unfit) == (400, "InvalidRunParametersError")
 
     assert (await operator.post(f"{run}/complete")).status_code == 204
-    late = await operator.post(f"{run}/observations", {"entries": [{**reading, "event_id": str(uuid4())}]})
+    late = await operator.post(f"{run}/observations", {"entries": [{**reading, "event_id": str(new_id())}]})
     assert refusal(late) == (409, "RunObservationLogbookClosedError")
-    note = {"event_id": str(uuid4()), "text": "Sample slipped 20 um at the end."}
+    note = {"event_id": str(new_id()), "text": "Sample slipped 20 um at the end."}
     noted = await operator.post(f"{run}/logbook", {"entries": [note]})
     assert (noted.status_code, noted.json()) == (200, {"event_count": 1})
 

@@ -3,12 +3,13 @@
 import asyncio
 from collections import Counter
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 import psycopg
 import pytest
 
+from infrastructure.runtime import new_id
 from tests.api.beamline import Beamline, beamline
 from tests.api.rivals import at_once
 from tests.running import Api
@@ -203,7 +204,7 @@ async def test_a_run_that_leaves_and_joins_at_once_is_in_one_campaign(line: Beam
 
 def readings(count: int) -> list[dict[str, Any]]:
     taken = {"channel_name": "T_sample", "value": 293.1, "sampling_procedure": "monitor"}
-    return [{"event_id": str(uuid4()), **taken, "sampled_at": "2026-10-06T09:12:00Z"} for _ in range(count)]
+    return [{"event_id": str(new_id()), **taken, "sampled_at": "2026-10-06T09:12:00Z"} for _ in range(count)]
 
 
 async def test_first_readings_that_meet_open_one_logbook_and_are_all_kept(line: Beamline) -> None:
@@ -221,7 +222,7 @@ async def test_first_readings_that_meet_open_one_logbook_and_are_all_kept(line: 
 
 async def test_first_notes_that_meet_open_one_logbook_and_are_all_kept(line: Beamline) -> None:
     run = await line.started()
-    notes = [{"event_id": str(uuid4()), "text": f"Note {number}"} for number in range(RIVALS)]
+    notes = [{"event_id": str(new_id()), "text": f"Note {number}"} for number in range(RIVALS)]
     appends = (line.api.post(f"/runs/{run}/logbook", {"entries": [note]}) for note in notes)
     answers = await at_once(line.api.database_url, *appends)
     assert {answer.status_code for answer in answers} == {200}

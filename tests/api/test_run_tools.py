@@ -1,9 +1,9 @@
 """A run from its preflight to its end as an agent sees it whose list shows the essential tools only."""
 
 from typing import Any
-from uuid import uuid4
 
 from domain.contexts import REGISTRY
+from infrastructure.runtime import new_id
 from tests.api.agents import agent, done, refusal
 from tests.api.beamline import beamline
 from tests.api.crew import AGENT, register_agent
@@ -41,7 +41,7 @@ async def test_a_run_from_its_preflight_to_its_end(database_url: str) -> None:
             await api.done(f"/supplies/{line.supply_id}/degrade", {"reason": "half the current"})
             await done(client, "resume_run", run_id=run_id)
             await done(client, "adjust_run", run_id=run_id, parameters_patch={"exposure": 0.2}, reason="less flux")
-            note = {"event_id": str(uuid4()), "text": "Half the flux after the dump."}
+            note = {"event_id": str(new_id()), "text": "Half the flux after the dump."}
             await done(client, "append_run_logbook_entries", run_id=run_id, entries=[note])
             assert (await done(client, "list_run_channels", run_id=run_id))["items"] == []
             ended = await client.call_tool("complete_run", {"run_id": run_id})

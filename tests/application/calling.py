@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from application.queries import Queries
 from domain.kernel import Command, Query
 from domain.trust.surface import SYSTEM_HTTP
 from domain.trust.visit import RegisterVisit
-from tests.domain.world import OPERATOR, START, new_id
+from tests.domain.world import LENIENT, OPERATOR, START, new_id
 
 SECOND = timedelta(seconds=1)
 
@@ -26,6 +27,11 @@ class HandSetClock:
         return self.now
 
 
+async def lenient(caller: Caller) -> Any:
+    """A deployment for development."""
+    return SimpleNamespace(**LENIENT)
+
+
 @dataclass
 class Calling:
     """One caller of the service; every command comes a second after the one before it."""
@@ -33,7 +39,7 @@ class Calling:
     store: Store
     authorizer: Authorizer = field(default_factory=PermissiveAuthorizer)
     caller: Caller = field(default_factory=lambda: Caller(OPERATOR, SYSTEM_HTTP, new_id()))
-    ports: Mapping[str, Port] = field(default_factory=dict)
+    ports: Mapping[str, Port] = field(default_factory=lambda: {"deployment": lenient})
     clock: HandSetClock = field(default_factory=HandSetClock)
     new_id: Callable[[], UUID] = new_id
 

@@ -41,7 +41,8 @@ def policy(id: UUID = P1, **changes: Any) -> Policy:
         "conduit_id": CONDUIT,
         "surface_id": SURFACE,
         "permitted_principal_ids": frozenset({PRINCIPAL}),
-        "permitted_commands": frozenset({"GetVisit"}),
+        "listed_commands": frozenset({"GetVisit"}),
+        "permitted_command_sets": frozenset(),
     }
     return Policy(id=id, created_at=START, name="Crew", **{**matching, **changes})
 
@@ -55,8 +56,8 @@ ELSEWHERE = {"surface_id": new_id()}
 OTHER_CONDUIT = {"conduit_id": new_id()}
 STRANGERS = {"permitted_principal_ids": frozenset({new_id()})}
 EMPTY = {"permitted_principal_ids": frozenset()}
-READERS = {"permitted_commands": frozenset({"ListVisits"})}
-COMMANDLESS = {"permitted_commands": frozenset()}
+READERS = {"listed_commands": frozenset({"ListVisits"})}
+COMMANDLESS = {"listed_commands": frozenset()}
 
 JUDGEMENTS = [
     (Standing(actor()), [policy()], ALLOW, None, (P1,)),

@@ -70,7 +70,7 @@ async def test_a_run_is_debriefed_from_lease_to_logbook() -> None:
     }
     assert facility.happened_to(event.stream_id)[-2:] == ["DecisionDebriefRequested", "RunNarrativeLogbookOpened"]
     (entry,) = entries(facility)
-    assert (entry.event_id, entry.text) == (uuid5(decision.id, "logbook:0"), NARRATIVE)
+    assert (entry.event_id, entry.text) == (derived_uuid7(decision.id.int >> 80, str(decision.id), "logbook:0"), NARRATIVE)
     assert (entry.entry_kind, entry.decision_id, entry.actor_id) == ("Debrief", decision.id, DEBRIEFER)
     assert facility.mirror.logbooks == {LUMEN: {decision.id: NARRATIVE}}
 

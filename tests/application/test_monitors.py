@@ -21,8 +21,8 @@ from application.monitoring.permit_monitor import EnclosureMonitor
 from application.monitoring.stale_permits import StalePermits
 from application.monitoring.supply_monitor import SupplyMonitor
 from application.ports import StoreUnavailableError
-from application.seeds import monitor_id
 from application.service import Service
+from domain.access.seeded_actors import monitor_id
 from domain.enclosure.enclosure import (
     DecommissionEnclosure,
     EnclosurePermitStatus,

@@ -8,8 +8,9 @@ import pytest
 
 from application.authorization import PolicyAuthorizer
 from application.ports import Bookmark, EventRow, Store
-from application.seeds import Seeds, monitor_id
+from application.seeds import Seeds
 from domain.access.actor import ActorProfile, ForgetActor, RegisterActor
+from domain.access.seeded_actors import monitor_id
 from domain.agent.seeded import SEEDED
 from domain.equipment.catalog import SEEDED_ROLES
 from domain.federation.facility import RegisterFacility

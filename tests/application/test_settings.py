@@ -167,6 +167,22 @@ def test_a_provider_with_a_value_out_of_bounds_is_refused(changes: dict[str, Any
         provider(**changes)
 
 
+@pytest.mark.parametrize(
+    ("chosen", "four_eyes"),
+    [
+        ({}, False),
+        ({"app_env": "test"}, False),
+        ({"app_env": "staging"}, True),
+        ({"app_env": "prod", "clearance_four_eyes": False}, False),
+        ({"clearance_four_eyes": True}, True),
+    ],
+)
+def test_the_author_of_a_form_does_not_judge_it_in_production_unless_that_is_said(
+    chosen: dict[str, Any], four_eyes: bool
+) -> None:
+    assert Settings(**chosen).four_eyes is four_eyes
+
+
 @pytest.mark.parametrize("tier", ["prod", "production", "staging"])
 def test_a_production_tier_starts_when_all_is_sound(tier: str) -> None:
     assert objections(**{**SOUND, "app_env": tier}) == []

@@ -14,7 +14,7 @@ from domain.operation.grants import ISSUED
 from domain.operation.procedure import MODES, HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
 from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
 from domain.operation.stopping import AbortProcedure, HoldProcedure
-from domain.operation.walking import ENDS, Finish, Outcome, Turn, Verdict
+from domain.operation.walking import ENDS, Finish, Outcome, Turn, Verdict, lifecycle
 from domain.run.run import RunAborted, RunStopped
 from domain.shared.refusals import UnauthorizedError
 from infrastructure.memory.store import MemoryStore
@@ -338,15 +338,20 @@ class TestGrants:
                 "converging": lambda: converging(stand),
                 "searching": lambda: searching(stand),
             }[how]()
-            if how == "converging":
-                await stand.passes.judge(*conduct.ids, await passed(stand, conduct, 9.0))
-            elif how == "searching":
-                index = await passed(stand, conduct, 7.5, point=FIRST)
-                await stand.passes.record_outcome(*conduct.ids, index, FIRST)
-                await stand.passes.advise(*conduct.ids, index, 1, Try())
+            if how == "flat":
+                for index in range(len(STEPS)):
+                    await stand.step(conduct, index)
+            elif how == "converging":
+                await stand.passes.judge(*conduct.ids, await passed(stand, conduct, 0.1))
+            else:
+                advised = Turn(verdict=Verdict.DONE)
+                while not advised.stop:
+                    index = await passed(stand, conduct, 7.5)
+                    await stand.passes.record_outcome(*conduct.ids, index)
+                    advised = await stand.passes.advise(*conduct.ids, index, Try())
             if finish is Finish.HELD:
                 await stand.do(HoldProcedure(reason="lunch"), conduct.procedure_id)
-            failure = failure_of(conduct.score.steps[0], 0, "ControlError", "stuck")
+            failure = lifecycle("abort", "Broken", "It broke.")
             failed = {"finish": Finish.FAILED, "failure": failure} if finish is Finish.STOPPED else {"finish": finish}
             await stand.conductor.end(*conduct.ids, Outcome(**failed), closed=True)
         assert asked == set(ISSUED[MODES[conduct.score.command_name]])

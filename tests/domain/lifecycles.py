@@ -1,12 +1,14 @@
 """The lives of the aggregates as the specification tabulates them, written down apart from the code that must obey."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 from domain.equipment.asset import AssetAttachedToFixture
+from domain.equipment.mount import INSTALLED
 from tests.domain.agent import lifecycles as agent
 from tests.domain.calibration import lifecycles as calibration
 from tests.domain.campaign import lifecycles as campaign
@@ -143,6 +145,10 @@ def attached(world: World, id: UUID, scene: Scene) -> None:
     world.given(id, AssetAttachedToFixture(fixture_id=scene.fixture_id))
 
 
+def in_a_mount(world: World, id: UUID, scene: Scene) -> None:
+    world.claims[INSTALLED, str(id)] = new_id()
+
+
 def worn(scene: Scene) -> dict[str, Any]:
     return {"reason": "runout above 1 micron"}
 
@@ -202,7 +208,9 @@ ASSET = Life(
         "update_asset_partition_rule": in_service(
             "UpdatePartitionRule", lambda scene: {"partition_rule": {"kind": "Affine", "gain": 2.0}}
         ),
-        "attach_asset_to_fixture": in_service("AttachToFixture", lambda scene: {"fixture_id": scene.fixture_id}),
+        "attach_asset_to_fixture": replace(
+            in_service("AttachToFixture", lambda scene: {"fixture_id": scene.fixture_id}), arranged=in_a_mount
+        ),
         "detach_asset_from_fixture": Verb(
             given=lambda scene: {"fixture_id": scene.fixture_id},
             arranged=attached,

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, Self
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from domain.shared.logbooks import Entry
 from domain.shared.reads import (
     Answered,
     Aside,
+    Enlisted,
     Grants,
     Happened,
     Holders,
@@ -30,6 +32,8 @@ from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Ente
 from domain.trust.surface import SYSTEM_HTTP
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
+LENIENT = {"clearance_four_eyes": False, "policies_enforced": False}
+"""What a deployment for development does not ask for."""
 START = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)
 
 
@@ -50,7 +54,9 @@ class World:
     records: dict[tuple[Any, ...], Record] = field(default_factory=dict)
     entries: dict[UUID, Entry] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
-    ports: dict[str, Any] = field(default_factory=lambda: {"done_on": None, "steps_done": 0})
+    ports: dict[str, Any] = field(
+        default_factory=lambda: {"done_on": None, "steps_done": 0, "deployment": SimpleNamespace(**LENIENT)}
+    )
     call: Call | None = None
     """The last call, and what it answered."""
     answer: Any = None
@@ -60,7 +66,7 @@ class World:
     def given(self, id: UUID, *events: Event) -> Self:
         for event in events:
             event.stamped(id, self.now)
-            event.stored_as(event.known_id or new_id())
+            event.stored_as(event.known_id or new_id(), self.principal_id)
             self.streams[event.aggregate.name, id].append(event)
         return self
 
@@ -127,6 +133,8 @@ class World:
                 return {key: self.claims[kind, key] for key in keys if (kind, key) in self.claims}
             case Members(kind, keys):
                 return tuple(sorted({id for key in keys for id in self.members[kind, key]}))
+            case Enlisted(kind):
+                return tuple(sorted({id for (among, _), ids in self.members.items() if among == kind for id in ids}))
             case Records(record, where):
                 return tuple(row for row in self.records.values() if isinstance(row, record) and _matches(row, where))
             case Permission(command_name):

@@ -21,7 +21,7 @@ from domain.operation.walking import Mark, Place
 from domain.trust.surface import SYSTEM_HTTP
 from tests.application.calling import OPERATOR, Calling
 from tests.domain.run.lifecycles import begun
-from tests.domain.world import START, new_id
+from tests.domain.world import LENIENT, START, new_id
 
 STEPS = tuple({"kind": "setpoint", "address": f"bl7:m{number}", "value": number} for number in range(10))
 LOGBOOK = new_id()
@@ -29,6 +29,7 @@ LOGBOOK = new_id()
 
 async def deployment(caller: Caller) -> Any:
     return SimpleNamespace(
+        **LENIENT,
         self_facility_code="facility",
         enclosure_observation_ttl=timedelta(seconds=120),
         deciders=SELECTABLE,

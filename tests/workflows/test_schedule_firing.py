@@ -21,7 +21,7 @@ from cli.embedded.temporal import EmbeddedTemporal
 from cli.worker import keeping_schedules
 from domain.kernel import NIL, Call
 from domain.operation.firing import DueFiring, FiringOrder, FiringVerdict
-from domain.operation.procedure import Procedure
+from domain.operation.procedure import Procedure, ProcedureAborted
 from domain.operation.schedule import Schedule, ScheduleFired, ScheduleFiringRefused, ScheduleHeld, ScheduleTriggered
 from domain.registry import REGISTRY
 from domain.run.run import Run, RunAborted
@@ -223,7 +223,27 @@ async def test_a_run_that_was_started_and_cannot_be_conducted_is_aborted(floor: 
         *_, last = await session.history(Run.__name__, due.run_id, 0, 100)
     assert (last.event_type, last.principal_id) == (RunAborted.__name__, NIL)
     assert await stage.runtime.firings.open(due) is FiringVerdict.REFUSED
+    assert (await stored(stage, Procedure, due.procedure_id())).status == "Aborted", "its phase goes with the run"
     assert stage.control.writes == []
+
+
+async def test_a_refused_firing_leaves_no_procedure_that_somebody_could_still_start(floor: Floor) -> None:
+    stage = floor.stage
+    other, _ = await crew(stage, REGISTRY.command_names() - {"ConductProcedure"})
+    table = await scheduled(stage, darks(await recipe(stage, [setpoint("a", 1)])), other)
+    due = due_now(table)
+    with pytest.raises(Died):
+        await dying_after(stage, 1).open(due)
+    assert (await stored(stage, Procedure, due.procedure_id())).status == "Defined", "the next try finds it"
+    assert await stage.runtime.firings.open(due) is FiringVerdict.REFUSED
+    (refused,) = await table.outcomes(1)
+    async with stage.runtime.store.session() as session:
+        *_, last = await session.history(Procedure.__name__, due.procedure_id(), 0, 100)
+        *_, outcome = await session.history(Schedule.__name__, table.id, 0, 100)
+    assert (last.event_type, last.principal_id) == (ProcedureAborted.__name__, NIL)
+    assert last.transaction_id == outcome.transaction_id, "both are written or neither is"
+    assert refused.detail in last.payload
+    assert await stage.runtime.firings.open(due) is FiringVerdict.REFUSED
 
 
 async def test_an_asset_in_use_refuses_the_second_of_two_firings_at_once(floor: Floor) -> None:
@@ -377,7 +397,7 @@ async def test_what_was_begun_is_not_gone_on_with_when_it_is_too_late(floor: Flo
     assert await runtime.firings.open(late) is FiringVerdict.REFUSED
     (missed,) = await table.outcomes(1)
     assert missed.code == "ScheduleFiringMissedError"
-    assert (await stored(stage, Procedure, due.procedure_id())).status == "Defined"
+    assert (await stored(stage, Procedure, due.procedure_id())).status == "Aborted", "nothing waits for anybody"
 
 
 async def test_a_schedule_that_is_not_on_record_fires_nothing_and_its_firings_end(floor: Floor) -> None:

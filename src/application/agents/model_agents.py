@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 import structlog
 
@@ -29,6 +29,7 @@ from domain.equipment.scope import asset_scope
 from domain.recipe.plan import Plan
 from domain.run.narrative import AppendRunLogbookEntries, RunLogbookEntryKind, Writing
 from domain.run.run import Run
+from domain.shared.canonical import derived_uuid7
 from domain.shared.reads import Reads, existing, happened, required
 from domain.shared.refusals import UnauthorizedError
 from domain.trust.authorization import COMPLETING
@@ -156,7 +157,7 @@ class ModelAgents:
         if narrative is None:
             return
         entry = Writing(
-            event_id=uuid5(decision_id, "logbook:0"),
+            event_id=derived_uuid7(decision_id.int >> 80, str(decision_id), "logbook:0"),
             text=narrative,
             entry_kind=RunLogbookEntryKind.DEBRIEF,
             decision_id=decision_id,

@@ -18,9 +18,9 @@ from pydantic import ValidationError
 from application.monitoring.observations import Observation, Observer
 from application.news import News
 from application.ports import Caller, IdGenerator, Store
-from application.seeds import monitor_id
 from application.service import Service
 from application.telemetry import traced
+from domain.access.seeded_actors import monitor_id
 from domain.kernel import NIL, Command, Query
 from domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
 

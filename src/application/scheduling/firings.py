@@ -33,7 +33,7 @@ from domain.operation.schedule import (
     ScheduleTriggered,
     firing_key,
 )
-from domain.operation.scheduled import ConductPlan, ConductRecipe, RecipeConduct
+from domain.operation.scheduled import ConductPlan, ConductRecipe, RecipeConduct, recipes_of
 from domain.operation.walking import REASON
 from domain.run.ending import AbortRun
 from domain.run.run import LIVE, Run
@@ -186,8 +186,15 @@ class Firings:
     async def _refused(self, schedule: Schedule, due: DueFiring, refusal: Refusal) -> FiringVerdict:
         """Put on record why a firing came to nothing, once nothing of it goes on."""
         await self._give_up_run(schedule, due, refusal)
-        why = {"code": refusal.code, "detail": refusal.detail}
-        await self._record(RecordScheduleFiringRefusal(firing_id=due.id, scheduled_at=due.scheduled_at, **why), due)
+        registered = tuple(due.procedure_id(index) for index in range(len(recipes_of(schedule.aim))))
+        refused = RecordScheduleFiringRefusal(
+            firing_id=due.id,
+            scheduled_at=due.scheduled_at,
+            code=refusal.code,
+            detail=refusal.detail,
+            procedure_ids=registered,
+        )
+        await self._record(refused, due)
         return FiringVerdict.REFUSED
 
     async def _give_up_run(self, schedule: Schedule, due: DueFiring, refusal: Refusal) -> None:

@@ -15,9 +15,9 @@ from pydantic import Field
 
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, TimeTravel, Value, changed, omitted
 from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, answered, record_of, records_of
+from domain.shared.reads import Reads, record_of, records_of
 from domain.shared.refusals import Invalid, UnauthorizedError
-from domain.shared.text import Text
+from domain.shared.text import Text, unnameable_character
 from domain.shared.writes import Drop, Put, Record
 
 DELETED_USER = "<deleted user>"
@@ -152,7 +152,7 @@ class InvalidActorKindError(Invalid):
 
 
 class InvalidActorProfileError(Invalid):
-    """A contact field is too long, or only one half of the external identifier was given."""
+    """A contact field is too long or holds control characters, or only one half of the external identifier was given."""
 
 
 class InvalidActorSubjectError(Invalid):
@@ -244,76 +244,16 @@ class ForgetActor(Command):
         return [ActorProfileForgotten(), Drop(ActorProfile, erased), Drop(SubjectBinding, erased)]
 
 
-TokenText = Annotated[str, Field(min_length=1, max_length=500)]
-
-
-class SubjectCommand(Command):
-    """A command about one (issuer, subject) pair, matched exactly as the token spells it."""
-
-    issuer: TokenText
-    subject: TokenText
-
-    def check_subject(self) -> None:
-        if not (self.issuer.strip() and self.subject.strip()):
-            raise InvalidActorSubjectError("Issuer and subject must not be blank; copy them from a token.", reason="blank")
-
-
-@actor.command(
-    post="/{actor_id}/subject-bindings/add",
-    reasons=["profile_forgotten", "already_bound"],
-    refuses=[InvalidActorSubjectError],
-)
-class BindActorSubject(SubjectCommand):
-    """Let tokens of this issuer and subject act as this actor."""
-
-    def gather(self, actor: Actor, call: Call) -> Reads[tuple[bool, Any]]:
-        profile = yield from record_of(ActorProfile, actor_id=actor.id)
-        provider = yield from answered("identity_provider", issuer=self.issuer, subject=self.subject)
-        return profile is not None, provider
-
-    def decide(self, actor: Actor, call: Call, facts: tuple[bool, Any]) -> Outcome:
-        profile_present, provider = facts
-        if not profile_present:
-            raise self.cannot("profile_forgotten", "This actor's profile was forgotten; it takes no new binding.")
-        self.check_subject()
-        if not provider.known:
-            raise InvalidActorSubjectError(
-                "No identity provider with this issuer is configured; add it to IDENTITY_PROVIDERS first.",
-                reason="unknown_issuer",
-            )
-        taken = self.cannot("already_bound", "This issuer and subject are bound already; unbind them first.")
-        if provider.bound:
-            raise taken
-        binding = SubjectBinding(issuer=self.issuer, subject=self.subject, actor_id=actor.id, created_at=call.now)
-        return [ActorSubjectBound(issuer=self.issuer), Put(binding, rival=taken)]
-
-
-@actor.command(
-    post="/{actor_id}/subject-bindings/remove",
-    reasons=["not_bound"],
-    refuses=[InvalidActorSubjectError],
-    destructive=True,
-)
-class UnbindActorSubject(SubjectCommand):
-    """Stop tokens of this issuer and subject from acting as this actor."""
-
-    def gather(self, actor: Actor, call: Call) -> Reads[SubjectBinding | None]:
-        return (yield from record_of(SubjectBinding, issuer=self.issuer, subject=self.subject, actor_id=actor.id))
-
-    def decide(self, actor: Actor, call: Call, binding: SubjectBinding | None) -> Outcome:
-        self.check_subject()
-        if binding is None:
-            raise self.cannot("not_bound", "This actor has no such binding; read its profile for the ones it has.")
-        pair = {"issuer": self.issuer, "subject": self.subject}
-        return [ActorSubjectUnbound(issuer=self.issuer), Drop(SubjectBinding, pair)]
-
-
 def check_profile(profile: ActorProfile) -> None:
     """Refuse contact values beyond their bounds and a half-filled external identifier, without repeating them."""
     for name, bound in CONTACT_BOUNDS.items():
         if len(getattr(profile, name) or "") > bound:
             raise InvalidActorProfileError(
                 f"{name} is longer than {bound} characters; shorten it.", reason="too_long", facts={"field": name}
+            )
+        if (character := unnameable_character(getattr(profile, name) or "")) is not None:
+            raise InvalidActorProfileError(
+                f"{name} holds {character}; leave it out.", reason="control_character", facts={"field": name}
             )
     if (profile.external_id is None) != (profile.external_id_scheme is None):
         raise InvalidActorProfileError(

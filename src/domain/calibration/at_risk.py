@@ -1,10 +1,9 @@
 """Results at risk: which datasets rest on a calibration value that was replaced later."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Never
 from uuid import UUID
 
 from domain.calibration.calibration import (
@@ -17,6 +16,11 @@ from domain.calibration.calibration import (
 from domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, Value
 from domain.shared.listing import Cursor, Order, Page
 from domain.shared.reads import Reads
+from domain.shared.refusals import Conflict
+
+
+class CalibrationAtRiskResultsUnknownError(Conflict):
+    """No datasets are recorded here, so which results rest on a calibration cannot be known."""
 
 
 class Exposure(StrEnum):
@@ -78,7 +82,7 @@ class AtRiskResult(Value):
 @calibration.query(
     get="/{calibration_id}/at-risk-results",
     returns=Page[AtRiskResult],
-    refuses=[CalibrationRevisionNotFoundError],
+    refuses=[CalibrationRevisionNotFoundError, CalibrationAtRiskResultsUnknownError],
 )
 class ListCalibrationAtRiskResults(Query):
     """Datasets that used a superseded revision, then those derived from them; with a revision named, what used that one."""
@@ -89,14 +93,15 @@ class ListCalibrationAtRiskResults(Query):
     order: Order = Order.ASC
     min_position: LogPosition | None = None
 
-    def answer(self, calibration: Calibration, call: Call) -> Reads[Page[Any]]:
-        after = Cursor.parse(self.cursor, self.order) if self.cursor else None
-        return (yield from results_resting_on(suspects(calibration, self.revision_id), self, after))
-
-
-def results_resting_on(
-    suspects: Sequence[Suspect], query: ListCalibrationAtRiskResults, after: Cursor | None
-) -> Reads[Page[AtRiskResult]]:
-    """One page of the datasets that cite these revisions; no dataset is recorded yet, so nothing rests on any."""
-    return Page((), None)
-    yield
+    def answer(self, calibration: Calibration, call: Call) -> Reads[Never]:
+        """Refuse, since no dataset is recorded that could cite a revision; an empty page would say that none does."""
+        if self.cursor:
+            Cursor.parse(self.cursor, self.order)
+        revision_ids = [str(suspect.revision_id) for suspect in suspects(calibration, self.revision_id)]
+        raise CalibrationAtRiskResultsUnknownError(
+            "No datasets are recorded here, so which results rest on this calibration cannot be known; look for the "
+            "revisions in facts where the results are kept.",
+            reason="datasets_not_recorded",
+            facts={"revision_ids": revision_ids},
+        )
+        yield

@@ -85,7 +85,8 @@ class Asset(State):
 asset = Aggregate(Asset, "/assets", axis="lifecycle")
 
 TREE_LOCK = "asset-tree"
-"""Held by whatever could leave a retired asset in use, or a child under a retired parent."""
+"""Held by whatever could leave a retired asset in use, or a child under a retired parent, and
+by whatever could leave an asset in a fixture and in no mount."""
 
 
 class AssetRegistered(Event, of=asset):

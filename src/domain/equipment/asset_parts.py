@@ -7,6 +7,7 @@ from pydantic import Field
 
 from domain.equipment.asset import (
     IN_SERVICE,
+    TREE_LOCK,
     Asset,
     AssetAlternateIdentifierAdded,
     AssetAlternateIdentifierRemoved,
@@ -24,6 +25,7 @@ from domain.equipment.asset import (
 from domain.equipment.family import Family, FamilyStatus
 from domain.equipment.fixture import Fixture
 from domain.equipment.model import Model
+from domain.equipment.mount import INSTALLED
 from domain.equipment.partition import InvalidPartitionRuleError, PartitionRule, check_partition_rule
 from domain.equipment.values import (
     AlternateIdentifier,
@@ -34,7 +36,7 @@ from domain.equipment.values import (
     check_owner,
 )
 from domain.kernel import Call, Command, Outcome
-from domain.shared.reads import Reads, existing, required
+from domain.shared.reads import Reads, existing, holder_of, required
 from domain.shared.text import Text
 
 
@@ -180,18 +182,21 @@ class UpdateAssetPartitionRule(Command):
 @asset.command(
     post="/{asset_id}/fixture/attach",
     allowed=IN_SERVICE,
-    reasons=["already_attached", "not_in_bindings"],
+    reasons=["already_attached", "not_in_bindings", "not_installed"],
     refuses=[Fixture.aggregate.NotFound],
+    lock=TREE_LOCK,
 )
 class AttachAssetToFixture(Command):
-    """Note on the asset the fixture it is bound into."""
+    """Note on the asset the fixture it is bound into; from then on it stays in its mount."""
 
     fixture_id: UUID
 
-    def gather(self, asset: Asset, call: Call) -> Reads[Fixture]:
-        return (yield from required(Fixture, self.fixture_id))
+    def gather(self, asset: Asset, call: Call) -> Reads[tuple[Fixture, UUID | None]]:
+        fixture = yield from required(Fixture, self.fixture_id)
+        return fixture, (yield from holder_of(INSTALLED, str(asset.id)))
 
-    def decide(self, asset: Asset, call: Call, fixture: Fixture) -> Outcome:
+    def decide(self, asset: Asset, call: Call, facts: tuple[Fixture, UUID | None]) -> Outcome:
+        fixture, mount_id = facts
         if asset.fixture_id is not None:
             raise self.cannot(
                 "already_attached",
@@ -200,6 +205,8 @@ class AttachAssetToFixture(Command):
             )
         if all(binding.asset_id != asset.id for binding in fixture.slot_asset_bindings):
             raise self.cannot("not_in_bindings", "The fixture does not bind this asset; name the fixture that does.")
+        if mount_id is None:
+            raise self.cannot("not_installed", "The asset is in no mount any more; install it first.")
         return [AssetAttachedToFixture(fixture_id=fixture.id)]
 
 

@@ -227,7 +227,11 @@ class InstallAsset(Command):
 
 
 @mount.command(
-    post="/{mount_id}/uninstall", allowed=[MountStatus.ACTIVE], reasons=["empty", "asset_fixture_bound"], destructive=True
+    post="/{mount_id}/uninstall",
+    allowed=[MountStatus.ACTIVE],
+    reasons=["empty", "asset_fixture_bound"],
+    lock=assets.TREE_LOCK,
+    destructive=True,
 )
 class UninstallAsset(Command):
     """Take the asset out of its slot."""

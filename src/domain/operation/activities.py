@@ -9,12 +9,12 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import UUID7, Field, JsonValue, WithJsonSchema
+from pydantic import Field, JsonValue
 
 from domain.kernel import Call, Command, Outcome, Value
 from domain.operation.procedure import RUNNING, Procedure, ProcedureActivitiesLogbookOpened, procedure
 from domain.shared.listing import Hidden, ListQuery, Where
-from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
+from domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
 from domain.shared.refusals import Conflict, Invalid
 from domain.shared.times import Instant
 from domain.shared.writes import Answer, Enter
@@ -58,11 +58,6 @@ class Activity(Entry):
 
 BY_HAND = dict.fromkeys(("conduct_id", "iteration_index", "closing", "step_index", "mark", "attempt", "slot"))
 """What a row of a person's does not have."""
-
-
-SHAPE = "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
-ProducedId = Annotated[UUID7, WithJsonSchema({"type": "string", "format": "uuid", "pattern": SHAPE})]
-"""An id that whoever reports something makes; those of a conduct's own rows are of another version."""
 
 
 class Doing(Value):

@@ -80,12 +80,16 @@ def check_cap(cap: int | None) -> None:
         raise InvalidProcedureIterationCapError("The cap allows no iteration at all; give 1 or more, or leave it out.")
 
 
-def check_capability(capability: Capability) -> None:
-    """Refuse a capability that no new procedure may realise."""
+def check_capability_current(capability: Capability) -> None:
+    """Refuse a capability that takes no new procedures."""
     if capability.status is DEPRECATED:
         raise ProcedureBoundCapabilityDeprecatedError(
             f"The capability {capability.code} is Deprecated; name a current one.", reason="deprecated"
         )
+
+
+def check_executor(capability: Capability) -> None:
+    """Refuse a capability that procedures do not realise."""
     if ExecutorShape.PROCEDURE not in capability.executor_shapes:
         raise ProcedureCapabilityExecutorMismatchError(
             f"The capability {capability.code} is realised by methods only; name one that allows PROCEDURE.",
@@ -113,17 +117,19 @@ class RegisterProcedure(ProcedureRequest, Command):
     def decide(self, call: Call, capability: Capability | None) -> Outcome:
         check_cap(self.max_consecutive_unconverged_iterations)
         if capability is not None:
-            check_capability(capability)
+            check_capability_current(capability)
+            check_executor(capability)
         return [ProcedureRegistered(**dict(self), recipe_id=None), *self.enlisted()]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a procedure is registered from."""
+    """What a procedure is registered from, and its bindings as the run completes them."""
 
     recipe: Recipe
     capability: Capability
-    run: Run | None
+    bindings: dict[str, Any]
+    overridden: tuple[str, ...]
 
 
 @procedure.creation(
@@ -150,23 +156,29 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
     bindings: dict[str, JsonValue] = {}
 
     def gather(self, call: Call) -> Reads[Origin]:
+        """Load what the procedure is made from, and refuse it and its bindings before the request's own texts are judged."""
         recipe = yield from required(Recipe, self.recipe_id)
         capability = yield from required(Capability, recipe.capability_id)
         run = yield from required_if_given(Run, self.parent_run_id)
-        return Origin(recipe, capability, run)
+        return self.origin(recipe, capability, run)
 
-    def decide(self, call: Call, origin: Origin) -> Outcome:
-        recipe, capability = origin.recipe, origin.capability
-        check_cap(self.max_consecutive_unconverged_iterations)
+    def origin(self, recipe: Recipe, capability: Capability, run: Run | None) -> Origin:
+        """What the procedure is registered from; refused where recipe, capability or bindings do not let it."""
         if recipe.status is DEPRECATED:
             raise ProcedureBoundRecipeDeprecatedError(
                 f"The recipe {recipe.name} is Deprecated; use a current one.", reason="deprecated"
             )
-        check_capability(capability)
+        check_capability_current(capability)
         wanted = frozenset(binding_names((*recipe.steps, *recipe.closing_steps)))
         check_not_stale(wanted, capability)
-        bindings, overridden = completed(self.bindings, wanted, origin.run)
+        check_executor(capability)
+        bindings, overridden = completed(self.bindings, wanted, run)
         check_bindings(capability.parameters_schema, bindings)
+        return Origin(recipe, capability, bindings, overridden)
+
+    def decide(self, call: Call, origin: Origin) -> Outcome:
+        recipe, capability, bindings = origin.recipe, origin.capability, origin.bindings
+        check_cap(self.max_consecutive_unconverged_iterations)
         expansion = expansion_of(recipe.steps, recipe.closing_steps, bindings)
         if expansion_of(recipe.steps, recipe.closing_steps, bindings).steps_hash != expansion.steps_hash:
             raise ProcedureExpansionNotDeterministicError("The recipe expanded differently twice; report this recipe.")
@@ -179,7 +191,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
                 capability_id=capability.id,
                 capability_version=capability.version_tag,
                 bindings=bindings,
-                overridden=overridden,
+                overridden=origin.overridden,
                 expander_version=EXPANDER_VERSION,
                 steps_hash=expansion.steps_hash,
                 bindings_hash=bindings_hash(bindings),

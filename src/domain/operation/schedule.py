@@ -14,7 +14,7 @@ from pydantic import Field
 
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
 from domain.operation.calendar import Calendar, InvalidScheduleCalendarError, check_calendar
-from domain.operation.registering import Origin
+from domain.operation.procedure import DEFINED, Procedure, ProcedureAborted
 from domain.operation.schedule_standing import ScheduleChange, ScheduleStanding
 from domain.operation.scheduled import (
     ConductPlan,
@@ -30,10 +30,10 @@ from domain.operation.scheduled import (
 from domain.recipe.capability import Capability
 from domain.recipe.plan import Plan
 from domain.recipe.recipe import Recipe
-from domain.shared.reads import Reads, existing, holder_of, record_of, required, required_all
+from domain.shared.reads import Reads, every, existing, holder_of, record_of, required, required_all
 from domain.shared.refusals import Conflict, Invalid, Unprocessable
 from domain.shared.text import FreeText, Text, TextsMayContainPersonalData
-from domain.shared.writes import Claim, Put
+from domain.shared.writes import Also, Claim, Put
 
 FIRINGS = "schedule-firing"
 """Claim kind: a firing whose outcome is on record."""
@@ -249,7 +249,7 @@ class DefineSchedule(Command):
         check_calendar(self.calendar, self.time_zone)
         check_target(self.target, call.now)
         if isinstance(self.target, ConductRecipe) and sources.capability is not None:
-            check_bound(self.target, Origin(sources.recipes[self.target.recipe_id], sources.capability, None), call)
+            check_bound(self.target, sources.recipes[self.target.recipe_id], sources.capability, call)
         defined = ScheduleDefined(
             **{**dict(self), "target": written(self.target)},
             run_as=call.principal_id,
@@ -259,10 +259,11 @@ class DefineSchedule(Command):
         return [defined, Put(ScheduleStanding(schedule_id=call.new_id)), changes(call.new_id, call)]
 
 
-def check_bound(target: ConductRecipe, origin: Origin, call: Call) -> None:
+def check_bound(target: ConductRecipe, recipe: Recipe, capability: Capability, call: Call) -> None:
     """Refuse bindings that the recipe cannot be expanded with; whether it is in service is asked when it fires."""
     try:
-        target.registration(call.now, 1).decide(call, origin)
+        registration = target.registration(call.now, 1)
+        registration.decide(call, registration.origin(recipe, capability, None))
     except (Invalid, Unprocessable) as refusal:
         cause = {"code": refusal.code, "reason": refusal.reason}
         raise unfit("bindings_unfit", refusal.detail, cause=cause, **(refusal.facts or {})) from None
@@ -322,7 +323,7 @@ class FiringRecord(Command):
     firing_id: UUID
     scheduled_at: datetime
 
-    def gather(self, schedule: Schedule, call: Call) -> Reads[bool]:
+    def is_recorded(self, schedule: Schedule) -> Reads[bool]:
         """Whether it is on record already."""
         return (yield from holder_of(FIRINGS, firing_key(schedule.id, self.firing_id))) is not None
 
@@ -342,6 +343,9 @@ class RecordScheduleFiring(FiringRecord):
     run_id: UUID | None = None
     procedure_id: UUID | None = None
 
+    def gather(self, schedule: Schedule, call: Call) -> Reads[bool]:
+        return (yield from self.is_recorded(schedule))
+
     def decide(self, schedule: Schedule, call: Call, recorded: bool) -> Outcome:
         fired = ScheduleFired(
             scheduled_at=self.scheduled_at,
@@ -355,12 +359,20 @@ class RecordScheduleFiring(FiringRecord):
 
 @schedule.inner()
 class RecordScheduleFiringRefusal(FiringRecord):
-    """Record that a firing was refused; it is not tried again."""
+    """Record that a firing was refused, and abort with it what it registered and did not open; it is not tried again."""
 
     code: str
     detail: str
+    procedure_ids: tuple[UUID, ...] = ()
+    """What the firing may have registered."""
 
-    def decide(self, schedule: Schedule, call: Call, recorded: bool) -> Outcome:
+    def gather(self, schedule: Schedule, call: Call) -> Reads[tuple[bool, tuple[Procedure, ...]]]:
+        recorded = yield from self.is_recorded(schedule)
+        registered = yield from every(Procedure, self.procedure_ids)
+        return recorded, tuple(procedure for procedure in registered.values() if procedure.status is DEFINED)
+
+    def decide(self, schedule: Schedule, call: Call, facts: tuple[bool, tuple[Procedure, ...]]) -> Outcome:
+        recorded, unopened = facts
         refused = ScheduleFiringRefused(
             scheduled_at=self.scheduled_at,
             code=self.code,
@@ -368,7 +380,11 @@ class RecordScheduleFiringRefusal(FiringRecord):
             count=schedule.firing_count + 1,
             late_count=schedule.late_count + (self.code == ScheduleFiringMissedError.__name__),
         )
-        return self.once(schedule, recorded, refused)
+        aborted = f"The schedule {schedule.name} did not conduct it: {self.detail}"[:DETAIL]
+        return [
+            *self.once(schedule, recorded, refused),
+            *(Also(Procedure, one.id, [ProcedureAborted(reason=aborted, actuation_kind=None)]) for one in unopened),
+        ]
 
 
 @schedule.inner()

@@ -11,7 +11,7 @@ from domain.access.actor import Actor, ActorKind
 from domain.kernel import Call, Command, Outcome, Value
 from domain.run.run import Run, RunNarrativeLogbookOpened, run
 from domain.shared.listing import ListQuery, Where
-from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
+from domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
 from domain.shared.reads import Reads, existing
 from domain.shared.refusals import Invalid
 from domain.shared.text import FreeText, Text
@@ -31,7 +31,7 @@ class InvalidRunLogbookEntryError(Invalid):
 class Writing(Value):
     """One entry as its author sends it; a repeated event_id is ignored."""
 
-    event_id: UUID
+    event_id: ProducedId
     text: Annotated[str, Text(4000, InvalidRunLogbookEntryError, "text", personal=True)]
     entry_kind: RunLogbookEntryKind = RunLogbookEntryKind.NOTE
     decision_id: UUID | None = None

@@ -14,7 +14,7 @@ from pydantic import Field
 from domain.kernel import Call, Command, Outcome, Query, Value
 from domain.run.run import LIVE, Run, RunObservationLogbookOpened, run
 from domain.shared.listing import ListQuery, Page, Where
-from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
+from domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
 from domain.shared.reads import Reads, records_of
 from domain.shared.refusals import Conflict, Invalid
 from domain.shared.text import Text, Word, refuse_blank_text
@@ -51,7 +51,7 @@ class RunObservationLogbookClosedError(Conflict):
 class Sample(Value):
     """One reading as its producer took it; a repeated event_id is ignored."""
 
-    event_id: UUID
+    event_id: ProducedId
     channel_name: Annotated[str, Text(255, InvalidChannelNameError, "channel name")]
     value: Annotated[float, Field(strict=True, allow_inf_nan=True)]
     sampled_at: Instant
@@ -105,7 +105,8 @@ class AppendObservations(Command):
     def decide(self, run: Run, call: Call) -> Outcome:
         if run.status not in LIVE:
             raise RunObservationLogbookClosedError(
-                f"The run is {run.status.value}, and its observations are closed; register them with a dataset instead.",
+                f"The run is {run.status.value}, and its observations are closed; write what matters into its logbook "
+                "with append_run_logbook_entries.",
                 reason=run.status.value.lower(),
             )
         logbook_id, opening = open_logbook(run.observation_logbook_id, RunObservationLogbookOpened, Observation, call)

@@ -29,7 +29,7 @@ from domain.safety.hazards import (
     check_targets,
 )
 from domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
-from domain.shared.reads import Reads, required
+from domain.shared.reads import Reads, answered, happened, required
 from domain.shared.refusals import Conflict, Invalid, NotFound
 from domain.shared.text import FreeText, MayContainPersonalData, Text
 from domain.shared.times import Instant
@@ -384,12 +384,37 @@ class StartClearanceReview(Command):
         return [ClearanceReviewStarted(first_reviewer_role=self.first_reviewer_role)]
 
 
+def barred_reviewers(clearance: Clearance) -> Reads[frozenset[UUID]]:
+    """Who may neither review nor approve the form: its author, where the deployment asks for four eyes."""
+    deployment = yield from answered("deployment")
+    if not deployment.clearance_four_eyes:
+        return frozenset()
+    registered = yield from happened(clearance.id, ClearanceRegistered)
+    return frozenset(event.recorded_by for event in registered)
+
+
+class ClearanceReview(Command):
+    """A command that judges a form; where the deployment asks for four eyes, not by its author."""
+
+    def gather(self, clearance: Clearance, call: Call) -> Reads[frozenset[UUID]]:
+        return (yield from barred_reviewers(clearance))
+
+    def refuse_barred(self, call: Call, barred: frozenset[UUID]) -> None:
+        """Refuse a caller who may not judge this form."""
+        if call.principal_id in barred:
+            raise self.cannot(
+                "same_person",
+                "You registered this clearance, or it is your amendment; somebody else must review and approve it.",
+            )
+
+
 @clearance.command(
     post="/{clearance_id}/append-review-step",
     allowed=[UNDER_REVIEW],
+    reasons=["same_person"],
     refuses=[InvalidClearanceReviewStepIndexError, InvalidClearanceReviewStepDecidedAtError],
 )
-class AppendClearanceReviewStep(Command):
+class AppendClearanceReviewStep(ClearanceReview):
     """Record what one reviewer decided; the caller is the reviewer, and only approve and reject end the review."""
 
     step_index: Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -398,7 +423,8 @@ class AppendClearanceReviewStep(Command):
     decided_at: Instant
     notes: ReviewerNotes | None = None
 
-    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+    def decide(self, clearance: Clearance, call: Call, barred: frozenset[UUID]) -> Outcome:
+        self.refuse_barred(call, barred)
         steps = clearance.review_steps
         if self.step_index != len(steps):
             raise InvalidClearanceReviewStepIndexError(
@@ -421,16 +447,17 @@ class AppendClearanceReviewStep(Command):
 @clearance.command(
     post="/{clearance_id}/approve",
     allowed=[UNDER_REVIEW],
-    reasons=["no_review_step", "last_step_not_approved"],
+    reasons=["same_person", "no_review_step", "last_step_not_approved"],
     refuses=[InvalidClearanceValidityWindowError],
 )
-class ApproveClearance(Command):
+class ApproveClearance(ClearanceReview):
     """End the review in favour; an end of the validity window that is given replaces the registered one."""
 
     valid_from: Instant | None = None
     valid_until: Instant | None = None
 
-    def decide(self, clearance: Clearance, call: Call) -> Outcome:
+    def decide(self, clearance: Clearance, call: Call, barred: frozenset[UUID]) -> Outcome:
+        self.refuse_barred(call, barred)
         if not clearance.review_steps:
             raise self.cannot("no_review_step", "Nobody has reviewed this clearance yet; append a review step first.")
         last = clearance.review_steps[-1]

@@ -7,29 +7,43 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.kernel import IdSet, Value
-from domain.safety.clearance import ClearanceStatus, clearance
-from domain.safety.hazards import Binding, RecordBinding, RiskBand
+from domain.kernel import Call, IdSet, SortedSet, TimeTravel, Value
+from domain.safety.clearance import Clearance, ClearanceStatus, Declarations, barred_reviewers, clearance
+from domain.safety.hazards import Binding, RecordBinding, ReviewStep, RiskBand
 from domain.shared.listing import ListQuery, Summary, Where
+from domain.shared.reads import Reads
 from domain.shared.text import FreeText
 from domain.shared.times import Instant
 
-clearance.get(
-    "id",
-    "template_id",
-    "facility_code",
-    "title",
-    "bindings",
-    "declarations",
-    "risk_band",
-    "review_steps",
-    "status",
-    "external_id",
-    "external_id_scheme",
-    "parent_id",
-    "valid_from",
-    "valid_until",
-)
+
+class ClearanceView(Value):
+    """A clearance whole, and who may neither review nor approve it."""
+
+    id: UUID
+    template_id: UUID
+    facility_code: str
+    title: FreeText
+    bindings: SortedSet[Binding]
+    declarations: Declarations
+    risk_band: RiskBand | None
+    review_steps: tuple[ReviewStep, ...]
+    status: ClearanceStatus
+    external_id: str | None
+    external_id_scheme: str | None
+    parent_id: UUID | None
+    valid_from: datetime | None
+    valid_until: datetime | None
+    barred_reviewer_ids: IdSet
+
+
+@clearance.query(get="/{clearance_id}", returns=ClearanceView)
+class GetClearance(TimeTravel):
+    """One clearance, folded from its stream; its author is a barred reviewer where CLEARANCE_FOUR_EYES is on."""
+
+    def answer(self, clearance: Clearance, call: Call) -> Reads[ClearanceView]:
+        barred = yield from barred_reviewers(clearance)
+        shown = {name: getattr(clearance, name) for name in ClearanceView.model_fields if name != "barred_reviewer_ids"}
+        return ClearanceView.model_construct(**shown, barred_reviewer_ids=barred)
 
 
 class BoundRecords(Value):

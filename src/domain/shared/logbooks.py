@@ -10,12 +10,15 @@ from enum import Enum, StrEnum
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 from uuid import UUID
 
-from pydantic import AliasChoices, BaseModel, Field
+from pydantic import UUID7, AliasChoices, BaseModel, Field, WithJsonSchema
 
 from domain.kernel import Call, Command, Event
 from domain.shared.listing import Summary
 
 TYPES = {str: "string", UUID: "uuid", datetime: "datetime", bool: "bool", int: "int", float: "float"}
+SHAPE = "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+ProducedId = Annotated[UUID7, WithJsonSchema({"type": "string", "format": "uuid", "pattern": SHAPE})]
+"""The id of an entry, made by its producer; those of a conduct's own rows are of another version."""
 
 
 class LogbookKind(StrEnum):

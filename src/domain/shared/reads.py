@@ -70,6 +70,13 @@ class Members:
 
 
 @dataclass(frozen=True)
+class Enlisted:
+    """The stream ids enlisted under any key of this kind, in ascending order."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
 class Records:
     """The rows of a mutable relation whose columns equal these values (a tuple means any of)."""
 
@@ -117,7 +124,7 @@ class Aside:
     arguments: tuple[Any, ...]
 
 
-Read = Streams | Happened | Latest | Holders | Members | Records | Rows | Permission | Grants | Answered | Aside
+Read = Streams | Happened | Latest | Holders | Members | Enlisted | Records | Rows | Permission | Grants | Answered | Aside
 Reads = Generator[Read, Any, T]
 
 
@@ -185,6 +192,12 @@ def holder_of(kind: str, key: str) -> Reads[UUID | None]:
 def members_of(kind: str, *keys: object) -> Reads[tuple[UUID, ...]]:
     """The streams enlisted under any of these look-up keys."""
     found: tuple[UUID, ...] = yield Members(kind, tuple(map(str, keys)))
+    return found
+
+
+def enlisted(kind: str) -> Reads[tuple[UUID, ...]]:
+    """The streams enlisted under this kind of look-up, whatever the key."""
+    found: tuple[UUID, ...] = yield Enlisted(kind)
     return found
 
 

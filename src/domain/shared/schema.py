@@ -99,6 +99,13 @@ def check_declaration(schema: Schema | None, refusal: type[Refusal]) -> None:
         if "unit" in level:
             _check_unit((*path, "unit"), level, refusal)
     _check_compiles(schema, refusal)
+    for path, level in levels:
+        if (why := unmatchable(level.get("pattern", ""))) is not None:
+            raise refusal(
+                f"The pattern at {_at(path)} {why}, so that matching it may take for ever; write it without that.",
+                reason="pattern_needs_backtracking",
+                facts={"path": _at((*path, "pattern"))},
+            )
 
 
 def check_values(schema: Schema | None, values: Mapping[str, Any], refusal: type[Refusal]) -> None:
@@ -291,6 +298,9 @@ def _refuse_first_violation(schema: Schema, values: Mapping[str, Any], refusal: 
     level: Any = error.schema
     path = ".".join(map(str, (*error.absolute_path, *_offending_key(error, level)))) or "$"
     reason, saying = VIOLATIONS[str(error.validator)]
+    if error.validator == "pattern" and (why := unmatchable(str(error.validator_value))) is not None:
+        reason = "pattern_needs_backtracking"
+        saying = f"cannot be judged, since its pattern {why}; declare the schema anew without that"
     unit = level.get("unit", {}).get("code", "") if error.validator in ("minimum", "maximum") else ""
     limit = f"{json.dumps(error.validator_value, ensure_ascii=False)} {unit}".strip()
     raise refusal(
@@ -343,20 +353,37 @@ def _check_pattern(validator: Validator, pattern: str, instance: Any, schema: Sc
 WITHOUT_BACKTRACKING: type[Validator] = extend(Draft202012Validator, {"pattern": _check_pattern})  # type: ignore[no-untyped-call]
 
 
-READ_DIFFERENTLY = re.compile(r"\[[^]]*(?:\[|--|&&|~~)|[+*?}]\+")
-"""Sets within sets and possessive repetition, which the two engines take for different things."""
+SETS_WITHIN_SETS, POSSESSIVE = re.compile(r"\[[^]]*(?:\[|--|&&|~~)"), re.compile(r"[+*?}]\+")
+"""What the engine that reads a text once takes for something else than Python does."""
+CONSTRUCTS = (
+    (re.compile(r"\(\?<?[=!]"), "looks around"),
+    (re.compile(r"\\[1-9]|\(\?P=|\(\?\("), "refers back to a group"),
+    (re.compile(r"\(\?>"), "has an atomic group"),
+    (POSSESSIVE, "repeats possessively"),
+    (SETS_WITHIN_SETS, "nests sets"),
+)
+"""What a pattern may hold that cannot be matched by reading the text once, and what it is called."""
+
+
+def unmatchable(pattern: str) -> str | None:
+    """Why a pattern cannot be matched in time that grows with the text alone, or None."""
+    if _matcher(pattern) is not None:
+        return None
+    return next(
+        (what for form, what in CONSTRUCTS if form.search(pattern)),
+        "is too large, or holds what only backtracking engines know",
+    )
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether a pattern is found in a text: in time that grows with the text alone, where the engine that promises so
-    reads the pattern as the other one does. What looks around or back at itself, or is very large, is tried out."""
+    """Whether a pattern is found in a text; one that was declared before such patterns were refused never is."""
     matcher = _matcher(pattern)
-    return matcher.isinstance_python(text) if matcher else re.search(pattern, text) is not None
+    return matcher is not None and matcher.isinstance_python(text)
 
 
 @lru_cache(maxsize=128)  # a large one takes megabytes
 def _matcher(pattern: str) -> SchemaValidator | None:
-    if READ_DIFFERENTLY.search(pattern):
+    if SETS_WITHIN_SETS.search(pattern) or POSSESSIVE.search(pattern):
         return None
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))

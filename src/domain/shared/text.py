@@ -2,7 +2,7 @@
 
 `Annotated[str, Text(200, InvalidZoneNameError)]` refuses a raw length outside 1..200 at the edge, strips the rest, and
 leaves text that was blank marked as such, so that the decision path can refuse it in its proper turn (after 404 and
-state) by the class named here.
+state) by the class named here; likewise a name with control characters.
 """
 
 import re
@@ -25,11 +25,45 @@ UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters except tab and line feed, and halves of surrogate pairs: the database does not take all of them."""
 
 
+UNNAMEABLE = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]")
+"""What no name holds: control characters, line breaks, and what turns the direction of the text around it."""
+PROSE = frozenset(
+    {
+        "reason",
+        "text",
+        "notes",
+        "description",
+        "workaround",
+        "mitigation",
+        "endpoint note",
+        "comment",
+        "choice",
+        "alternative",
+    }
+)
+"""The labels of texts that run over lines; every other text is a name."""
+
+
 class Blank(str):
     """Text that had nothing but whitespace in it, and the class that refuses it."""
 
     refusal: type[Refusal]
     label: str
+
+    def refused(self) -> Refusal:
+        """The refusal of this text."""
+        return self.refusal(f"The {self.label} is blank; give it at least one visible character.", reason="blank")
+
+
+class Unnameable(Blank):
+    """A name with a character that no name holds."""
+
+    def refused(self) -> Refusal:
+        """The refusal of this text."""
+        return self.refusal(
+            f"The {self.label} holds {unnameable_character(self)}, which no name has; leave it out.",
+            reason="control_character",
+        )
 
 
 @dataclass(frozen=True)
@@ -131,11 +165,16 @@ class Text:
         return {**handler(schema), **({PERSONAL_MARK: True} if self.personal else {})}
 
     def _trimmed(self, raw: str) -> str:
-        if text := raw.strip():
+        text = raw.strip()
+        marked: Blank
+        if not text:
+            marked = Blank()
+        elif self.label not in PROSE and UNNAMEABLE.search(text):
+            marked = Unnameable(text)
+        else:
             return text
-        blank = Blank()
-        blank.refusal, blank.label = self.refusal, self.label
-        return blank
+        marked.refusal, marked.label = self.refusal, self.label
+        return marked
 
 
 VISIBLE = r"[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
@@ -184,10 +223,10 @@ ATOMS = frozenset({str, bool, int, float, type(None), UUID, datetime})
 
 
 def refuse_blank_text(value: Any) -> None:
-    """Raise the refusal of the first blank text found in a model, however deep."""
+    """Raise the refusal of the first blank text or unfit name found in a model, however deep."""
     match value:
         case Blank():
-            raise value.refusal(f"The {value.label} is blank; give it at least one visible character.", reason="blank")
+            raise value.refused()
         case BaseModel():
             for item in value.__dict__.values():
                 if type(item) not in ATOMS:
@@ -199,6 +238,12 @@ def refuse_blank_text(value: Any) -> None:
         case Iterable():
             for item in value:
                 refuse_blank_text(item)
+
+
+def unnameable_character(text: str) -> str | None:
+    """The first character of a text that no name holds, by its code point, or None."""
+    found = UNNAMEABLE.search(text)
+    return None if found is None else f"the control character U+{ord(found[0]):04X}"
 
 
 def shortened(text: str) -> str:

@@ -75,7 +75,7 @@ def judge(
     listing = [policy for policy in applicable if principal_id in policy.permitted_principal_ids]
     if not listing:
         return denied("principal_not_permitted")
-    permitting = [policy.id for policy in listing if command_name in policy.permitted_commands]
+    permitting = [policy.id for policy in listing if policy.permits(command_name)]
     if not permitting:
         return denied("command_not_permitted")
     return AuthzResult(Decision.ALLOW, determining_policies=tuple(sorted(permitting)))

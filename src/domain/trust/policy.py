@@ -1,7 +1,9 @@
 """A policy: an allow-list. It permits each listed principal each listed command on one conduit arriving on one surface."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Annotated, Literal, assert_never
 from uuid import UUID
 
@@ -33,7 +35,21 @@ class Policy(State):
     conduit_id: UUID
     surface_id: UUID
     permitted_principal_ids: IdSet
-    permitted_commands: SortedSet[str]
+    listed_commands: SortedSet[str]
+    permitted_command_sets: SortedSet[str]
+
+    @property
+    def permitted_commands(self) -> SortedSet[str]:
+        """The listed commands, and what the named sets hold in this release."""
+        sets = command_sets()
+        return self.listed_commands.union(*(sets.get(name, frozenset()) for name in self.permitted_command_sets))
+
+    def permits(self, command_name: str) -> bool:
+        """Whether it permits this command, by its name or by a set; a set that this release does not know permits none."""
+        sets = command_sets()
+        return command_name in self.listed_commands or any(
+            command_name in sets.get(name, ()) for name in self.permitted_command_sets
+        )
 
 
 policy = Aggregate(Policy, "/policies")
@@ -47,6 +63,8 @@ class PolicyDefined(Event, of=policy):
     surface_id: UUID
     permitted_principal_ids: IdSet
     permitted_commands: SortedSet[str]
+    """Those that were listed by name; in older events also those that the named sets held when it was defined."""
+    permitted_command_sets: SortedSet[str] = frozenset()
 
 
 class PolicyGrantRevoked(Event, of=policy):
@@ -62,7 +80,8 @@ PolicyEvent = PolicyGrantRevoked
 
 @policy.begin
 def begin(event: PolicyDefined) -> Policy:
-    return Policy(id=event.stream_id, created_at=event.occurred_at, **dict(event))
+    said = dict(event)
+    return Policy(id=event.stream_id, created_at=event.occurred_at, listed_commands=said.pop("permitted_commands"), **said)
 
 
 @policy.evolve
@@ -103,7 +122,10 @@ CommandName = Annotated[str, Field(min_length=1, max_length=200)]
     essential=True,
 )
 class DefinePolicy(Command):
-    """Permit principals a set of commands on one conduit and surface; it counts from the next call on."""
+    """Permit principals a set of commands on one conduit and surface; it counts from the next call on.
+
+    A command set means what it holds in the release that judges, so that it grows with releases; listed commands do not.
+    """
 
     name: Annotated[str, Text(200, InvalidPolicyNameError, "name")]
     conduit_id: UUID
@@ -127,13 +149,15 @@ class DefinePolicy(Command):
             )
 
     def decide(self, call: Call, facts: None) -> Outcome:
+        check_known(self.permitted_commands, self.permitted_command_sets)
         return [
             PolicyDefined(
                 name=self.name,
                 conduit_id=self.conduit_id,
                 surface_id=self.surface_id,
                 permitted_principal_ids=self.permitted_principal_ids,
-                permitted_commands=expanded(self.permitted_commands, self.permitted_command_sets),
+                permitted_commands=self.permitted_commands,
+                permitted_command_sets=self.permitted_command_sets,
             ),
             Enlist(LISTENERS, look_up_key(self.conduit_id, self.surface_id)),
         ]
@@ -159,31 +183,41 @@ def look_up_key(conduit_id: UUID, surface_id: UUID) -> str:
     return f"{conduit_id}/{surface_id}"
 
 
-def expanded(names: frozenset[str], sets: frozenset[str]) -> frozenset[str]:
-    """The named commands and those of the named sets; unknown names are refused, all of them at once."""
-    known_sets = command_sets()
-    unknown = sorted((names - REGISTRY.command_names()) | (sets - set(known_sets)))
+def check_known(names: frozenset[str], sets: frozenset[str]) -> None:
+    """Refuse names of commands and of command sets that this release does not know, all of them at once."""
+    unknown = sorted((names - REGISTRY.command_names()) | (sets - command_sets().keys()))
     if unknown:
         raise InvalidPolicyCommandError(
             f"{', '.join(unknown)}: no such command or command set; see the API documentation for the names.",
             reason="unknown_command",
             facts={"unknown": unknown},
         )
-    return names.union(*(known_sets[name] for name in sets))
 
 
-def command_sets() -> dict[str, frozenset[str]]:
-    """Every set a policy may name, and what it expands to in this release."""
+ABOUT_OTHERS = frozenset({"GetActorProfile", "GetPolicy", "GetPolicyHistory", "EvaluatePolicy", "ListConduitVerdicts"})
+"""The queries that the set `queries` leaves out: contact data and token subjects, and what others are permitted."""
+
+
+def command_sets() -> Mapping[str, frozenset[str]]:
+    """Every set a policy may name, and what it holds in this release."""
+    return _sets_of(tuple(REGISTRY.operations))
+
+
+@lru_cache(maxsize=4)
+def _sets_of(operations: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
     sets: dict[str, set[str]] = {"all": set(REGISTRY.command_names()), "queries": set()}
-    for operation in REGISTRY:
+    for operation in map(REGISTRY.operations.__getitem__, operations):
         family = "commands" if operation.kind == "command" else "queries"
         sets.setdefault(f"{operation.context}.{family}", set()).add(operation.command_name)
         if operation.kind == "query":
             sets["queries"].add(operation.command_name)
+    sets["queries"] -= ABOUT_OTHERS
     return {name: frozenset(members) for name, members in sets.items()}
 
 
-policy.get("id", "name", "conduit_id", "surface_id", "permitted_principal_ids", "permitted_commands")
+policy.get(
+    "id", "name", "conduit_id", "surface_id", "permitted_principal_ids", "permitted_commands", "permitted_command_sets"
+)
 
 
 class PolicySummary(Summary):

@@ -297,6 +297,9 @@ class MemorySession:
     async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]:
         return tuple(sorted({id for among, key, id in self._store.look_ups if among == kind and key in keys}))
 
+    async def enlisted(self, kind: str) -> tuple[UUID, ...]:
+        return tuple(sorted({id for among, _, id in self._store.look_ups if among == kind}))
+
     async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:
         found = [row for row in self._store.kept(record) if isinstance(row, record) and _equals(row, where)]
         return tuple(sorted(found, key=_row_key))

@@ -107,6 +107,10 @@ class PostgresSession:
         query = "SELECT DISTINCT stream_id FROM lookups WHERE kind = %s AND key = ANY(%s) ORDER BY stream_id"
         return tuple(row[0] for row in await self._rows(tuple, query, (kind, list(keys))))
 
+    async def enlisted(self, kind: str) -> tuple[UUID, ...]:
+        query = "SELECT DISTINCT stream_id FROM lookups WHERE kind = %s ORDER BY stream_id"
+        return tuple(row[0] for row in await self._rows(tuple, query, (kind,)))
+
     async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:
         names = [column.name for column in fields(record)]  # type: ignore[arg-type]
         tests = [f"{name} = {'ANY(%s)' if isinstance(value, tuple) else '%s'}" for name, value in where.items()]

@@ -22,7 +22,6 @@ from domain.calibration.calibration import (
 )
 from domain.calibration.quantities import CalibrationQuantity
 from domain.shared.canonical import canonical_json
-from domain.shared.listing import Page
 from tests.domain.calibration.values import AT_25_KEV, definition, measured, revised, rotation_center
 from tests.domain.world import OPERATOR, World, new_id, refused
 
@@ -203,11 +202,13 @@ def test_the_scope_of_results_at_risk_is_what_was_superseded(world: World) -> No
         suspects(state, new_id())
 
 
-def test_no_result_rests_on_a_revision_that_no_dataset_cites(world: World) -> None:
+def test_which_results_are_at_risk_is_refused_while_no_datasets_are_recorded(world: World) -> None:
     id = rotation_center(world)
     first = revised(world, id)
     revised(world, id, supersedes_revision_id=first)
-    assert world.ask(ListCalibrationAtRiskResults(), on=id) == Page((), None)
+    with refused("CalibrationAtRiskResultsUnknownError", "datasets_not_recorded") as caught:
+        world.ask(ListCalibrationAtRiskResults(), on=id)
+    assert caught.value.facts == {"revision_ids": [str(first)]}
     with refused("CalibrationRevisionNotFoundError"):
         world.ask(ListCalibrationAtRiskResults(revision_id=new_id()), on=id)
 

@@ -15,7 +15,7 @@ from domain.equipment.mount import InstallAsset, RegisterMount
 from domain.operation.deciding import offered
 from domain.shared.reads import Read, Reads
 from domain.shared.schema import DIALECT
-from tests.domain.world import World, new_id
+from tests.domain.world import LENIENT, World, new_id
 
 T = TypeVar("T")
 
@@ -29,6 +29,7 @@ def facility_world() -> World:
     world = World()
     world.claims["facility-code", LUMEN] = new_id()
     world.ports["deployment"] = SimpleNamespace(
+        **LENIENT,
         base_url="https://baton.example",
         landing_page_template=None,
         publisher="Lumen Light Source",

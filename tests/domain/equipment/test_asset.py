@@ -10,6 +10,7 @@ from domain.contexts import REGISTRY
 from domain.equipment.asset import (
     ActivateAsset,
     Asset,
+    AssetAttachedToFixture,
     AssetCondition,
     AssetDegraded,
     AssetLifecycle,
@@ -227,7 +228,8 @@ def test_every_prefix_of_a_life_folds_and_survives_storage(life: list[Command], 
     parent_id = root(world)
     asset_id = part(world, parent_id, family_ids=[family(world, "Anything", {})])
     fixture_id = fixture(world, asset_id)
-    for command in (AttachAssetToFixture(fixture_id=fixture_id), *life, DetachAssetFromFixture(fixture_id=fixture_id)):
+    world.given(asset_id, AssetAttachedToFixture(fixture_id=fixture_id))
+    for command in (*life, DetachAssetFromFixture(fixture_id=fixture_id)):
         attempt(world, command, asset_id)
     if ends:
         world.when(DecommissionAsset(), on=asset_id)

@@ -22,6 +22,7 @@ from domain.equipment.asset_parts import (
 from domain.equipment.asset_tree import DecommissionAsset
 from domain.equipment.family import DeprecateFamily
 from domain.equipment.model import AddModelFamily, RemoveModelFamily
+from domain.equipment.mount import INSTALLED
 from domain.kernel import Command
 from tests.domain.equipment.assets import asset_of, facility_world, family, fixture, model, part, root
 from tests.domain.world import World, new_id, refused
@@ -171,6 +172,7 @@ def test_the_partition_rule_is_given_or_null_but_not_left_out() -> None:
 
 def test_an_asset_is_attached_to_the_one_fixture_that_binds_it(world: World, asset_id: UUID) -> None:
     stranger, own, second = fixture(world, new_id()), fixture(world, asset_id), fixture(world, asset_id)
+    world.claims[INSTALLED, str(asset_id)] = new_id()
     with refused("AssetCannotAttachToFixtureError", "not_in_bindings"):
         world.when(AttachAssetToFixture(fixture_id=stranger), on=asset_id)
     world.when(AttachAssetToFixture(fixture_id=own), on=asset_id)
@@ -182,6 +184,11 @@ def test_an_asset_is_attached_to_the_one_fixture_that_binds_it(world: World, ass
     world.when(DetachAssetFromFixture(fixture_id=own), on=asset_id)
     with refused("AssetCannotDetachFromFixtureError", "not_attached"):
         world.when(DetachAssetFromFixture(fixture_id=own), on=asset_id)
+
+
+def test_an_asset_that_is_in_no_mount_is_not_attached(world: World, asset_id: UUID) -> None:
+    with refused("AssetCannotAttachToFixtureError", "not_installed"):
+        world.when(AttachAssetToFixture(fixture_id=fixture(world, asset_id)), on=asset_id)
 
 
 def test_detaching_is_judged_by_the_fixture_not_by_the_lifecycle(world: World, asset_id: UUID) -> None:

@@ -28,7 +28,7 @@ from domain.equipment.mount import InstallAsset, Mount, RegisterMount, Uninstall
 from domain.federation.facility import RegisterFacility
 from domain.shared.refusals import ExternalIdMintError
 from tests.domain.equipment.test_placement import form
-from tests.domain.world import World, new_id, refused
+from tests.domain.world import LENIENT, World, new_id, refused
 
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -44,7 +44,7 @@ class Beamline:
     def __init__(self) -> None:
         self.world = World()
         self.world.ports["deployment"] = SimpleNamespace(
-            base_url="https://baton.lumen.example", landing_page_template=None, publisher="Lumen Light Source"
+            **LENIENT, base_url="https://baton.lumen.example", landing_page_template=None, publisher="Lumen Light Source"
         )
         self.world.ports["mint"] = lambda scheme, suffix, metadata: SimpleNamespace(scheme=scheme, value=f"10.5072/{suffix}")
         self.world.create(RegisterFacility(code="lumen", display_name="Lumen Light Source", kind="Site"))

@@ -1,5 +1,7 @@
 """Registering from a recipe: bindings completed from the run, and what cannot be expanded refused."""
 
+from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 from uuid import UUID
 
@@ -7,7 +9,7 @@ import pytest
 
 from domain.operation.procedure import Procedure, ProcedureRecipeExpanded, ProcedureRegistered
 from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
-from domain.recipe.capability import DeprecateCapability, VersionCapability
+from domain.recipe.capability import Capability, DeprecateCapability, VersionCapability
 from domain.recipe.recipe import DefineRecipe, DeprecateRecipe
 from tests.domain.recipe.ladder import capability, contract, parameters
 from tests.domain.run.beamline import Beamline
@@ -94,3 +96,58 @@ def test_a_parameter_that_the_capability_gave_up_makes_the_recipe_stale(line: Be
     with refused("ProcedureBindingsStaleError") as caught:
         line.world.when(register(recipe_id))
     assert caught.value.facts == {"parameter_names": ["dwell"]}
+
+
+def deprecate_recipe(line: Beamline, recipe_id: UUID) -> dict[str, Any]:
+    line.world.when(DeprecateRecipe(), on=recipe_id)
+    return {}
+
+
+def deprecate_capability(line: Beamline, recipe_id: UUID) -> dict[str, Any]:
+    line.world.when(DeprecateCapability(), on=line.hutch.capability_id)
+    return {}
+
+
+def version_capability(line: Beamline, **changes: Any) -> dict[str, Any]:
+    """Version the capability with what it has but for these changes, which may meet others."""
+    known = line.world.state(Capability, line.hutch.capability_id)
+    kept = {name: getattr(known, name) for name in VersionCapability.model_fields if name != "version_tag"}
+    line.world.when(VersionCapability(**{**kept, **changes}, version_tag=str(new_id())), on=line.hutch.capability_id)
+    return {}
+
+
+def drop_parameter(line: Beamline, recipe_id: UUID) -> dict[str, Any]:
+    return version_capability(line, parameters_schema=parameters("repetitions", repetitions={"type": "integer"}))
+
+
+def leave_to_methods(line: Beamline, recipe_id: UUID) -> dict[str, Any]:
+    return version_capability(line, executor_shapes=["METHOD"])
+
+
+ORDER: list[tuple[str, Callable[[Beamline, UUID], dict[str, Any]]]] = [
+    ("RunNotFoundError", lambda line, recipe_id: {"parent_run_id": new_id()}),
+    ("ProcedureBoundRecipeDeprecatedError", deprecate_recipe),
+    ("ProcedureBoundCapabilityDeprecatedError", deprecate_capability),
+    ("ProcedureBindingsStaleError", drop_parameter),
+    ("ProcedureCapabilityExecutorMismatchError", leave_to_methods),
+    ("InvalidProcedureBindingsError", lambda line, recipe_id: {"bindings": {"repetitions": "many"}}),
+    ("InvalidProcedureNameError", lambda line, recipe_id: {"name": "  "}),
+    ("InvalidProcedureKindError", lambda line, recipe_id: {"kind": "  "}),
+    ("InvalidProcedureIterationCapError", lambda line, recipe_id: {"max_consecutive_unconverged_iterations": 0}),
+    ("UnboundRecipeBindingError", lambda line, recipe_id: {"bindings": {}}),
+]
+"""The refusals in the order they are promised, and how each is brought about."""
+PAIRS = [(one, other) for one, other in combinations(range(len(ORDER)), 2) if {one, other} != {5, 9}]
+"""Every two of them; the same bindings cannot be both wrong and missing."""
+VERSIONED_LAST = (deprecate_recipe, deprecate_capability)
+"""What leaves a template as it is from then on, and so comes after its other changes."""
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS, ids=[f"{ORDER[one][0]}-{ORDER[other][0]}" for one, other in PAIRS])
+def test_of_two_causes_the_one_that_is_promised_first_refuses(line: Beamline, first: int, second: int) -> None:
+    recipe_id = recipe(line)
+    fields: dict[str, Any] = {}
+    for cause in sorted((ORDER[first][1], ORDER[second][1]), key=lambda cause: cause in VERSIONED_LAST):
+        fields |= cause(line, recipe_id)
+    with refused(ORDER[first][0]):
+        line.world.when(register(recipe_id, **fields))

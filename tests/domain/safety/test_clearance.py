@@ -20,7 +20,7 @@ from domain.safety.clearance import (
     StartClearanceReview,
     SubmitClearance,
 )
-from domain.safety.clearance_views import ClearanceSummary, ListClearances
+from domain.safety.clearance_views import ClearanceSummary, GetClearance, ListClearances
 from domain.shared.refusals import Refusal
 from tests.domain.safety.forms import (
     NFPA,
@@ -359,3 +359,58 @@ def test_the_worked_example(world: World) -> None:
     world.when(AmendClearance.model_validate({**body, "bindings": [bound("Subject", cell), proposal()]}), on=id)
     child = clearance_of(world, UUID(world.answer["clearance_id"]))
     assert (child.status, child.parent_id, clearance_of(world, id).status) == ("Defined", id, "Superseded")
+
+
+class TestFourEyes:
+    """Where the deployment asks for it, nobody judges a form of their own."""
+
+    AUTHOR, REVIEWER = new_id(), new_id()
+
+    @pytest.fixture
+    def world(self) -> World:
+        world = site_world()
+        world.ports["deployment"].clearance_four_eyes = True
+        world.principal_id = self.AUTHOR
+        return world
+
+    def test_the_author_neither_reviews_nor_approves(self, world: World) -> None:
+        id = brought_to(world, "UnderReview")
+        with refused("ClearanceCannotAppendReviewStepError", "same_person"):
+            world.when(step(), on=id)
+        world.principal_id = self.REVIEWER
+        world.when(step(), on=id)
+        world.principal_id = self.AUTHOR
+        with refused("ClearanceCannotApproveError", "same_person"):
+            world.when(ApproveClearance(), on=id)
+        assert clearance_of(world, id).status == "UnderReview"
+        world.principal_id = self.REVIEWER
+        world.when(ApproveClearance(), on=id)
+
+    def test_an_amendment_is_judged_by_others_than_whoever_amended(self, world: World) -> None:
+        id = brought_to(world, "UnderReview")
+        world.principal_id = self.REVIEWER
+        for verb in (step(), ApproveClearance(), ActivateClearance()):
+            world.when(verb, on=id)
+        (superseded,) = world.when(AmendClearance(**form(clearance_of(world, id).template_id)), on=id)
+        child = superseded.by_clearance_id
+        for verb in (SubmitClearance(), StartClearanceReview(first_reviewer_role="SafetyOfficer")):
+            world.when(verb, on=child)
+        with refused("ClearanceCannotAppendReviewStepError", "same_person"):
+            world.when(step(), on=child)
+        world.principal_id = self.AUTHOR
+        world.when(step(), on=child)
+
+    def test_the_state_is_judged_first(self, world: World) -> None:
+        id = registered(world)
+        with refused("ClearanceCannotApproveError", "defined"):
+            world.when(ApproveClearance(), on=id)
+
+    def test_the_author_may_hand_in_withdraw_and_put_in_force(self, world: World) -> None:
+        id = brought_to(world, "UnderReview")
+        world.when(RejectClearance(reason="the furnace is not used"), on=id)
+
+    def test_the_view_says_who_may_not(self, world: World) -> None:
+        id = registered(world)
+        assert world.ask(GetClearance(), on=id).barred_reviewer_ids == {self.AUTHOR}
+        world.ports["deployment"].clearance_four_eyes = False
+        assert world.ask(GetClearance(), on=id).barred_reviewer_ids == frozenset()

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from domain.kernel import SortedSet, Value
 from domain.shared.refusals import Invalid
-from domain.shared.text import PERSONAL_MARK, TRIMMED, Text, Word, name_key, refuse_blank_text
+from domain.shared.text import PERSONAL_MARK, TRIMMED, Text, Word, name_key, refuse_blank_text, unnameable_character
 from tests.domain.world import refused
 
 
@@ -77,9 +77,9 @@ def test_free_text_is_marked_in_the_documentation() -> None:
 @given(st.text(min_size=1, max_size=5))
 def test_a_text_is_trimmed_or_refused_and_nothing_else(raw: str) -> None:
     leaf = Leaf(label=raw)
-    if raw.strip():
+    assert leaf.label == raw.strip()
+    if raw.strip() and unnameable_character(raw.strip()) is None:
         refuse_blank_text(leaf)
-        assert leaf.label == raw.strip()
     else:
         with refused(InvalidLabelError):
             refuse_blank_text(leaf)
@@ -122,3 +122,26 @@ def test_names_that_differ_in_case_or_margin_are_the_same(other: str) -> None:
 def test_names_that_look_the_same_are_the_same() -> None:
     assert name_key("Ge\u0301rard") == name_key("G\u00e9rard")
     assert name_key("RotaryStage") != name_key("Rotary Stage")
+
+
+@pytest.mark.parametrize(
+    "character", ["\r", "\n", "\t", "\x00", "\x1b", "\x7f", "\x85", "\u2028", "\u202e", "\u2066"], ids=ascii
+)
+def test_a_name_with_a_control_character_is_refused_in_its_turn(character: str) -> None:
+    leaf = Leaf(label=f"a{character}b")
+    assert leaf.label == f"a{character}b", "what was stored before loads as it is"
+    with refused("InvalidLabelError", "control_character") as caught:
+        refuse_blank_text(Tree(leaves=[leaf]))
+    assert f"U+{ord(character):04X}" in caught.value.detail
+
+
+@pytest.mark.parametrize("text", ["Ångst", "测试", "שלום", "a\u200fb", "👩\u200d🔬", " a\r\n"])
+def test_ordinary_text_of_any_language_is_a_name(text: str) -> None:
+    refuse_blank_text(Leaf(label=text))
+
+
+def test_a_reason_runs_over_lines() -> None:
+    class Reasoned(Value):
+        reason: Annotated[str, Text(50, InvalidLabelError, "reason")]
+
+    refuse_blank_text(Reasoned(reason="First line.\n\tSecond."))

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from application.ports import Batch, Caller, Executed, StoreUnavailableError, StreamAppend
-from domain.access.actor import ActorDeactivated, BindActorSubject, RegisterActor
+from domain.access.actor import ActorDeactivated, RegisterActor
+from domain.access.subject_binding import BindActorSubject
 from domain.kernel import Call
 from domain.shared.refusals import ConcurrencyError, Refusal
 from domain.trust.presence import CheckInVisit, TakeControlOfSurface
