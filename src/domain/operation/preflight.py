@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from domain.caution.banner import AcknowledgedCaution
 from domain.kernel import Call, Query
 from domain.operation.carrying_out import RESUMING, ResumeProcedure, StartProcedure, conduct_live
 from domain.operation.conducting import (
@@ -18,7 +19,7 @@ from domain.operation.conducting import (
     refuse_rivals,
     rivals_of,
 )
-from domain.operation.gates import GATES, Ground, ground_of, parent_run_of
+from domain.operation.gates import GATES, Ground, acknowledged_cautions, ground_of, parent_run_of
 from domain.operation.pins import prepared
 from domain.operation.procedure import HELD, Procedure, procedure
 from domain.run.run import Run
@@ -45,13 +46,17 @@ class CommandVerdict(BaseModel):
 
 
 class ProcedurePreflight(BaseModel):
-    """Every gate's verdict in order, and what that means for beginning or going on by hand and by a conduct."""
+    """Every gate's verdict in order, and what that means for beginning or going on by hand and by a conduct.
+
+    The cautions are those that a conduct would acknowledge now; none, where what they are on cannot be loaded.
+    """
 
     procedure_id: UUID
     resuming: bool
     passed: bool
     commands: tuple[CommandVerdict, ...]
     gates: tuple[ProcedureGateVerdict, ...]
+    acknowledged_cautions: tuple[AcknowledgedCaution, ...]
 
 
 class Round:
@@ -61,6 +66,7 @@ class Round:
         self.by_hand, self.conduct = (by_hand,), () if conduct is None else (conduct,)
         self.both = self.by_hand + self.conduct
         self.verdicts: list[ProcedureGateVerdict] = []
+        self.cautions: tuple[AcknowledgedCaution, ...] = ()
 
     def note(self, verdict: GateVerdict, asked_by: tuple[str, ...]) -> None:
         if asked_by:
@@ -84,6 +90,7 @@ class Round:
             passed=all(verdict.passed for verdict in self.verdicts),
             commands=tuple(map(self._verdict_on, self.both)),
             gates=tuple(self.verdicts),
+            acknowledged_cautions=self.cautions,
         )
 
     def _verdict_on(self, command: str) -> CommandVerdict:
@@ -171,6 +178,7 @@ def ask_ground(gates: Round, procedure: Procedure, run: Run | None, found: bool,
             gates.note(GateVerdict(gate="targets_found", passed=True, subjects=targets), gates.both)
             for gate in GATES:
                 gates.ask(gate.__name__, gates.both, partial(gate, ground), SUBJECTS[gate.__name__](ground))
+            gates.cautions = yield from acknowledged_cautions(procedure, run, ground)
     rivals = yield from rivals_of(procedure)
     gates.ask("targets_unclaimed", gates.conduct, lambda: refuse_rivals(rivals), targets)
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from domain.caution.banner import AcknowledgedCaution
 from domain.decision.decision import ConfidenceSource
 from domain.kernel import Aggregate, Event, IdSet, State, Value, changed
 from domain.operation.actuation import ActuationKind, merged_kind
@@ -167,6 +168,8 @@ class ProcedureStarted(Event, of=procedure):
 
     conduct_id: UUID | None
     command_name: str | None
+    acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()] = ()
+    """The cautions that were in force when a conduct began it; by hand none are acknowledged."""
 
 
 class ProcedureActivitiesLogbookOpened(LogbookOpened, of=procedure):
@@ -243,6 +246,8 @@ class ProcedureResumed(Event, of=procedure):
     decided_by_decision_id: UUID | None
     max_consecutive_unconverged_iterations: int | None = None
     """How long the patience of the loop that goes on lasts, where it was tightened."""
+    acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()] = ()
+    """The cautions that were in force when a conduct took it up."""
 
 
 class ProcedureAbortRequested(Event, of=procedure):
