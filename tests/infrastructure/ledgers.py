@@ -29,7 +29,10 @@ LOGBOOK = new_id()
 
 async def deployment(caller: Caller) -> Any:
     return SimpleNamespace(
-        self_facility_code="facility", enclosure_observation_ttl=timedelta(seconds=120), deciders=SELECTABLE
+        self_facility_code="facility",
+        enclosure_observation_ttl=timedelta(seconds=120),
+        deciders=SELECTABLE,
+        monitored_enclosures=frozenset(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Who reacts to what: agents to the ends of runs, the promoter and drafters to proposals, the supervisor to a beam that goes."""
+"""Who reacts to what: agents to ends of runs, promoter and drafters to proposals, the supervisor to a beam that goes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

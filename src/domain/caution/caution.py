@@ -91,7 +91,7 @@ Tags = Annotated[SortedSet[str], MayContainPersonalData()]
 
 @dataclass(frozen=True, kw_only=True)
 class Caution(State):
-    """A caution is an operator's note about a quirk of an asset, a procedure, a recipe or a plan, and what to do about it."""
+    """A caution is a note about a quirk of an asset, a procedure, a recipe or a plan, with what to do about it."""
 
     target: CautionTarget
     category: CautionCategory

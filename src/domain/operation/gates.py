@@ -54,6 +54,8 @@ class Ground:
     enclosures: Enclosures
     contacts: Contacts
     fresh_within: timedelta
+    monitored: frozenset[str]
+    """The enclosures that a monitor watches, by the keys of their names."""
     resuming: bool
 
 
@@ -91,6 +93,7 @@ def ground_of(procedure: Procedure, run: Run | None, call: Call, *, resuming: bo
         enclosures=enclosures,
         contacts=contacts,
         fresh_within=deployment.enclosure_observation_ttl,
+        monitored=deployment.monitored_enclosures,
         resuming=resuming,
     )
 
@@ -127,7 +130,12 @@ def supplies_available(ground: Ground) -> None:
 def enclosures_permitted(ground: Ground) -> None:
     """Every enclosure that assets in scope stand in permits work, by a recent observation."""
     finding = enclosure_finding(
-        ground.scope.enclosure_ids, ground.enclosures, ground.contacts, ground.now, ground.fresh_within
+        ground.scope.enclosure_ids,
+        ground.enclosures,
+        ground.contacts,
+        ground.now,
+        ground.fresh_within,
+        ground.monitored,
     )
     if finding is not None:
         raise finding.refusal(ProcedureRequiresPermittedEnclosureError, ProcedureEnclosureCoverageMismatchError)

@@ -217,10 +217,12 @@ def test_nobody_is_in_what_a_model_is_shown(line: Beamline, task: Any) -> None:
 class TestWhatADrafterIsShown:
     def test_the_run_with_its_candidates_and_the_cautions_on_them(self, line: Beamline) -> None:
         run_id = line.start()
-        recipe_id = recipe(line.world)
+        recipe_id = recipe(line.world, line.hutch.capability_id)
         procedure_id = phase(line, run_id)
         line.world.create(
-            RegisterProcedureFromRecipe(name="Flat", kind="flat", recipe_id=recipe_id, parent_run_id=run_id, bindings=BINDINGS)
+            RegisterProcedureFromRecipe(
+                name="Flat", kind="flat", recipe_id=recipe_id, parent_run_id=run_id, bindings=BINDINGS
+            )
         )
         on_camera = registered(line.world, on_asset(line.hutch.camera), severity="Notice", text="t" * 201)
         on_plan = {"kind": "Plan", "id": line.plan_id}
@@ -252,7 +254,7 @@ class TestWhatADrafterIsShown:
         run_id, camera, shutter = line.start(), line.hutch.camera, line.hutch.shutter
         plan: Plan = line.world.state(Plan, line.plan_id)
         known = {"name": "Flat", "kind": "flat", "parent_run_id": run_id, "bindings": BINDINGS}
-        recipe_id = recipe(line.world)
+        recipe_id = recipe(line.world, line.hutch.capability_id)
         for targets, noted in (
             ([camera], ("Asset", camera)),
             ([camera, shutter], ("Recipe", recipe_id)),

@@ -358,7 +358,9 @@ class TestTheGate:
     ) -> None:
         self.retired(world, promoter, OPERATOR)
         assert promoter.choice(proposal(world, category="Wiring")) == "Promote"
-        assert promoter.choice(proposal(world, target_id=str(new_id()))) == "Promote"
+        other = new_id()
+        make_known(world, on_asset(other))
+        assert promoter.choice(proposal(world, target_id=str(other))) == "Promote"
 
     def test_what_a_machine_retired_does_not_count(self, world: World, promoter: Promoter) -> None:
         bridge = new_id()
