@@ -55,11 +55,12 @@ class EventStream:
                 if time.monotonic() - seen_at > SIGHT_INTERVAL:
                     sight, seen_at = await self._feed.sight(caller), time.monotonic()
                 rows = await self._feed.behind(bookmark)
+                names = await self._feed.names([row for row in rows if sight.shows(row, query)], caller)
                 for row in rows:
                     bookmark = Bookmark(row.transaction_id, row.position)
                     if sight.shows(row, query):
                         spoke_at = time.monotonic()
-                        yield frame(row.position, row.event_type, plain_json(envelope(row, sight.texts)))
+                        yield frame(row.position, row.event_type, plain_json(envelope(row, sight.texts, names)))
                 if not rows:
                     await unless(over, self._news.wait(1.0))
                 if time.monotonic() - spoke_at > COMMENT_INTERVAL:

@@ -12,12 +12,14 @@ from uuid import UUID
 from pydantic import Field
 
 from application.ports import Authorizer, Bookmark, Caller, EventRow, Store
-from application.queries import READ_EVENT_TEXTS, envelope
-from domain.access.actor import DELETED_USER, Actor, ActorKind, ActorProfile
+from application.queries import READ_EVENT_TEXTS, envelope, names_in
+from domain.access.actor import Actor, ActorKind
+from domain.access.principals import Names, names_of
 from domain.kernel import Call, Query, SortedSet, Value
 from domain.registry import REGISTRY, Operation
 from domain.shared.listing import Page, malformed, opaque, revealed
-from domain.shared.reads import Reads, answered, existing, record_of
+from domain.shared.reads import Reads, answered, existing
+from domain.trust.authorization import reachable_commands
 
 SCAN = 1000
 MOST_SCANNED = 20_000
@@ -28,7 +30,11 @@ Position = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class EventView(Value):
-    """One event with its envelope; texts that may hold personal data are null without `ReadEventTexts`."""
+    """One event with its envelope; texts that may hold personal data are null without `ReadEventTexts`.
+
+    `principal_name` is that of a person, an agent or an account as it is now, `Baton` for the service itself, or `not
+    signed in`; people's names are null without `GetActor`.
+    """
 
     position: int
     transaction_id: int
@@ -45,6 +51,8 @@ class EventView(Value):
     causation_id: UUID | None
     occurred_at: datetime
     recorded_at: datetime
+    surface_id: UUID | None
+    principal_name: str | None
 
 
 class EventFilter(Query):
@@ -71,6 +79,8 @@ class StreamEvents(EventFilter):
 
 
 class AccessView(Value):
+    """Who a caller is, and what it can reach; a caller without a token is of no kind and named so."""
+
     principal_id: UUID
     kind: ActorKind | None
     name: str | None
@@ -79,18 +89,20 @@ class AccessView(Value):
 
 
 class GetMyAccess(Query):
-    """Who I am to the service, and every command I may call on this surface."""
+    """Who I am to the service, and every command that a call of mine can reach on this surface."""
 
     def answer(self, call: Call) -> Reads[AccessView]:
         actor = yield from existing(Actor, call.principal_id)
-        profile = yield from record_of(ActorProfile, actor_id=call.principal_id)
+        kind = actor.kind if actor else None
+        appearance = (call.principal_id, call.surface_id)
+        names = yield from names_of([appearance], own=True)
         permitted = yield from answered("permitted_commands")
         return AccessView(
             principal_id=call.principal_id,
-            kind=actor.kind if actor else None,
-            name=None if actor is None else profile.name if profile else DELETED_USER,
+            kind=kind,
+            name=names[appearance],
             surface_id=call.surface_id,
-            permitted_commands=permitted,
+            permitted_commands=reachable_commands(permitted, kind, call.surface_id),
         )
 
 
@@ -163,8 +175,16 @@ class Feed:
         shown = found[: query.limit]
         if len(found) > query.limit:
             bookmark = Bookmark(shown[-1].transaction_id, shown[-1].position)
-            return Page(tuple(envelope(row, sight.texts) for row in shown), opaque(*bookmark))
-        return Page(tuple(envelope(row, sight.texts) for row in shown), opaque(*bookmark) if rows else None)
+        names = await self.names(shown, caller)
+        items = tuple(envelope(row, sight.texts, names) for row in shown)
+        return Page(items, opaque(*bookmark) if rows or len(found) > query.limit else None)
+
+    async def names(self, rows: Sequence[EventRow], caller: Caller) -> Names:
+        """What those are called who recorded these events, as far as the caller may know."""
+        if not rows:
+            return {}
+        async with self._store.session() as session:
+            return await names_in(rows, session, caller, self._authorizer)
 
     async def behind(self, bookmark: Bookmark) -> Sequence[EventRow]:
         """The next rows behind a bookmark, whoever may see them."""

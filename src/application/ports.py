@@ -80,6 +80,8 @@ class EventRow(NamedTuple):
     causation_id: UUID | None
     occurred_at: datetime
     recorded_at: datetime
+    surface_id: UUID | None
+    """The surface that the call came through, nil for in-process ones; null for events from before it was kept."""
 
 
 class Bookmark(NamedTuple):

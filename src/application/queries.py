@@ -1,7 +1,7 @@
 """The query path: authorize, wait for own writes where asked, then answer from streams, rows or a projection."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -9,8 +9,9 @@ from uuid import UUID
 import orjson
 
 from application.commands import refuse_denied
-from application.ports import Authorizer, Caller, Clock, EventRow, IdGenerator, Port, Store
+from application.ports import Authorizer, Caller, Clock, EventRow, IdGenerator, Port, Session, Store
 from application.unit import Unit, missing
+from domain.access.principals import Names, names_of
 from domain.kernel import Call, History, Query, State, TimeTravel
 from domain.registry import REGISTRY
 from domain.shared.listing import malformed, opaque, revealed
@@ -78,7 +79,8 @@ class Queries:
             rows = await session.history(aggregate.name, id, version_after(query.cursor), query.limit + 1)
             if not rows and query.cursor is None:
                 missing(aggregate, id)
-        shown = tuple(envelope(row, texts) for row in rows[: query.limit])
+            names = await names_in(rows[: query.limit], session, caller, self._authorizer)
+        shown = tuple(envelope(row, texts, names) for row in rows[: query.limit])
         more = len(rows) > query.limit
         return HistoryPage(aggregate.id_name, id, shown, opaque(rows[query.limit - 1].version) if more else None)
 
@@ -91,12 +93,18 @@ class Queries:
             pause = min(pause * 1.5, 0.05)
 
 
-def envelope(row: EventRow, texts: bool) -> dict[str, Any]:
+async def names_in(rows: Sequence[EventRow], session: Session, caller: Caller, authorizer: Authorizer) -> Names:
+    """What those are called who recorded these events, as far as the caller may know."""
+    unit = Unit(session, caller, authorizer, {"permitted_commands": authorizer.permitted})
+    return await unit.fulfil(names_of((row.principal_id, row.surface_id) for row in rows))
+
+
+def envelope(row: EventRow, texts: bool, names: Names) -> dict[str, Any]:
     """An event as histories and the feed show it; texts that may hold personal data are null unless permitted."""
     payload = orjson.loads(row.payload)
     if not texts:
         payload = REGISTRY.aggregates[row.stream_type].events[row.event_type].without_texts(payload)
-    return row._asdict() | {"payload": payload}
+    return row._asdict() | {"payload": payload, "principal_name": names[row.principal_id, row.surface_id]}
 
 
 def version_after(cursor: str | None) -> int:

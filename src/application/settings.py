@@ -193,6 +193,8 @@ class Settings(BaseSettings):
     """Whether debriefs are written when runs end."""
     caution_drafter_enabled: bool = True
     """Whether cautions are proposed when runs end."""
+    caution_drafter_promotes: bool = False
+    """Whether an agent that drafts cautions makes its own harmless proposals cautions, by the promoter's rule."""
     caution_promoter_enabled: bool = False
     """Whether harmless proposals become cautions without a person."""
     caution_promoter_min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.7

@@ -120,4 +120,5 @@ def decoded(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
 
 def missing(aggregate: Aggregate[Any], id: UUID) -> Any:
     """Refuse: there is no such aggregate."""
-    raise aggregate.NotFound(f"There is no {aggregate.label} {id}; check the id or list what exists.")
+    detail = f"There is no {aggregate.label} {id}; check the id or list what exists."
+    raise aggregate.NotFound(aggregate.absences.get(id, detail))

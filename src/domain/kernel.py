@@ -309,6 +309,8 @@ class Aggregate(Generic[S]):
         self.id_name = id_name or f"{snake_case(self.name)}_id"
         self.events: dict[str, type[Event]] = {}
         self.operations: list[Operation] = []
+        self.absences: dict[UUID, str] = {}
+        """What is said of ids that stand for something else than a stream of this kind."""
         self._begin: Callable[[Any], S]
         self._evolve: Callable[[S, Any], S] | None = None
         self.NotFound = named(
@@ -510,6 +512,8 @@ class Aggregate(Generic[S]):
         if surfaced:
             self.operations.append(operation)
             REGISTRY.declare(operation)
+        else:
+            REGISTRY.inner.add(operation.command_name)
 
 
 def _returned(derived: property) -> Any:

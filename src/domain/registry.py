@@ -143,6 +143,8 @@ class Registry:
         self.operations: dict[str, Operation] = {}
         self.projections: dict[str, Projection] = {}
         self.permissions: set[str] = set()
+        self.inner: set[str] = set()
+        """The names under which commands are permitted that only the service itself gives."""
 
     def declare(self, operation: Operation) -> None:
         """Adds an operation; its name must be free."""

@@ -73,7 +73,7 @@ def agents_of(
         subscribers=(
             RunEndings(RUN_DEBRIEFER, DEBRIEF, settings.run_debriefer_enabled, hands, consulting.configured, code),
             RunEndings(CAUTION_DRAFTER, DRAFT, settings.caution_drafter_enabled, hands, consulting.configured, code),
-            Proposals(settings.caution_promoter_enabled, code),
+            Proposals(settings.caution_promoter_enabled, code, settings.caution_drafter_promotes),
             BeamLosses(settings.run_supervisor_enabled, hands),
             ScheduleTriggers(store, code),
         ),

@@ -20,6 +20,7 @@ from application.conducting.procedure_conducts import ProcedureConducts
 from application.conducting.run_conducts import RunConducts
 from application.feed import Feed
 from application.mint_sweeps import MintSweeps
+from application.monitoring.supply_monitor import registration_of
 from application.ports import Caller, Port
 from application.publications import Publications
 from application.queries import Queries
@@ -32,9 +33,11 @@ from application.settings import Settings, TraceExporter
 from application.work_items import found_work
 from domain.access.actor import Actor, ActorKind, SubjectBinding
 from domain.agent.model_ref import ModelRef
+from domain.enclosure.enclosure import RegisterEnclosure, name_key
 from domain.federation.facility import Facility
 from domain.operation.deciding import DecideSubstrate, offered
 from domain.shared.identifiers import FACILITY_CODE
+from domain.supply.supply import address_key
 from infrastructure.agents import agents_of
 from infrastructure.background import beside
 from infrastructure.identity.provider_client import ProviderClient
@@ -87,6 +90,10 @@ class Deployment:
     """Seconds that a program may take at the most."""
     clearance_four_eyes: bool
     policies_enforced: bool
+    monitored_enclosures: frozenset[str]
+    """The enclosures that the monitor watches, by the keys of their names."""
+    monitored_supplies: frozenset[str]
+    """The supplies that the monitor watches, by the keys of their addresses."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +198,7 @@ class Runtime:
         self.schedule_keeper = ScheduleKeeper(
             self.store, self.commands, self.calendars, clock, new_id, settings.self_facility_code
         )
+        self._monitored = monitored_keys(settings)
         self._own_name: str | None = None
         self._stack = AsyncExitStack()
 
@@ -288,6 +296,7 @@ class Runtime:
             compute_timeout=settings.compute_timeout_seconds,
             clearance_four_eyes=settings.four_eyes,
             policies_enforced=settings.enforced,
+            **self._monitored,
         )
 
     async def _facility_name(self, code: str) -> str:
@@ -297,6 +306,16 @@ class Runtime:
         facility: Facility | None = Facility.aggregate.replay(rows)
         self._own_name = facility.display_name if facility else None
         return self._own_name or code
+
+
+def monitored_keys(settings: Settings) -> dict[str, frozenset[str]]:
+    """What the monitors watch, by the keys under which it is claimed; the settings are the same for every process."""
+    code = settings.self_facility_code
+    names = (RegisterEnclosure(name=name, facility_code=code) for name in settings.monitored_enclosures)
+    return {
+        "monitored_enclosures": frozenset(map(name_key, names)),
+        "monitored_supplies": frozenset(address_key(registration_of(one, code)) for one in settings.monitored_supplies),
+    }
 
 
 def tracing_of(settings: Settings) -> "Tracing | None":

@@ -128,7 +128,7 @@ async def staffed(api: Api, ids: Ids, other: Ids) -> None:
 
 async def warned(api: Api, ids: Ids, other: Ids) -> None:
     wear: dict[str, Any] = {
-        "target": {"kind": "Procedure", "id": str(uuid4())},
+        "target": {"kind": "Procedure", "id": ids["procedure_id"]},
         "category": "Wear",
         "severity": "Warning",
         "text": "The shutter sticks",

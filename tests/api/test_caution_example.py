@@ -94,6 +94,31 @@ async def test_a_caution_from_its_registration_to_its_retirement(api: Api) -> No
     ]
 
 
+async def test_a_conduct_acknowledges_what_is_said_of_its_recipe(api: Api) -> None:
+    unit = await beamline_of(api)
+    contract = {"code": "baton.capability.flats", "name": "Flats", "required_affordances": []}
+    capability = await api.create("/capabilities", {**contract, "executor_shapes": ["PROCEDURE"]})
+    steps = [{"kind": "setpoint", "address": "bl7:shutter", "value": 1}]
+    recipe = await api.create("/recipes", {"name": "Flats", "capability_id": capability, "steps": steps})
+    task = {"name": "Flats", "kind": "flats", "target_asset_ids": [unit]}
+    procedure = await api.create(f"/recipes/{recipe}/procedures", task)
+    note = drift(recipe, target={"kind": "Recipe", "id": recipe}, propagate_to_children=False)
+    caution = await api.create("/cautions", note)
+    nowhere = await api.post("/cautions", drift(recipe, target={"kind": "Plan", "id": recipe}))
+    assert cause(nowhere) == (404, "CautionTargetNotFoundError", None)
+
+    preflight = (await api.get(f"/procedures/{procedure}/preflight")).json()
+    assert preflight["passed"]
+    assert [one["caution_id"] for one in preflight["acknowledged_cautions"]] == [caution]
+    accepted = await api.post(f"/procedures/{procedure}/conduct", {"wait": 0})
+    assert accepted.status_code == 202, accepted.text
+    assert accepted.json()["acknowledged_cautions"] == preflight["acknowledged_cautions"]
+    started = dict(await anonymous(api, f"/procedures/{procedure}"))["ProcedureStarted"]
+    assert started["acknowledged_cautions"] == preflight["acknowledged_cautions"]
+    position = accepted.headers["X-Baton-Position"]
+    assert await listed(api, target_kind="Recipe", target_id=recipe, min_position=position) == [caution]
+
+
 async def test_a_list_keeps_what_its_filters_mean(api: Api) -> None:
     beamline = await beamline_of(api)
     table = await part_of(api, beamline, "Table")

@@ -38,6 +38,8 @@ ENVELOPE = {
     "causation_id",
     "occurred_at",
     "recorded_at",
+    "surface_id",
+    "principal_name",
 }
 AGGREGATES = list(REGISTRY.aggregates.values())
 
@@ -129,6 +131,8 @@ async def test_an_event_is_shown_with_its_whole_envelope(api: Api) -> None:
         "command_name": "DefineZone",
         "correlation_id": str(trace),
         "causation_id": None,
+        "surface_id": str(SYSTEM_HTTP),
+        "principal_name": "not registered",
     }
     assert UUID(event["event_id"]).version == UUID(zone).version == 7
     assert event["occurred_at"] == event["payload"]["occurred_at"]

@@ -26,7 +26,12 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
         supply_id = created.json()["supply_id"]
         supply = f"/supplies/{supply_id}"
         shown = {"id": supply_id, **drop, "containing_asset_id": beamline}
-        assert (await operator.get(supply)).json() == {**shown, "status": "Unknown"}
+        assert (await operator.get(supply)).json() == {
+            **shown,
+            "status": "Unknown",
+            "monitored": False,
+            "last_contact_at": None,
+        }
 
         await cleared(operator, beamline, facility_code="north-ring")
         run = {"name": "Cold scan", "plan_id": (await planned(operator, beamline, supplies=("cryogen",))).plan_id}

@@ -61,7 +61,8 @@ class Calling:
         return UUID(next(iter(executed.body.values())))
 
     async def ask(self, query: Query, on: UUID | None = None) -> Any:
-        queries = Queries(self.store, self.authorizer, self.clock, self.new_id, self.ports)
+        ports = {"permitted_commands": self.authorizer.permitted, **self.ports}
+        queries = Queries(self.store, self.authorizer, self.clock, self.new_id, ports)
         return await queries.ask(query, self.caller, target_id=on)
 
     async def versions(self, stream_type: str, id: UUID) -> list[int]:

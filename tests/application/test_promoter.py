@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -50,11 +51,13 @@ async def propose(facility: Agency, choice: str = "ProposeNotice", confidence: f
     return decision
 
 
-async def promote(facility: Agency, decision: Decision, least: float = 0.7) -> tuple[str, Caution | None]:
-    """What the promoter made of a proposal."""
+async def promote(
+    facility: Agency, decision: Decision, least: float = 0.7, agent_id: UUID = PROMOTER
+) -> tuple[str, Caution | None]:
+    """What the promoter, or another agent, made of a proposal."""
     (row, *_) = facility.store.streams[Decision.__name__, decision.id]
     order = ProposalOrder(
-        proposal_decision_id=decision.id, event_id=row.event_id, agent_id=PROMOTER, correlation_id=row.correlation_id
+        proposal_decision_id=decision.id, event_id=row.event_id, agent_id=agent_id, correlation_id=row.correlation_id
     )
     await Promoter(facility.hands, least).promote(order)
     found = [one for one in facility.decisions() if one.context == "CautionPromotion" and one.parent_id == decision.id]
@@ -136,6 +139,24 @@ async def test_two_proposals_about_one_target_at_once_make_one_caution() -> None
     second = await propose(facility)
     said = await asyncio.gather(promote(facility, first), promote(facility, second))
     assert sorted(choice for choice, _ in said) == ["Promote", "PromotionConflicted"]
+
+
+async def test_a_drafter_with_the_grant_promotes_its_own_notice_once() -> None:
+    facility, decision = await proposed()
+    drafter = decision.decided_by
+    choice, caution = await promote(facility, decision, agent_id=drafter)
+    assert caution is not None
+    assert (choice, caution.authored_by) == ("Promote", drafter)
+    await promote(facility, decision, agent_id=drafter)
+    assert len(facility.store.streams[Caution.__name__, caution.id]) == 1
+
+
+async def test_a_drafter_without_the_grant_promotes_nothing() -> None:
+    facility, decision = await proposed()
+    drafter = decision.decided_by
+    await facility.revoke_all(drafter)
+    await facility.permit(drafter, SEEDED["CautionDrafter"].commands - {"PromoteCautionProposal"})
+    assert await promote(facility, decision, agent_id=drafter) == ("PromotionDeferred", None)
 
 
 class TestTheOperator:

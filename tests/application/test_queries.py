@@ -88,7 +88,7 @@ class TestAuthorization:
             return await nobody.permitted(caller)
 
         me = await replace(calling, authorizer=nobody, ports={"permitted_commands": permitted}).ask(GetMyAccess())
-        assert (me.principal_id, me.kind, me.name, me.permitted_commands) == (OPERATOR, None, None, frozenset())
+        assert (me.principal_id, me.kind, me.name, me.permitted_commands) == (OPERATOR, None, "not registered", frozenset())
         assert nobody.asked == []
 
 

@@ -32,6 +32,16 @@ from tests.domain.equipment.assets import LUMEN
 from tests.domain.world import new_id
 from tests.waiting import until
 
+PROMOTIONS = [
+    ("ProposeNotice", (False, True), ["drafter"]),
+    ("ProposeNotice", (True, True), ["drafter", "promoter"]),
+    ("ProposeNotice", (True, False), ["promoter"]),
+    ("ProposeCaution", (False, True), []),
+    ("ProposeCaution", (True, True), ["promoter"]),
+    ("NoAction", (False, True), []),
+]
+"""What is proposed, whether the promoter and drafters promote, and who judges it."""
+
 
 @dataclass
 class Follower:
@@ -396,6 +406,22 @@ class TestWhoReacts:
         jobs = [await Proposals(True, "own-site").jobs(row) for row in rows]
         assert [len(found) for found in jobs] == [0, 1]
         assert jobs[1][0].id == f"promote-caution:{rows[1].stream_id}"
+
+    @pytest.mark.parametrize(("choice", "promotes", "expected"), PROMOTIONS)
+    async def test_a_drafter_to_its_own_notices_where_it_promotes(
+        self, choice: str, promotes: tuple[bool, bool], expected: list[str]
+    ) -> None:
+        facility = await agency()
+        drafter = await somebody(facility)
+        await facility.do(RegisterDecision(decided_by=drafter, context="CautionProposal", choice=choice))
+        row = facility.store.streams["Decision", facility.decisions()[-1].id][0]
+        by_promoter, by_drafter = promotes
+        proposals = Proposals(by_promoter, "own-site", by_drafter)
+        assert await proposals.enabled() == (by_promoter or by_drafter)
+        agents = {"promoter": SEEDED["CautionPromoter"].id, "drafter": drafter}
+        jobs = await proposals.jobs(row)
+        assert [job.argument.agent_id for job in jobs] == [agents[name] for name in expected]
+        assert len({job.id for job in jobs}) == len(jobs)
 
     async def test_the_supervisor_to_a_beam_that_goes_and_to_no_other_supply(self) -> None:
         facility = await agency()

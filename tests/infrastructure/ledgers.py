@@ -35,6 +35,7 @@ async def deployment(caller: Caller) -> Any:
         deciders=SELECTABLE,
         action_timeout=3600.0,
         compute_timeout=3600.0,
+        monitored_enclosures=frozenset(),
     )
 
 

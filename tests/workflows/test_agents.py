@@ -93,6 +93,20 @@ async def test_a_proposal_is_promoted_by_rule_where_that_is_on(database_url: str
         assert await facility.decisions(0, context="RunDebrief") == []
 
 
+async def test_a_drafter_promotes_its_own_notice_where_that_is_on(database_url: str, temporal: EmbeddedTemporal) -> None:
+    target = Target()
+    settings: dict[str, Any] = {"caution_drafter_promotes": True, "run_debriefer_enabled": False}
+    async with agency(database_url, temporal.address, models=always(ScriptedModel(target.proposed)), **settings) as facility:
+        line = await beamline(facility.api)
+        target.id = line.rotary_id
+        run_id = await line.started()
+        await facility.api.done(f"/runs/{run_id}/abort", FAULT)
+        (promotion,) = await facility.decisions(context="CautionPromotion")
+        assert (promotion["choice"], promotion["decided_by"]) == ("Promote", DRAFTER)
+        cautions = await facility.read("/cautions", target_kind="Asset", target_id=line.rotary_id)
+        assert [caution["authored_by"] for caution in cautions["items"]] == [DRAFTER]
+
+
 async def test_a_beam_that_goes_holds_the_run_at_once(database_url: str, temporal: EmbeddedTemporal) -> None:
     settings: dict[str, Any] = {"run_supervisor_enabled": True, "run_supervisor_tick_seconds": 3600}
     async with agency(database_url, temporal.address, **settings) as facility:

@@ -1,7 +1,8 @@
-"""Who reacts to what: agents to the ends of runs, the promoter to proposals, the supervisor to a beam that goes."""
+"""Who reacts to what: agents to ends of runs, promoter and drafters to proposals, the supervisor to a beam that goes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from uuid import UUID
 
 from application.agents.hands import Hands
 from application.ports import Caller, EventRow, Job
@@ -12,6 +13,7 @@ from domain.agent.concluding import TERMINAL, Order, Task
 from domain.agent.drafting import DRAFT
 from domain.agent.model_ref import ModelRef
 from domain.agent.promotion import CAUTION_PROMOTER, ProposalOrder
+from domain.agent.prompts import DraftChoice
 from domain.agent.seeded import SEEDED
 from domain.decision.decision import Decision, DecisionRegistered
 from domain.kernel import Event
@@ -71,24 +73,32 @@ class RunEndings:
 
 
 class Proposals:
-    """The promoter judges every caution that is proposed."""
+    """The promoter judges every caution that is proposed; a drafter, where it promotes, each notice of its own."""
 
     name = "caution_promoter"
     workflows: tuple[str, ...] = ("promote-caution",)
     events: tuple[type[Event], ...] = (DecisionRegistered,)
 
-    def __init__(self, on: bool, facility_code: str) -> None:
+    def __init__(self, on: bool, facility_code: str, drafter_promotes: bool = False) -> None:
         self._on = on
         self._facility_code = facility_code
+        self._drafter_promotes = drafter_promotes
 
     async def enabled(self) -> bool:
-        return self._on
+        return self._on or self._drafter_promotes
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
         registered: Any = decoded(Decision.aggregate, event)
         if registered.context != DRAFT.context:
             return ()
-        agent_id = SEEDED[CAUTION_PROMOTER].id
+        id, jobs = f"promote-caution:{event.stream_id}", []
+        if self._drafter_promotes and registered.choice == DraftChoice.PROPOSE_NOTICE:
+            jobs.append(self._job(event, f"{id}:{registered.decided_by}", registered.decided_by, DRAFT.kind))
+        if self._on:
+            jobs.append(self._job(event, id, SEEDED[CAUTION_PROMOTER].id, CAUTION_PROMOTER))
+        return jobs
+
+    def _job(self, event: EventRow, id: str, agent_id: UUID, kind: str) -> Job:
         order = ProposalOrder(
             proposal_decision_id=event.stream_id,
             event_id=event.event_id,
@@ -96,9 +106,8 @@ class Proposals:
             correlation_id=event.correlation_id,
         )
         attributes = {"BatonFacility": self._facility_code, "BatonPrincipal": str(agent_id)}
-        summary = f"{CAUTION_PROMOTER} on proposal {event.stream_id}"
-        id = f"promote-caution:{event.stream_id}"
-        return (Job("promote-caution", id, order, attributes, summary, once=True, memo=started_by(event)),)
+        summary = f"{kind} on proposal {event.stream_id}"
+        return Job("promote-caution", id, order, attributes, summary, once=True, memo=started_by(event))
 
 
 class BeamLosses:

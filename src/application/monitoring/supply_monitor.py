@@ -54,12 +54,7 @@ class SupplyMonitor:
                 tasks.create_task(self._watch(supply))
 
     async def _watch(self, supply: MonitoredSupply) -> None:
-        registration = RegisterSupply(
-            kind=supply.kind,
-            name=supply.name,
-            facility_code=supply.facility_code or self._facility_code,
-            containing_asset_id=supply.containing_asset_id,
-        )
+        registration = registration_of(supply, self._facility_code)
         claim = (ADDRESSES, address_key(registration))
         id = await self._account.registered(registration, claim, self._intervals.resubscribe)
         while True:
@@ -84,3 +79,13 @@ class SupplyMonitor:
                     needless = MarkSupplyRecovering.Cannot
                     pace.reported(await self._account.report(ObserveSupplyStatus, id, observation, needless))
                     said = status
+
+
+def registration_of(supply: MonitoredSupply, own_facility_code: str) -> RegisterSupply:
+    """The command that makes a configured supply known."""
+    return RegisterSupply(
+        kind=supply.kind,
+        name=supply.name,
+        facility_code=supply.facility_code or own_facility_code,
+        containing_asset_id=supply.containing_asset_id,
+    )

@@ -7,6 +7,7 @@ from uuid import UUID
 from domain.agent.concluding import Conclusion, Material, Task, Terminal, UnusableAnswerError, run_facts
 from domain.agent.prompts import CAUTION_DRAFT, DraftAnswer, DraftChoice, ProposedCaution
 from domain.caution.caution import Caution, CautionSeverity, CautionTarget, CautionTargetKind, cautions_on
+from domain.operation.procedure import Procedure
 from domain.recipe.plan import Plan
 from domain.run.ending import phases_of
 from domain.run.run import Run
@@ -25,23 +26,45 @@ MOST_CAUTIONS = 100
 
 
 def draft_material(run: Run, terminal: Terminal | None) -> Reads[Material]:
-    """The run with its phases, what a caution may be about, and the cautions in effect on that."""
+    """The run with its phases, what a caution may be about, and the cautions in effect on that.
+
+    A phase is over with its run and nobody meets it again. So a caution is about an asset, a recipe or the plan, and what
+    each phase's faults are to be noted on is said with it.
+    """
     plan = yield from required(Plan, run.plan_id)
     phases = yield from phases_of(run)
-    targets = [CautionTarget(kind=CautionTargetKind.ASSET, id=id) for id in sorted(plan.asset_ids)]
-    targets += [CautionTarget(kind=CautionTargetKind.PROCEDURE, id=phase.id) for phase in phases]
+    assets = plan.asset_ids.union(*(phase.target_asset_ids for phase in phases))
+    recipes = {phase.recipe_id for phase in phases if phase.recipe_id is not None}
+    targets = [CautionTarget(kind=CautionTargetKind.ASSET, id=id) for id in sorted(assets)]
+    targets += [CautionTarget(kind=CautionTargetKind.RECIPE, id=id) for id in sorted(recipes)]
+    targets.append(CautionTarget(kind=CautionTargetKind.PLAN, id=plan.id))
     at = run.updated_at if terminal is None else terminal.occurred_at
     cautions = (yield from cautions_on(targets, at))[:MOST_CAUTIONS]
+    known = run_facts(run, terminal, phases)
     facts = {
-        **run_facts(run, terminal, phases),
+        **known,
+        "phases": [
+            {**facts, "caution_target": recurring_target(phase, plan).model_dump(mode="json")}
+            for phase, facts in zip(phases, known["phases"], strict=False)
+        ],
         "candidates": {
-            "assets": sorted(map(str, plan.asset_ids)),
-            "procedures": [str(phase.id) for phase in phases],
+            "assets": sorted(map(str, assets)),
+            "recipes": sorted(map(str, recipes)),
+            "plans": [str(plan.id)],
         },
         "cautions": [caution_facts(caution) for caution in cautions],
     }
     candidates = frozenset((target.kind.value, target.id) for target in targets)
     return Material(facts, candidates, frozenset(caution.id for caution in cautions))
+
+
+def recurring_target(phase: Procedure, plan: Plan) -> CautionTarget:
+    """What the faults of a phase are noted on, so that the next start meets them: its only asset, its recipe or the plan."""
+    if len(phase.target_asset_ids) == 1:
+        return CautionTarget(kind=CautionTargetKind.ASSET, id=min(phase.target_asset_ids))
+    if phase.recipe_id is not None:
+        return CautionTarget(kind=CautionTargetKind.RECIPE, id=phase.recipe_id)
+    return CautionTarget(kind=CautionTargetKind.PLAN, id=plan.id)
 
 
 def caution_facts(caution: Caution) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""How a proposal becomes a caution: by an operator's word, or by the promoter's rule for harmless ones.
+"""How a proposal becomes a caution: by an operator's word, or by a rule for harmless ones that two agents may follow.
 
-The caution's id follows from the proposal, so a proposal becomes at most one.
+The promoter judges every proposal; where a deployment lets it, a drafter judges its own. The caution's id follows from the
+proposal, so a proposal becomes at most one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,16 +16,19 @@ from domain.agent.agent import Agent
 from domain.agent.drafting import CAUTION_DRAFTER, DRAFT, SEVERITIES
 from domain.agent.prompts import DraftChoice
 from domain.agent.recording import decided
+from domain.agent.seeded_ids import SEEDED_IDS
 from domain.caution.caution import (
     ACTIVE,
     RETIRED,
     WITHDRAWN,
     Caution,
     CautionTarget,
+    CautionTargetNotFoundError,
     NewCaution,
     RegisterCaution,
     SupersedeCaution,
     cautions_on,
+    check_target,
     enlisted,
     superseded,
 )
@@ -38,7 +42,9 @@ from domain.shared.writes import Also, Answer
 
 CAUTION_PROMOTER = "CautionPromoter"
 LOCK = "caution-promotion"
-"""What the promoter holds while it judges, so that two proposals about one target are judged one after the other."""
+"""What an agent holds while it judges, so that two proposals about one target are judged one after the other."""
+JUDGING = frozenset({"RecordAgentDecision", "GetDecision", "ListCautions"})
+"""What an agent must be permitted before it judges a proposal."""
 PROMOTION = "CautionPromotion"
 PROMOTE = "Promote"
 DEFERRED = "PromotionDeferred"
@@ -148,6 +154,7 @@ class Promotable:
     attempts=3,
     refuses=[
         Caution.aggregate.NotFound,
+        CautionTargetNotFoundError,
         DecisionNotEmittedByCautionDrafterError,
         DecisionNotCautionProposalError,
         CautionProposalNotActionableError,
@@ -163,6 +170,7 @@ class PromoteCautionProposal(Command):
         author = yield from existing(Agent, proposal.decided_by)
         check_origin(proposal, author)
         note, superseded_id = note_of(proposal)
+        yield from check_target(note.target)
         promoted = (yield from existing(Caution, caution_id_of(proposal))) is not None
         replaced = None if superseded_id is None else (yield from required(Caution, superseded_id))
         return Promotable(promoted, note, replaced)
@@ -217,24 +225,24 @@ def promoted(proposal: Decision, call: Call, facts: Promotable) -> Outcome:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What the promoter's rule looks at."""
+    """What the rule of promotion looks at."""
 
     known: bool
     """Whether it has decided about this proposal before."""
     proposal: Decision
     author: Agent | None
     note: RegisterCaution | None
-    """What is proposed, where that obeys the rules for cautions."""
+    """What is proposed, where that obeys the rules for cautions and what it is about exists."""
     promoted: bool
     in_effect: tuple[Caution, ...]
     withdrawn: tuple[Caution, ...]
-    """Cautions of the promoter on this target that a person has retired."""
+    """Cautions of such agents on this target that a person has retired."""
     permitted: bool
 
 
 @decision.inner(creates=True, command_name="RecordAgentDecision", lock=LOCK)
 class PromoteByRule(Command):
-    """Judge a proposal as the promoter, and register the caution in the same append where the rule says so."""
+    """Judge a proposal as the calling agent, and register the caution in the same append where the rule says so."""
 
     proposal_decision_id: UUID
     least_confidence: float
@@ -243,7 +251,7 @@ class PromoteByRule(Command):
         proposal = yield from required(Decision, self.proposal_decision_id)
         author = yield from existing(Agent, proposal.decided_by)
         target = target_of(proposal)
-        note = sound_note(proposal)
+        note = yield from sound_note(proposal)
         return Circumstances(
             known=(yield from existing(Decision, call.new_id)) is not None,
             proposal=proposal,
@@ -265,6 +273,7 @@ class PromoteByRule(Command):
         return [registered, *promoted(facts.proposal, call, Promotable(False, facts.note, None))]
 
     def _decision(self, call: Call, proposal: Decision, choice: str, reasoning: str) -> RegisterDecision:
+        kind = CAUTION_DRAFTER if call.principal_id == proposal.decided_by else CAUTION_PROMOTER
         proposed = proposal_in(proposal.inputs)
         named = ("severity", "target_kind", "target_id")
         return RegisterDecision(
@@ -272,7 +281,7 @@ class PromoteByRule(Command):
             context=PROMOTION,
             choice=choice,
             parent_id=proposal.id,
-            rule=f"agent:{CAUTION_PROMOTER}:v1",
+            rule=f"agent:{kind}:v1",
             reasoning=reasoning,
             inputs={
                 "proposal_decision_id": str(proposal.id),
@@ -283,7 +292,7 @@ class PromoteByRule(Command):
 
 
 def concerns_promoter(proposal: Decision, author: Agent | None) -> bool:
-    """Whether the promoter has anything to say about a decision at all."""
+    """Whether there is anything to be judged about a decision at all."""
     return (
         proposal.context == DRAFT.context
         and author is not None
@@ -294,7 +303,7 @@ def concerns_promoter(proposal: Decision, author: Agent | None) -> bool:
 
 
 def judged(facts: Circumstances, least_confidence: float) -> tuple[str, str]:
-    """The promoter's choice, and why: only harmless, certain, new proposals become cautions without a person."""
+    """The agent's choice, and why: only harmless, certain, new proposals become cautions without a person."""
     proposal = facts.proposal
     if proposal.choice != DraftChoice.PROPOSE_NOTICE.value:
         return DEFERRED, f"{proposal.choice} is for a person to promote; only notices are promoted by rule."
@@ -307,18 +316,20 @@ def judged(facts: Circumstances, least_confidence: float) -> tuple[str, str]:
     if any(caution.category is facts.note.category for caution in facts.withdrawn):
         return DEFERRED, "A person has retired such a caution on this target before; a person decides."
     if not facts.permitted:
-        return DEFERRED, "The promoter is not permitted to promote."
+        return DEFERRED, "The agent is not permitted to promote."
     if facts.promoted:
         return CONFLICTED, "Somebody has promoted this proposal before."
     return PROMOTE, "A notice with enough confidence, on a target without a caution in effect."
 
 
-def sound_note(proposal: Decision) -> RegisterCaution | None:
+def sound_note(proposal: Decision) -> Reads[RegisterCaution | None]:
     """What is proposed, where that makes a caution."""
     try:
-        return note_of(proposal)[0]
-    except CautionProposalMalformedError:
+        note, _ = note_of(proposal)
+        yield from check_target(note.target)
+    except (CautionProposalMalformedError, CautionTargetNotFoundError):
         return None
+    return note
 
 
 def target_of(proposal: Decision) -> CautionTarget | None:
@@ -331,21 +342,22 @@ def target_of(proposal: Decision) -> CautionTarget | None:
 
 
 def withdrawn_by_people(target: CautionTarget, author_id: UUID) -> Reads[tuple[Caution, ...]]:
-    """The cautions of this author on a target that a person has retired."""
+    """The cautions of this author, or of the service's own agents, on a target that a person has retired."""
+    authors = SEEDED_IDS | {author_id}
     found = yield from every(Caution, (yield from members_of(WITHDRAWN, target.key)))
-    own = [one for one in found.values() if one.authored_by == author_id and one.status is RETIRED]
+    own = [one for one in found.values() if one.authored_by in authors and one.status is RETIRED]
     retirers = yield from every(Actor, (one.retired_by for one in own if one.retired_by is not None))
     machines = {id for id, actor in retirers.items() if actor.kind is not ActorKind.HUMAN}
     return tuple(one for one in own if one.retired_by not in machines)
 
 
 def promotion_cause(proposal_id: UUID) -> str:
-    """What the id of the promoter's decision follows from."""
+    """What the id of an agent's decision about a proposal follows from."""
     return f"promotion:{proposal_id}"
 
 
 class ProposalOrder(Value):
-    """What the promoter is to judge."""
+    """What an agent is to judge."""
 
     proposal_decision_id: UUID
     event_id: UUID

@@ -9,7 +9,7 @@ from domain.agent.debriefing import DEBRIEF
 from domain.agent.drafting import DRAFT
 from domain.agent.expiry import CLEARANCE_EXPIRER
 from domain.agent.model_ref import DETERMINISTIC, SETTING, ModelRef
-from domain.agent.promotion import CAUTION_PROMOTER
+from domain.agent.promotion import CAUTION_PROMOTER, JUDGING, PromoteCautionProposal
 from domain.agent.prompts import Prompt
 from domain.agent.seeded_ids import seeded_id
 from domain.agent.supervision import RUN_SUPERVISOR
@@ -57,11 +57,20 @@ def by_setting(name: str) -> ModelRef:
     return ModelRef(provider=SETTING, model=name)
 
 
+PROMOTING = JUDGING | {PromoteCautionProposal.operation.command_name}
+"""What an agent that promotes proposals is permitted for that."""
 SEEDED: Mapping[str, SeededAgent] = {
     seeded.kind: seeded
     for seeded in (
         SeededAgent(DEBRIEF.kind, 1, by_setting("RUN_DEBRIEFER_MODEL"), DEBRIEF.commands, DEBRIEF.prompt),
-        SeededAgent(DRAFT.kind, 2, by_setting("CAUTION_DRAFTER_MODEL"), DRAFT.commands, DRAFT.prompt),
+        SeededAgent(
+            DRAFT.kind,
+            2,
+            by_setting("CAUTION_DRAFTER_MODEL"),
+            DRAFT.commands | PROMOTING,
+            DRAFT.prompt,
+            list_number=2,
+        ),
         SeededAgent(
             RUN_SUPERVISOR,
             3,
@@ -77,7 +86,7 @@ SEEDED: Mapping[str, SeededAgent] = {
             CAUTION_PROMOTER,
             4,
             by_rule(CAUTION_PROMOTER),
-            frozenset({"PromoteCautionProposal", "RecordAgentDecision", "GetDecision", "ListCautions"}),
+            PROMOTING,
         ),
         SeededAgent(
             CLEARANCE_EXPIRER,

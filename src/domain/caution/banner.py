@@ -1,4 +1,4 @@
-"""Which cautions somebody about to work with these assets and procedures should see.
+"""Which cautions somebody about to work with these assets, procedures, recipes and plans should see.
 
 They are candidates by look-up rows and judged on their folded streams, and they never refuse anything.
 """
@@ -36,12 +36,11 @@ class AcknowledgedCaution(Value):
 
 
 def cautions_in_scope(
-    bound_asset_ids: Collection[UUID], ancestor_ids: Collection[UUID], procedure_ids: Collection[UUID]
+    bound_asset_ids: Collection[UUID], ancestor_ids: Collection[UUID], work: Collection[CautionTarget]
 ) -> Reads[tuple[Caution, ...]]:
-    """The cautions on any of these, for `banner` to choose from."""
+    """The cautions on any of these, for `banner` to choose from; `work` is what else is worked with or by."""
     assets = (CautionTarget(kind=CautionTargetKind.ASSET, id=id) for id in (*bound_asset_ids, *ancestor_ids))
-    procedures = (CautionTarget(kind=CautionTargetKind.PROCEDURE, id=id) for id in procedure_ids)
-    keys = {target.key for target in (*assets, *procedures)}
+    keys = {target.key for target in (*assets, *work)}
     if not keys:
         return ()
     found = yield from every(Caution, (yield from members_of(TARGETED, *sorted(keys))))
@@ -52,7 +51,7 @@ def in_force(
     cautions: Iterable[Caution],
     bound_asset_ids: Collection[UUID],
     ancestor_ids: Collection[UUID],
-    procedure_ids: Collection[UUID],
+    work: Collection[CautionTarget],
     now: datetime,
     min_severity: CautionSeverity = CautionSeverity.CAUTION,
 ) -> tuple[Caution, ...]:
@@ -62,8 +61,8 @@ def in_force(
     """
 
     def applies(caution: Caution) -> bool:
-        if caution.target.kind is CautionTargetKind.PROCEDURE:
-            return caution.target.id in procedure_ids
+        if caution.target.kind is not CautionTargetKind.ASSET:
+            return caution.target in work
         inherited = caution.propagate_to_children and caution.target.id in ancestor_ids
         return inherited or caution.target.id in bound_asset_ids
 
@@ -76,12 +75,12 @@ def banner(
     cautions: Iterable[Caution],
     bound_asset_ids: Collection[UUID],
     ancestor_ids: Collection[UUID],
-    procedure_ids: Collection[UUID],
+    work: Collection[CautionTarget],
     now: datetime,
     min_severity: CautionSeverity = CautionSeverity.CAUTION,
 ) -> tuple[AcknowledgedCaution, ...]:
     """What is shown of the cautions in force."""
-    shown = in_force(cautions, bound_asset_ids, ancestor_ids, procedure_ids, now, min_severity)
+    shown = in_force(cautions, bound_asset_ids, ancestor_ids, work, now, min_severity)
     return tuple(
         AcknowledgedCaution(
             caution_id=one.id,

@@ -1,4 +1,4 @@
-"""A caution: an operator's note about a quirk of an asset or a procedure, with what to do about it.
+"""A caution: an operator's note about a quirk of an asset, a procedure, a recipe or a plan, with what to do about it.
 
 It warns and never blocks. It is not edited: a better one supersedes it.
 """
@@ -14,9 +14,10 @@ from pydantic import Field, model_validator
 
 from domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
+from domain.registry import REGISTRY
 from domain.shared.listing import Hidden, ListQuery, Page, Summary, Where
-from domain.shared.reads import Reads, Rows, every, members_of
-from domain.shared.refusals import Invalid
+from domain.shared.reads import Reads, Rows, every, members_of, required
+from domain.shared.refusals import Invalid, NotFound
 from domain.shared.text import FreeText, MayContainPersonalData, Text
 from domain.shared.times import Instant
 from domain.shared.writes import Also, Answer, Delist, Enlist
@@ -28,8 +29,12 @@ WITHDRAWN = "caution-withdrawn"
 
 
 class CautionTargetKind(StrEnum):
+    """What can be warned about: aggregates, by their names."""
+
     ASSET = "Asset"
     PROCEDURE = "Procedure"
+    RECIPE = "Recipe"
+    PLAN = "Plan"
 
 
 class CautionCategory(StrEnum):
@@ -70,7 +75,7 @@ class CautionRetireReason(StrEnum):
 
 
 class CautionTarget(Value):
-    """What a caution is about; it need not be known here."""
+    """What a caution is about."""
 
     kind: CautionTargetKind
     id: UUID
@@ -86,7 +91,7 @@ Tags = Annotated[SortedSet[str], MayContainPersonalData()]
 
 @dataclass(frozen=True, kw_only=True)
 class Caution(State):
-    """A caution is an operator's note about a quirk of an asset or a procedure, with what to do about it."""
+    """A caution is a note about a quirk of an asset, a procedure, a recipe or a plan, with what to do about it."""
 
     target: CautionTarget
     category: CautionCategory
@@ -206,6 +211,10 @@ class InvalidCautionExpiresAtError(Invalid):
     """A caution expires in the future, or never."""
 
 
+class CautionTargetNotFoundError(NotFound):
+    """What the caution is about does not exist."""
+
+
 class InvalidCautionSupersedeTargetError(Invalid):
     """A caution is superseded by one on the same target."""
 
@@ -252,11 +261,21 @@ def cautions_on(targets: Iterable[CautionTarget], at: datetime) -> Reads[tuple[C
     return tuple(sorted((one for one in found.values() if one.in_effect(at)), key=lambda one: (one.registered_at, one.id)))
 
 
-@caution.creation(returns=NewCaution, refuses=[InvalidCautionExpiresAtError, caution.AlreadyExists])
-class RegisterCaution(CautionNote):
-    """Warn everybody who will work with an asset or a procedure, and say what to do about it."""
+def check_target(target: CautionTarget) -> Reads[None]:
+    """Refuse with 404 a target that is not on record."""
+    yield from required(REGISTRY.aggregates[target.kind.value].state, target.id, CautionTargetNotFoundError)
 
-    def decide(self, call: Call) -> Outcome:
+
+@caution.creation(
+    returns=NewCaution, refuses=[CautionTargetNotFoundError, InvalidCautionExpiresAtError, caution.AlreadyExists]
+)
+class RegisterCaution(CautionNote):
+    """Warn everybody who will work with an asset, a procedure, a recipe or a plan, and say what to do about it."""
+
+    def gather(self, call: Call) -> Reads[None]:
+        yield from check_target(self.target)
+
+    def decide(self, call: Call, facts: None) -> Outcome:
         return enlisted(self.written(call, None))
 
 

@@ -23,7 +23,7 @@ from domain.shared.identifiers import (
 )
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
-from domain.shared.reads import Reads, record_of, records_of
+from domain.shared.reads import Reads, answered, record_of, records_of
 from domain.shared.refusals import Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.times import Instant
@@ -238,21 +238,32 @@ class PastEnclosureView(Value):
 
 
 class EnclosureView(PastEnclosureView):
-    """An enclosure as it is, with the seconds since its permit was last observed; null when it never was."""
+    """An enclosure as it is, with the seconds since its permit was last observed; null when it never was.
+
+    Only a monitor reports the permit: `monitored` says whether the service's own is configured to.
+    """
 
     observation_age: float | None
+    monitored: bool
+    last_contact_at: datetime | None
 
 
 @enclosure.query(get="/{enclosure_id}", returns=EnclosureView | PastEnclosureView)
 class GetEnclosure(TimeTravel):
-    """One enclosure, folded from its stream, with the age of its last observation."""
+    """One enclosure, folded from its stream, with the age of its last observation and whether a monitor watches it."""
 
     def answer(self, enclosure: Enclosure, call: Call) -> Reads[PastEnclosureView]:
         shown: dict[str, Any] = {name: getattr(enclosure, name) for name in PastEnclosureView.model_fields}
         if self.travels:
             return PastEnclosureView(**shown)
         contact = yield from record_of(EnclosureContact, enclosure_id=enclosure.id)
-        return EnclosureView(**shown, observation_age=observation_age(contact, call.now))
+        deployment = yield from answered("deployment")
+        return EnclosureView(
+            **shown,
+            observation_age=observation_age(contact, call.now),
+            monitored=name_key(enclosure) in deployment.monitored_enclosures,
+            last_contact_at=None if contact is None else contact.contacted_at,
+        )
 
 
 def observation_age(contact: EnclosureContact | None, now: datetime) -> float | None:

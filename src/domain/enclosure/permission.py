@@ -1,6 +1,6 @@
 """The enclosure gate: whether every enclosure that some work touches is permitted, and known to be so just now."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from domain.enclosure.enclosure import (
     EnclosureContact,
     EnclosureLifecycle,
     EnclosurePermitStatus,
+    name_key,
     observation_age,
 )
 from domain.shared.gates import Finding
@@ -32,9 +33,17 @@ def enclosures_with_contacts(enclosure_ids: Iterable[UUID]) -> Reads[tuple[Enclo
 
 
 def enclosure_finding(
-    enclosure_ids: Iterable[UUID], enclosures: Enclosures, contacts: Contacts, now: datetime, fresh_within: timedelta
+    enclosure_ids: Iterable[UUID],
+    enclosures: Enclosures,
+    contacts: Contacts,
+    now: datetime,
+    fresh_within: timedelta,
+    monitored: Collection[str] = (),
 ) -> Finding | None:
-    """Which of these enclosures do not permit work; one that is not on record does not either."""
+    """Which of these enclosures do not permit work; one that is not on record does not either.
+
+    `monitored` are the keys of the names that this deployment's monitor watches.
+    """
     ids = sorted(set(enclosure_ids))
     failing = {
         id: why for id in ids if (why := _objection(enclosures.get(id), contacts.get(id), now, fresh_within)) is not None
@@ -44,12 +53,27 @@ def enclosure_finding(
     named = ", ".join(f"{enclosures[id].name if id in enclosures else id} {why}" for id, why in failing.items())
     total = len(failing) == len(ids)
     retired = [id for id in failing if id not in enclosures or enclosures[id].lifecycle is not EnclosureLifecycle.ACTIVE]
-    advice = "have each secured and observed first" if not retired else "relocate the assets in one that is not in service"
+    unwatched = [
+        enclosures[id].name
+        for id in failing
+        if id not in retired
+        and name_key(enclosures[id]) not in monitored
+        and not _is_fresh(contacts.get(id), now, fresh_within)
+    ]
+    if retired:
+        advice = "relocate the assets in one that is not in service"
+    elif unwatched:
+        advice = (
+            f"only an enclosure's monitor reports this, and none is configured for {', '.join(unwatched)}; have an "
+            "administrator add it to MONITORED_ENCLOSURES"
+        )
+    else:
+        advice = "have each secured, and its monitor will report it"
     return Finding(
         total=total,
         reason="no_enclosure_permitted" if total else "enclosure_not_permitted",
         detail=f"The interlock does not permit work in {'any' if total else 'every'} enclosure: {named}; {advice}.",
-        facts={"enclosures": [_shown(id, enclosures.get(id), contacts.get(id), now) for id in failing]},
+        facts={"enclosures": [_shown(id, enclosures.get(id), contacts.get(id), now, monitored) for id in failing]},
     )
 
 
@@ -65,17 +89,24 @@ def _objection(
         return f"is {enclosure.permit_status.value}"
     if contact is None:
         return "has no contact on record"
-    age = now - contact.contacted_at
-    if abs(age) > fresh_within:
+    if not _is_fresh(contact, now, fresh_within):
+        age = now - contact.contacted_at
         where = "ago" if age > timedelta() else "ahead of the clock"
         return f"was last observed {abs(age).total_seconds():.0f} s {where}, not within {fresh_within.total_seconds():.0f} s"
     return None
 
 
-def _shown(id: UUID, enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime) -> dict[str, object]:
+def _is_fresh(contact: EnclosureContact | None, now: datetime, fresh_within: timedelta) -> bool:
+    return contact is not None and abs(now - contact.contacted_at) <= fresh_within
+
+
+def _shown(
+    id: UUID, enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, monitored: Collection[str]
+) -> dict[str, object]:
     return {
         "enclosure_id": str(id),
         "permit_status": enclosure.permit_status.value if enclosure else None,
         "lifecycle": enclosure.lifecycle.value if enclosure else None,
         "observation_age": observation_age(contact, now),
+        "monitored": enclosure is not None and name_key(enclosure) in monitored,
     }

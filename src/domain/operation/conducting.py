@@ -10,6 +10,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from domain.caution.banner import AcknowledgedCaution
 from domain.kernel import Call, Command, Event, Outcome
 from domain.operation.activities import Activity
 from domain.operation.carrying_out import (
@@ -19,7 +20,15 @@ from domain.operation.carrying_out import (
     StartProcedure,
     check_boundary,
 )
-from domain.operation.gates import GATE_REFUSALS, Ground, ground_of, parent_run_of, pass_gates, why_idle
+from domain.operation.gates import (
+    GATE_REFUSALS,
+    Ground,
+    acknowledged_cautions,
+    ground_of,
+    parent_run_of,
+    pass_gates,
+    why_idle,
+)
 from domain.operation.grants import needed_grants, refuse_missing_grants
 from domain.operation.pins import (
     PIN_REFUSALS,
@@ -67,20 +76,26 @@ Rivals = Mapping[UUID, Procedure]
 
 
 class ConductAccepted(BaseModel):
-    """A conduct that is still under way; `get_work` and `get_procedure_conduct` tell how it goes."""
+    """A conduct that is still under way, with the cautions it was begun under; `get_work` and `get_procedure_conduct` tell
+    how it goes."""
 
     procedure_id: UUID
     conduct_id: UUID
     work_id: UUID
+    acknowledged_cautions: tuple[AcknowledgedCaution, ...] = ()
 
 
 @dataclass(frozen=True)
 class Opening:
-    """What the opening of a conduct is judged by: the ground it stands on, its steps, and who else has its assets."""
+    """What the opening of a conduct is judged by: the ground it stands on, its steps, and who else has its assets.
+
+    The cautions never refuse it; opening it acknowledges them.
+    """
 
     ground: Ground
     steps: Expansion
     rivals: Rivals
+    cautions: tuple[AcknowledgedCaution, ...]
 
 
 @dataclass(frozen=True)
@@ -180,7 +195,8 @@ def forward(procedure: Procedure, call: Call, sent: tuple[Any, ...]) -> Reads[Op
     refuse_idle_run(run, StartProcedure)
     steps = yield from prepared(procedure, sent, run)
     ground = yield from ground_of(procedure, run, call, resuming=False)
-    return Opening(ground, steps, (yield from rivals_of(procedure)))
+    cautions = yield from acknowledged_cautions(procedure, run, ground)
+    return Opening(ground, steps, (yield from rivals_of(procedure)), cautions)
 
 
 def resuming(procedure: Procedure, call: Call, mode: ConductMode) -> Reads[tuple[Opening, ProcedureStepsResolved]]:
@@ -192,7 +208,8 @@ def resuming(procedure: Procedure, call: Call, mode: ConductMode) -> Reads[tuple
     pins = yield from happened(procedure.id, ProcedureStepsResolved)
     ground = yield from ground_of(procedure, run, call, resuming=True)
     steps = Expansion(steps=pins[-1].resolved_steps, closing_steps=pins[-1].resolved_closing_steps)
-    return Opening(ground, steps, (yield from rivals_of(procedure))), pins[-1]
+    cautions = yield from acknowledged_cautions(procedure, run, ground)
+    return Opening(ground, steps, (yield from rivals_of(procedure)), cautions), pins[-1]
 
 
 def opening(
@@ -243,21 +260,28 @@ class Conduct(Command):
     def opened(self, procedure: Procedure, call: Call, facts: Opening, *events: Event) -> Outcome:
         """What is written, and the address of the conduct."""
         pass_gates(facts.ground)
-        ids = ConductAccepted(procedure_id=procedure.id, conduct_id=call.new_id, work_id=call.new_id)
+        accepted = ConductAccepted(
+            procedure_id=procedure.id, conduct_id=call.new_id, work_id=call.new_id, acknowledged_cautions=facts.cautions
+        )
         counts = (len(facts.steps.steps), len(facts.steps.closing_steps))
         written = opening(procedure, call, self.operation.command_name, facts.rivals, counts, *events)
-        return [*written, Answer(ids.model_dump(mode="json"))]
+        return [*written, Answer(accepted.model_dump(mode="json"))]
 
-    def started(self, call: Call) -> ProcedureStarted:
-        return ProcedureStarted(conduct_id=call.new_id, command_name=self.operation.command_name)
+    def started(self, call: Call, facts: Opening) -> ProcedureStarted:
+        return ProcedureStarted(
+            conduct_id=call.new_id, command_name=self.operation.command_name, acknowledged_cautions=facts.cautions
+        )
 
-    def resumed(self, call: Call, boundary: int, decision_id: UUID | None, cap: int | None = None) -> ProcedureResumed:
+    def resumed(
+        self, call: Call, facts: Opening, boundary: int, decision_id: UUID | None, cap: int | None = None
+    ) -> ProcedureResumed:
         return ProcedureResumed(
             re_establishment_boundary=boundary,
             conduct_id=call.new_id,
             command_name=self.operation.command_name,
             decided_by_decision_id=decision_id,
             max_consecutive_unconverged_iterations=cap,
+            acknowledged_cautions=facts.cautions,
         )
 
 
@@ -288,7 +312,7 @@ class ForwardConduct(Conduct):
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
         pin = pinned(call, facts.steps, ConductMode.FLAT)
-        return self.opened(procedure, call, facts, pin, self.started(call))
+        return self.opened(procedure, call, facts, pin, self.started(call, facts))
 
 
 @procedure.command(
@@ -360,7 +384,7 @@ class ConductFromProcedure(Conduct):
             )
 
     def decide(self, procedure: Procedure, call: Call, facts: TakeUp) -> Outcome:
-        resumed = self.resumed(call, facts.boundary, self.decided_by_decision_id)
+        resumed = self.resumed(call, facts.opening, facts.boundary, self.decided_by_decision_id)
         if not facts.skipped:
             return self.opened(procedure, call, facts.opening, resumed)
         resumed = resumed.model_copy(update={"skipped_count": len(facts.skipped), "skip_reason": self.skip_reason})
@@ -440,14 +464,14 @@ class ConductUntilConverged(Conduct):
         cap = self.max_consecutive_unconverged_iterations
         check_cap(cap)
         if procedure.status is HELD:
-            return self.opened(procedure, call, facts, self.resumed(call, 0, self.decided_by_decision_id, cap))
+            return self.opened(procedure, call, facts, self.resumed(call, facts, 0, self.decided_by_decision_id, cap))
         convergence = Convergence(
             capture_name=self.convergence_capture_name,
             criterion=self.criterion,
             max_consecutive_unconverged_iterations=tighter(cap, procedure.max_consecutive_unconverged_iterations),
         )
         pin = pinned(call, facts.steps, ConductMode.CONVERGED, convergence)
-        return self.opened(procedure, call, facts, pin, self.started(call))
+        return self.opened(procedure, call, facts, pin, self.started(call, facts))
 
 
 def tighter(*caps: int | None) -> int | None:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from domain.caution.banner import AcknowledgedCaution, banner, cautions_in_scope
+from domain.caution.caution import CautionTarget, CautionTargetKind
 from domain.enclosure.permission import Contacts, Enclosures, enclosure_finding, enclosures_with_contacts
 from domain.equipment.asset import DECOMMISSIONED, Asset
 from domain.equipment.asset_tree import AncestorWalkDepthExceededError
@@ -52,6 +54,8 @@ class Ground:
     enclosures: Enclosures
     contacts: Contacts
     fresh_within: timedelta
+    monitored: frozenset[str]
+    """The enclosures that a monitor watches, by the keys of their names."""
     resuming: bool
 
 
@@ -89,8 +93,21 @@ def ground_of(procedure: Procedure, run: Run | None, call: Call, *, resuming: bo
         enclosures=enclosures,
         contacts=contacts,
         fresh_within=deployment.enclosure_observation_ttl,
+        monitored=deployment.monitored_enclosures,
         resuming=resuming,
     )
+
+
+def acknowledged_cautions(procedure: Procedure, run: Run | None, ground: Ground) -> Reads[tuple[AcknowledgedCaution, ...]]:
+    """The cautions that a conduct acknowledges: on the procedure, its recipe, its run's plan and the judged assets."""
+    worked_with = (
+        (CautionTargetKind.PROCEDURE, procedure.id),
+        (CautionTargetKind.RECIPE, procedure.recipe_id),
+        (CautionTargetKind.PLAN, None if run is None else run.plan_id),
+    )
+    work = frozenset(CautionTarget(kind=kind, id=id) for kind, id in worked_with if id is not None)
+    bound, above = ground.scope.bound_ids, ground.scope.ancestor_ids
+    return banner((yield from cautions_in_scope(bound, above, work)), bound, above, work, ground.now)
 
 
 def targets_in_service(ground: Ground) -> None:
@@ -113,7 +130,12 @@ def supplies_available(ground: Ground) -> None:
 def enclosures_permitted(ground: Ground) -> None:
     """Every enclosure that assets in scope stand in permits work, by a recent observation."""
     finding = enclosure_finding(
-        ground.scope.enclosure_ids, ground.enclosures, ground.contacts, ground.now, ground.fresh_within
+        ground.scope.enclosure_ids,
+        ground.enclosures,
+        ground.contacts,
+        ground.now,
+        ground.fresh_within,
+        ground.monitored,
     )
     if finding is not None:
         raise finding.refusal(ProcedureRequiresPermittedEnclosureError, ProcedureEnclosureCoverageMismatchError)

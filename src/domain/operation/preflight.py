@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from domain.caution.banner import AcknowledgedCaution
 from domain.kernel import Call, Query
 from domain.operation.carrying_out import RESUMING, ResumeProcedure, StartProcedure, conduct_live, refuse_pinned
 from domain.operation.conducting import (
@@ -22,7 +23,7 @@ from domain.operation.conducting import (
     refuse_rivals,
     rivals_of,
 )
-from domain.operation.gates import GATES, Ground, ground_of, parent_run_of
+from domain.operation.gates import GATES, Ground, acknowledged_cautions, ground_of, parent_run_of
 from domain.operation.grants import ask_grants, needed_grants
 from domain.operation.pins import prepared
 from domain.operation.procedure import HELD, Procedure, procedure
@@ -63,6 +64,7 @@ class ProcedurePreflight(BaseModel):
     A command that is not listed would be refused for the procedure's status, for how it was conducted, or for want of a
     recipe to steer. `passed` is said of the command that takes a held procedure up and, before that, of start_procedure and
     conduct_procedure.
+    The cautions are those that a conduct would acknowledge now; none, where what they are on cannot be loaded.
     """
 
     procedure_id: UUID
@@ -72,6 +74,7 @@ class ProcedurePreflight(BaseModel):
     passed: bool
     commands: tuple[CommandVerdict, ...]
     gates: tuple[AskedGateVerdict, ...]
+    acknowledged_cautions: tuple[AcknowledgedCaution, ...]
 
 
 class Round:
@@ -81,6 +84,7 @@ class Round:
         self.by_hand, self.conduct = (by_hand,), conduct
         self.both = self.by_hand + self.conduct
         self.verdicts: list[AskedGateVerdict] = []
+        self.cautions: tuple[AcknowledgedCaution, ...] = ()
 
     def note(self, verdict: GateVerdict, asked_by: tuple[str, ...]) -> None:
         if asked_by:
@@ -108,6 +112,7 @@ class Round:
             passed=all(verdict.passed for verdict in commands if verdict.command in asked),
             commands=commands,
             gates=tuple(self.verdicts),
+            acknowledged_cautions=self.cautions,
         )
 
 
@@ -199,6 +204,7 @@ def ask_ground(gates: Round, procedure: Procedure, run: Run | None, found: bool,
             gates.note(GateVerdict(gate="targets_found", passed=True, subjects=targets), gates.both)
             for gate in GATES:
                 gates.ask(gate.__name__, gates.both, partial(gate, ground), SUBJECTS[gate.__name__](ground))
+            gates.cautions = yield from acknowledged_cautions(procedure, run, ground)
     rivals = yield from rivals_of(procedure)
     gates.ask("targets_unclaimed", gates.conduct, lambda: refuse_rivals(rivals), targets)
 

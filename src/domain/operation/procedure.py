@@ -13,6 +13,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
+from domain.caution.banner import AcknowledgedCaution
 from domain.decision.decision import ConfidenceSource
 from domain.kernel import Aggregate, Event, IdSet, State, Value, changed
 from domain.operation.actuation import ActuationKind, merged_kind
@@ -172,6 +173,8 @@ class ProcedureStarted(Event, of=procedure):
 
     conduct_id: UUID | None
     command_name: str | None
+    acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()] = ()
+    """The cautions that were in force when a conduct began it; by hand none are acknowledged."""
 
 
 class ProcedureActivitiesLogbookOpened(LogbookOpened, of=procedure):
@@ -253,6 +256,8 @@ class ProcedureResumed(Event, of=procedure):
     skipped_count: int = 0
     """Steps that were not done and are left out."""
     skip_reason: FreeText | None = None
+    acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()] = ()
+    """The cautions that were in force when a conduct took it up."""
 
 
 class ProcedureAbortRequested(Event, of=procedure):

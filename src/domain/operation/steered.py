@@ -134,7 +134,7 @@ class ConductUntilAdvised(Steering):
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
         pin = pinned(call, facts.steps, ConductMode.ADVISED)
-        return self.opened(procedure, call, facts, pin, self.design(), self.started(call))
+        return self.opened(procedure, call, facts, pin, self.design(), self.started(call, facts))
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class ConductUntilAdvisedFrom(Steering):
     def decide(self, procedure: Procedure, call: Call, facts: Search) -> Outcome:
         design = self.design()
         changed: list[Event] = [] if design == facts.design else [design]
-        resumed = self.resumed(call, facts.measured, self.decided_by_decision_id)
+        resumed = self.resumed(call, facts.opening, facts.measured, self.decided_by_decision_id)
         return self.opened(procedure, call, facts.opening, *changed, resumed)
 
 

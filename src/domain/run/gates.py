@@ -81,6 +81,8 @@ class Footing:
     contacts: Contacts
     fresh_within: timedelta
     """How old an observation of an enclosure may be."""
+    monitored: frozenset[str]
+    """The enclosures that a monitor watches, by the keys of their names."""
     resuming: bool
     """Whether the run is under way, and may go on with a Degraded supply."""
 
@@ -104,7 +106,9 @@ class Footing:
 
     @property
     def enclosure(self) -> Finding | None:
-        return enclosure_finding(self.scope.enclosure_ids, self.enclosures, self.contacts, self.now, self.fresh_within)
+        return enclosure_finding(
+            self.scope.enclosure_ids, self.enclosures, self.contacts, self.now, self.fresh_within, self.monitored
+        )
 
 
 def footing_of(
@@ -125,6 +129,7 @@ def footing_of(
         enclosures=enclosures,
         contacts=contacts,
         fresh_within=deployment.enclosure_observation_ttl,
+        monitored=deployment.monitored_enclosures,
         resuming=resuming,
     )
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from domain.campaign.campaign import OPEN, Campaign, CampaignRunAdded
 from domain.caution.banner import AcknowledgedCaution, banner, cautions_in_scope
-from domain.caution.caution import Caution
+from domain.caution.caution import Caution, CautionTarget, CautionTargetKind
 from domain.equipment.asset import Asset
 from domain.equipment.asset_tree import AncestorWalkDepthExceededError
 from domain.equipment.scope import asset_scope
@@ -121,7 +121,12 @@ class Start:
     def acknowledged_cautions(self) -> tuple[AcknowledgedCaution, ...]:
         """The cautions that starting the run acknowledges; they never refuse it."""
         scope = self.footing.scope
-        return banner(self.cautions, scope.bound_ids, scope.ancestor_ids, (), self.footing.now)
+        return banner(self.cautions, scope.bound_ids, scope.ancestor_ids, work_of(self.plan), self.footing.now)
+
+
+def work_of(plan: Plan) -> frozenset[CautionTarget]:
+    """What a run is made by, as cautions name it."""
+    return frozenset({CautionTarget(kind=CautionTargetKind.PLAN, id=plan.id)})
 
 
 def start_of(request: RunRequest, call: Call) -> Reads[Start]:
@@ -131,7 +136,7 @@ def start_of(request: RunRequest, call: Call) -> Reads[Start]:
     subject = yield from required_if_given(Subject, request.subject_id)
     campaign = yield from required_if_given(Campaign, request.campaign_id)
     footing = yield from footing_of(call.new_id, request.subject_id, execution.method, scope, call)
-    cautions = yield from cautions_in_scope(scope.bound_ids, scope.ancestor_ids, ())
+    cautions = yield from cautions_in_scope(scope.bound_ids, scope.ancestor_ids, work_of(execution.plan))
     return Start(request, execution, footing, subject, campaign, cautions)
 
 
@@ -299,7 +304,7 @@ class RunStartedAnswer(BaseModel):
     essential=True,
 )
 class StartRun(RunRequest, Command):
-    """Execute a plan: pass every gate, merge the parameters, and acknowledge the cautions on its assets."""
+    """Execute a plan: pass every gate, merge the parameters, and acknowledge the cautions on it and its assets."""
 
     def gather(self, call: Call) -> Reads[Start]:
         return (yield from start_of(self, call))

@@ -162,9 +162,9 @@ def required_all(state: type[S], ids: Iterable[UUID], refusal: type[Refusal] | N
     found = yield from every(state, ordered)
     if missing := [id for id in ordered if id not in found]:
         aggregate = state.aggregate
+        detail = f"There is no {aggregate.label} {missing[0]}; check the id or list what exists."
         raise (refusal or aggregate.NotFound)(
-            f"There is no {aggregate.label} {missing[0]}; check the id or list what exists.",
-            facts={"missing_ids": [str(id) for id in missing]},
+            aggregate.absences.get(missing[0], detail), facts={"missing_ids": [str(id) for id in missing]}
         )
     return found
 

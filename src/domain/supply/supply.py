@@ -6,14 +6,14 @@ The hardware that delivers it is an asset. A monitor may report it worse; only a
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar, assert_never
+from typing import Annotated, Any, ClassVar, assert_never
 from uuid import UUID
 
 from pydantic import Field
 
 from domain.access.actor import ActorKind
 from domain.equipment.asset import Asset
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
 from domain.shared.canonical import canonical_json
 from domain.shared.identifiers import (
     FacilityCode,
@@ -23,10 +23,10 @@ from domain.shared.identifiers import (
 )
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
-from domain.shared.reads import Reads, required_if_given
+from domain.shared.reads import Reads, answered, record_of, required_if_given
 from domain.shared.refusals import Invalid, NotFound
 from domain.shared.text import FreeText, Text
-from domain.shared.writes import Claim, Delist, Enlist, Release
+from domain.shared.writes import Claim, Delist, Enlist, Put, Record, Release
 
 ADDRESSES = "supply-address"
 """Claim kind: the addresses of supplies that are not Decommissioned."""
@@ -64,6 +64,16 @@ class Supply(State):
     @property
     def registered_at(self) -> datetime:
         return self.created_at
+
+
+@dataclass(frozen=True)
+class SupplyContact(Record):
+    """When a monitor last reported a supply's status, repeats included; no row, never."""
+
+    relation: ClassVar[str] = "supply_contact"
+    key: ClassVar[tuple[str, ...]] = ("supply_id",)
+    supply_id: UUID
+    contacted_at: datetime
 
 
 supply = Aggregate(Supply, "/supplies")
@@ -324,7 +334,7 @@ MONITORED: dict[SupplyStatus, type[SupplyVerb]] = {
     mcp=False,
 )
 class ObserveSupplyStatus(Observation):
-    """Report what a monitor reads from the plant; nothing happens when the supply has that status already."""
+    """Report what a monitor reads from the plant; a repeat is no event, but shows that the monitor is there."""
 
     new_status: SupplyStatus
 
@@ -336,8 +346,9 @@ class ObserveSupplyStatus(Observation):
                 "and leave the rest to an operator.",
                 reason=self.new_status.lower(),
             )
+        contact = Put(SupplyContact(supply_id=supply.id, contacted_at=call.now))
         if self.new_status is supply.status:
-            return []
+            return [contact]
         verb.operation.check(verb(reason=self.reason), supply)
         return [
             verb.leads_to(
@@ -345,11 +356,44 @@ class ObserveSupplyStatus(Observation):
                 trigger=TriggerSource.MONITOR,
                 triggered_by=call.principal_id,
                 **self.cause(InvalidSupplyReasonError),
-            )
+            ),
+            contact,
         ]
 
 
-supply.get("id", "kind", "name", "facility_code", "containing_asset_id", "status")
+class PastSupplyView(Value):
+    """A supply as it was; contacts have no past, so nothing is said of its monitor."""
+
+    id: UUID
+    kind: str
+    name: str
+    facility_code: str
+    containing_asset_id: UUID | None
+    status: SupplyStatus
+
+
+class SupplyView(PastSupplyView):
+    """A supply as it is, whether the service's own monitor is configured to watch it, and when one last reported it."""
+
+    monitored: bool
+    last_contact_at: datetime | None
+
+
+@supply.query(get="/{supply_id}", returns=SupplyView | PastSupplyView)
+class GetSupply(TimeTravel):
+    """One supply, folded from its stream, with whether a monitor watches it."""
+
+    def answer(self, supply: Supply, call: Call) -> Reads[PastSupplyView]:
+        shown: dict[str, Any] = {name: getattr(supply, name) for name in PastSupplyView.model_fields}
+        if self.travels:
+            return PastSupplyView(**shown)
+        contact = yield from record_of(SupplyContact, supply_id=supply.id)
+        deployment = yield from answered("deployment")
+        return SupplyView(
+            **shown,
+            monitored=address_key(supply) in deployment.monitored_supplies,
+            last_contact_at=None if contact is None else contact.contacted_at,
+        )
 
 
 class SupplySummary(Summary):

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from domain.access.actor import Actor
+from domain.access.actor import Actor, ActorKind
+from domain.kernel import NIL
+from domain.registry import REGISTRY, Operation
 from domain.trust.conduit import Decision
+from domain.trust.surface import SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
 
 if TYPE_CHECKING:
     from domain.trust.policy import Policy
@@ -95,3 +98,21 @@ def permitted_commands(
         and principal_id in policy.permitted_principal_ids
         for command_name in policy.permitted_commands
     )
+
+
+def reachable_commands(permitted: frozenset[str], kind: ActorKind | None, surface_id: UUID) -> frozenset[str]:
+    """Those of the permitted names that a call by this kind of actor on this surface can reach.
+
+    Left out are operations for other kinds of actor, those that this surface does not have, and inner commands.
+    """
+    if surface_id == NIL:
+        return permitted
+    reached = {operation.command_name for operation in REGISTRY if is_reachable(operation, kind, surface_id)}
+    return permitted & (reached | (REGISTRY.permissions - REGISTRY.inner))
+
+
+def is_reachable(operation: Operation, kind: ActorKind | None, surface_id: UUID) -> bool:
+    """Whether a call by this kind of actor on this surface can reach an operation, whatever policies permit."""
+    if operation.callers and kind not in operation.callers:
+        return False
+    return operation.mcp or surface_id not in (SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP)

@@ -9,9 +9,11 @@ from uuid import UUID
 
 from pydantic import Field
 
+from domain.access.principals import names_of
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, changed
 from domain.shared.listing import ListQuery, Summary, Where
 from domain.shared.logbooks import LogbookKind, LogbookOpened
+from domain.shared.reads import Reads
 from domain.shared.refusals import Invalid
 from domain.shared.text import Text
 
@@ -135,13 +137,23 @@ class Verdict(Summary):
     recorded_at: datetime
 
 
-@conduit.listing(Verdict, get="/{conduit_id}/verdicts")
+class VerdictItem(Verdict):
+    """A listed verdict, with what the caller it was about is called; people's names are null without `GetActor`."""
+
+    actor_name: str | None
+
+
+@conduit.listing(Verdict, returns=VerdictItem, get="/{conduit_id}/verdicts")
 class ListConduitVerdicts(ListQuery):
     """Why calls over this conduit were allowed or denied, oldest first."""
 
     actor_id: UUID | None = None
     command_name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     decision: Decision | None = None
+
+    def present(self, rows: tuple[Verdict, ...]) -> Reads[tuple[VerdictItem, ...]]:
+        names = yield from names_of((row.actor_id, row.surface_id) for row in rows)
+        return tuple(VerdictItem(**dict(row), actor_name=names[row.actor_id, row.surface_id]) for row in rows)
 
     def scope(self, target: Conduit) -> Iterator[Where]:
         yield Where("conduit_id", "is", target.id)

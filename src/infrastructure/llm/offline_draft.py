@@ -1,4 +1,4 @@
-"""Drafts of cautions by rules: nothing is proposed unless a fault can be told of one procedure or the only asset."""
+"""Drafts of cautions by rules: nothing is proposed unless a fault can be told of one phase or the only asset."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ GOTCHA = "ProcedureGotcha"
 SEVERITIES = ("", "Notice", "Caution", "Warning")
 """From none to the strongest."""
 REFUSAL = (
-    "Nothing is proposed: {}. A caution is drafted only for a fault that the record ties to one procedure of the run or "
+    "Nothing is proposed: {}. A caution is drafted only for a fault that the record ties to one phase of the run or "
     "to its only asset."
 )
 
@@ -33,6 +33,7 @@ class Fault:
     name: str
     what: str
     tag: str
+    confidence: float = 0.6
 
     @property
     def category(self) -> str:
@@ -68,8 +69,9 @@ def fault_of(facts: Facts, ended: str) -> Fault | str:
     known = candidates if isinstance(candidates, Mapping) else {}
     faulted = [phase for phase in phases_of(facts) if phase.faulted]
     for phase in faulted:
-        if phase.procedure_id in texts(known, "procedures"):
-            return fault_in(phase)
+        kind, id = said(phase.caution_target, "kind"), said(phase.caution_target, "id")
+        if id in texts(known, f"{kind.lower()}s"):
+            return fault_in(phase, kind, id)
     reason = said(facts, "terminal_event_reason")
     if not faulted and (ended not in ("RunAborted", "RunStopped") or not FAULT.search(reason)):
         return "the run was completed" if ended == "RunCompleted" else "the record names no fault"
@@ -80,11 +82,11 @@ def fault_of(facts: Facts, ended: str) -> Fault | str:
     return Fault("Asset", assets[0], "The asset", what, "run-ended")
 
 
-def fault_in(phase: Phase) -> Fault:
-    """The fault of a phase, noted on its procedure."""
+def fault_in(phase: Phase, target_kind: str, target_id: str) -> Fault:
+    """The fault of a phase, noted on what the next phase of its kind meets again."""
     name, error_class = one_line(phase.name)[:80] or "The procedure", phase.error_class or "fault"
     what = one_line(f"{error_class}: {phase.message}") if phase.message else error_class
-    return Fault("Procedure", phase.procedure_id, name, what, error_class[:50])
+    return Fault(target_kind, target_id, name, what, error_class[:50], confidence=0.75)
 
 
 def proposed(choice: str, fault: Fault, severity: str, supersedes: str | None, ended: str) -> dict[str, Any]:
@@ -96,8 +98,8 @@ def proposed(choice: str, fault: Fault, severity: str, supersedes: str | None, e
     instead = " It takes the place of the caution that is in effect on the same matter." if supersedes else ""
     return {
         "choice": choice,
-        "confidence": 0.75 if fault.target_kind == "Procedure" else 0.6,
-        "reasoning": f"The record ties a fault to one {fault.target_kind.lower()} of the run: {told}.{instead}",
+        "confidence": fault.confidence,
+        "reasoning": f"The record ties a fault to the {fault.target_kind.lower()} of the run: {told}.{instead}",
         "proposed_caution": {
             "target_kind": fault.target_kind,
             "target_id": fault.target_id,

@@ -47,6 +47,8 @@ class Phase:
     error_class: str | None
     message: str
     closing_failed: bool
+    caution_target: Facts
+    """What its faults are noted on; nothing, where it is not said."""
 
     @property
     def faulted(self) -> bool:
@@ -70,6 +72,7 @@ def phases_of(facts: Facts) -> Iterator[Phase]:
             error_class=word(failed, "error_class") or (UNNAMED if failed else None),
             message=said(failed, "message") or said(failed, "detail"),
             closing_failed=bool(phase.get("closing_failures")),
+            caution_target=target if isinstance(target := phase.get("caution_target"), dict) else {},
         )
 
 

@@ -119,6 +119,7 @@ class MemoryStore:
                 causation_id=call.causation_id,
                 occurred_at=call.now,
                 recorded_at=recorded_at,
+                surface_id=call.surface_id,
             )
             for append in batch.appends
             for index, (event_id, event) in enumerate(append.events, 1)

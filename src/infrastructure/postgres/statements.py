@@ -18,7 +18,7 @@ from domain.shared.writes import Put, Record
 STREAM_COLUMNS = "stream_id, version, position, event_type, payload::text, occurred_at"
 EVENT_COLUMNS = (
     "position, transaction_id::text::bigint, event_id, stream_type, stream_id, version, event_type, schema_version, "
-    "payload::text, principal_id, command_name, correlation_id, causation_id, occurred_at, recorded_at"
+    "payload::text, principal_id, command_name, correlation_id, causation_id, occurred_at, recorded_at, surface_id"
 )
 LOAD_OF = (
     f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s AND event_type = ANY(%s) ORDER BY version"
@@ -75,10 +75,10 @@ SELECT {STREAM_COLUMNS.replace("version", "events.version")} FROM wanted
 JOIN events ON stream_type = %s AND stream_id = wanted.id AND events.version > wanted.version
 ORDER BY stream_id, events.version
 """
-EVENT = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+EVENT = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 APPEND = (
     "INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id, command_name, "
-    "correlation_id, causation_id, occurred_at) VALUES {} RETURNING position"
+    "correlation_id, causation_id, occurred_at, surface_id) VALUES {} RETURNING position"
 )
 CLAIM_KEY = """
 INSERT INTO idempotency AS held (principal_id, key, surface_id, command_name, command_hash, locked_at, created_at)
@@ -202,6 +202,7 @@ def event_values(batch: Batch) -> list[tuple[Any, ...]]:
             call.correlation_id,
             call.causation_id,
             call.now,
+            call.surface_id,
         )
         for append in batch.appends
         for index, (event_id, event) in enumerate(append.events, 1)

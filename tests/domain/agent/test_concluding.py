@@ -21,18 +21,20 @@ from domain.agent.concluding import (
     run_facts,
 )
 from domain.agent.debriefing import DEBRIEF, narrative_of
-from domain.agent.drafting import DRAFT
+from domain.agent.drafting import DRAFT, recurring_target
 from domain.decision.decision import Decision
 from domain.kernel import Event, instant
 from domain.operation.procedure import Procedure, ProcedureConducted, ProcedureStarted
-from domain.operation.registering import RegisterProcedure
+from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
 from domain.operation.results import ConductResult, Failure
+from domain.recipe.plan import Plan
 from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
 from domain.run.observations import Channel
 from domain.run.run import HoldRun, RunAdjusted, RunHeld, RunResumed
 from tests.domain.agent.agents import agent_world, decided, decision_of, drafter, in_service
 from tests.domain.agent.proposals import caution
 from tests.domain.caution.cautions import on_asset, on_procedure, registered
+from tests.domain.recipe.flat_field import BINDINGS, recipe
 from tests.domain.run.beamline import Beamline, beamline
 from tests.domain.world import OPERATOR, START, new_id
 
@@ -57,8 +59,8 @@ def ended(line: Beamline, run_id: UUID, verb: Any) -> Terminal:
     return Terminal(event.stored_id, event)
 
 
-def phase(line: Beamline, run_id: UUID, name: str = "Projections") -> UUID:
-    return line.world.create(RegisterProcedure(name=name, kind="projections", parent_run_id=run_id))
+def phase(line: Beamline, run_id: UUID, name: str = "Projections", **fields: Any) -> UUID:
+    return line.world.create(RegisterProcedure(name=name, kind="projections", parent_run_id=run_id, **fields))
 
 
 def failed(line: Beamline, procedure_id: UUID, *closing: Failure) -> None:
@@ -216,23 +218,54 @@ def test_nobody_is_in_what_a_model_is_shown(line: Beamline, task: Any) -> None:
 class TestWhatADrafterIsShown:
     def test_the_run_with_its_candidates_and_the_cautions_on_them(self, line: Beamline) -> None:
         run_id = line.start()
+        recipe_id = recipe(line.world, line.hutch.capability_id)
         procedure_id = phase(line, run_id)
+        line.world.create(
+            RegisterProcedureFromRecipe(
+                name="Flat", kind="flat", recipe_id=recipe_id, parent_run_id=run_id, bindings=BINDINGS
+            )
+        )
         on_camera = registered(line.world, on_asset(line.hutch.camera), severity="Notice", text="t" * 201)
-        on_phase = registered(line.world, on_procedure(procedure_id), severity="Warning", workaround="w" * 201)
+        on_plan = {"kind": "Plan", "id": line.plan_id}
+        warned = registered(line.world, on_plan, severity="Warning", workaround="w" * 201)
+        registered(line.world, on_procedure(procedure_id))
         registered(line.world, on_asset(new_id()))
         terminal = ended(line, run_id, AbortRun(reason="smoke"))
         material = shown(line, DRAFT, run_id, terminal)
         assert material.facts.keys() == RUN_KEYS | {"candidates", "cautions"}
         assets = sorted(map(str, line.hutch.asset_ids))
-        assert material.facts["candidates"] == {"assets": assets, "procedures": [str(procedure_id)]}
-        assert [one["caution_id"] for one in material.facts["cautions"]] == [str(on_camera), str(on_phase)]
+        assert material.facts["candidates"] == {
+            "assets": assets,
+            "recipes": [str(recipe_id)],
+            "plans": [str(line.plan_id)],
+        }
+        assert [one["caution_target"]["kind"] for one in material.facts["phases"]] == ["Plan", "Recipe"]
+        assert [one["caution_id"] for one in material.facts["cautions"]] == [str(on_camera), str(warned)]
         first, second = material.facts["cautions"]
         known = {"caution_id", "target_kind", "target_id", "category", "severity", "text", "workaround"}
         assert first.keys() == second.keys() == known
         assert (first["severity"], second["severity"]) == ("Notice", "Warning")
         assert (first["text"], second["workaround"]) == ("t" * 200, "w" * 200)
-        assert material.candidates == {("Asset", id) for id in line.hutch.asset_ids} | {("Procedure", procedure_id)}
-        assert material.cautions == {on_camera, on_phase}
+        recurring = {("Recipe", recipe_id), ("Plan", line.plan_id)}
+        assert material.candidates == {("Asset", id) for id in line.hutch.asset_ids} | recurring
+        assert material.cautions == {on_camera, warned}
+
+    def test_the_faults_of_a_phase_are_noted_on_what_the_next_one_meets(self, line: Beamline) -> None:
+        """On its only asset, or else its recipe, or else the plan; never on the phase, which is over."""
+        run_id, camera, shutter = line.start(), line.hutch.camera, line.hutch.shutter
+        plan: Plan = line.world.state(Plan, line.plan_id)
+        known = {"name": "Flat", "kind": "flat", "parent_run_id": run_id, "bindings": BINDINGS}
+        recipe_id = recipe(line.world, line.hutch.capability_id)
+        for targets, noted in (
+            ([camera], ("Asset", camera)),
+            ([camera, shutter], ("Recipe", recipe_id)),
+            ([], ("Recipe", recipe_id)),
+        ):
+            made = line.world.create(RegisterProcedureFromRecipe(**known, recipe_id=recipe_id, target_asset_ids=targets))
+            target = recurring_target(line.world.state(Procedure, made), plan)
+            assert (target.kind, target.id) == noted
+        alone = recurring_target(line.world.state(Procedure, phase(line, run_id, target_asset_ids=[camera, shutter])), plan)
+        assert (alone.kind, alone.id) == ("Plan", line.plan_id)
 
     def test_cautions_count_as_of_the_end_of_the_run(self, line: Beamline) -> None:
         run_id = line.start()

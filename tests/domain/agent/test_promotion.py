@@ -15,7 +15,7 @@ from domain.decision.decision import Decision
 from domain.shared.canonical import derived_uuid7
 from tests.domain.agent.agents import agent_world, decided, decision_of, drafter, in_service, person, seeded
 from tests.domain.agent.proposals import BODY, TITLE, caution, proposed
-from tests.domain.caution.cautions import caution_of, on_asset, registered
+from tests.domain.caution.cautions import caution_of, make_known, on_asset, registered
 from tests.domain.world import OPERATOR, World, new_id, refused
 
 STAGE = new_id()
@@ -25,6 +25,7 @@ STAGE = new_id()
 def world() -> World:
     world = agent_world()
     person(world)
+    make_known(world, on_asset(STAGE))
     return world
 
 
@@ -168,6 +169,10 @@ class TestAnOperatorIsRefused:
             promoted(world, proposal(world, "ProposeSupersede"))
         assert caught.value.facts == {"keys": ["supersedes_caution_id"]}
 
+    def test_for_a_target_that_nobody_knows(self, world: World) -> None:
+        with refused("CautionTargetNotFoundError"):
+            promoted(world, proposal(world, target_id=str(new_id())))
+
     def test_for_a_predecessor_that_nobody_knows(self, world: World) -> None:
         with refused("CautionNotFoundError"):
             promoted(world, proposal(world, "ProposeSupersede", supersedes_caution_id=str(new_id())))
@@ -191,9 +196,9 @@ class TestAnOperatorIsRefused:
 class Promoter:
     """The seeded promoter, called about one proposal."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, agent_id: UUID | None = None) -> None:
         self.world = world
-        self.agent_id = seeded(world, "CautionPromoter")
+        self.agent_id = agent_id or seeded(world, "CautionPromoter")
 
     def judge(self, proposal_id: UUID, least_confidence: float = 0.7) -> Decision | None:
         """What the promoter has decided about a proposal, if anything."""
@@ -254,6 +259,9 @@ class TestThePromoter:
         assert promoter.choice(proposal_id, least_confidence=0.1) == "PromotionDeferred"
         assert dict(world.streams) == before
         assert not promoter.has_promoted(proposal_id)
+
+    def test_defers_what_is_about_nothing_on_record(self, world: World, promoter: Promoter) -> None:
+        assert promoter.choice(proposal(world, target_id=str(new_id()))) == "PromotionDeferred"
 
     def test_is_asked_under_the_name_that_agents_record_by(self) -> None:
         assert PromoteByRule.operation.command_name == "RecordAgentDecision"
@@ -350,7 +358,9 @@ class TestTheGate:
     ) -> None:
         self.retired(world, promoter, OPERATOR)
         assert promoter.choice(proposal(world, category="Wiring")) == "Promote"
-        assert promoter.choice(proposal(world, target_id=str(new_id()))) == "Promote"
+        other = new_id()
+        make_known(world, on_asset(other))
+        assert promoter.choice(proposal(world, target_id=str(other))) == "Promote"
 
     def test_what_a_machine_retired_does_not_count(self, world: World, promoter: Promoter) -> None:
         bridge = new_id()
@@ -398,3 +408,26 @@ class TestTheGate:
             "Promote: ",
         ]
         assert len(set(told)) == len(told), "each row gives a reason of its own"
+
+
+class TestADrafterThatPromotes:
+    def test_makes_a_caution_of_its_own_notice_and_says_so_itself(self, world: World) -> None:
+        author = drafter(world)
+        proposal_id = decided(world, author, **proposed("ProposeNotice", STAGE))
+        judged = Promoter(world, author).judge(proposal_id)
+        assert judged is not None
+        assert (judged.choice, judged.decided_by, judged.rule) == ("Promote", author, "agent:CautionDrafter:v1")
+        assert caution_of(world, id_of(world, proposal_id)).authored_by == author
+
+    def test_and_the_promoter_make_one_caution(self, world: World, promoter: Promoter) -> None:
+        author = drafter(world)
+        proposal_id = decided(world, author, **proposed("ProposeNotice", STAGE))
+        assert promoter.choice(proposal_id) == "Promote"
+        assert Promoter(world, author).choice(proposal_id) == "PromotionConflicted"
+
+    def test_does_not_bring_back_what_a_person_retired_of_the_promoter(self, world: World, promoter: Promoter) -> None:
+        author = drafter(world)
+        first, second = (decided(world, author, **proposed("ProposeNotice", STAGE)) for _ in range(2))
+        promoter.judge(first)
+        world.when(RetireCaution(reason="Resolved"), on=id_of(world, first))
+        assert Promoter(world, author).choice(second) == "PromotionDeferred"

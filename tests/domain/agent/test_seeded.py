@@ -27,7 +27,8 @@ SHEET: dict[str, tuple[str, str, str, UUID | None, str]] = {
         "setting",
         "CAUTION_DRAFTER_MODEL",
         CAUTION_DRAFT.id,
-        "RequestDecisionDebrief RecordAgentDecision AppendInferences GetRun GetPlan ListProcedures ListCautions",
+        "RequestDecisionDebrief RecordAgentDecision AppendInferences GetRun GetPlan ListProcedures ListCautions GetDecision "
+        "PromoteCautionProposal",
     ),
     "RunSupervisor": (
         "019a0000-0000-7000-8000-000000000003",

@@ -4,6 +4,9 @@ from typing import Any
 from uuid import UUID
 
 from domain.caution.caution import Caution, RegisterCaution, SupersedeCaution
+from domain.equipment.asset import AssetRegistered
+from domain.kernel import Event
+from domain.operation.procedure import ProcedureRegistered
 from tests.domain.world import World
 
 DRIFT = "Rotation drifts in the first ten minutes after homing"
@@ -18,6 +21,36 @@ def on_procedure(id: UUID) -> dict[str, Any]:
     return {"kind": "Procedure", "id": id}
 
 
+def make_known(world: World, target: dict[str, Any]) -> None:
+    """Put an asset or a procedure on record, unless there is one under this id."""
+    begun: dict[str, Event] = {
+        "Asset": AssetRegistered(
+            name="Stage",
+            tier="Device",
+            parent_id=None,
+            facility_code=None,
+            family_ids=frozenset(),
+            model_id=None,
+            controller_id=None,
+            located_in_enclosure_id=None,
+            drawing=None,
+            alternate_identifiers=(),
+            owners=(),
+        ),
+        "Procedure": ProcedureRegistered(
+            name="Alignment",
+            kind="alignment",
+            target_asset_ids=frozenset(),
+            parent_run_id=None,
+            capability_id=None,
+            recipe_id=None,
+            max_consecutive_unconverged_iterations=None,
+        ),
+    }
+    if not world.streams[target["kind"], target["id"]] and target["kind"] in begun:
+        world.given(target["id"], begun[target["kind"]])
+
+
 def note(target: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """What a caution says."""
     said = {"category": "OperationalWindow", "severity": "Caution", "text": DRIFT, "workaround": WAIT}
@@ -25,6 +58,7 @@ def note(target: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def registered(world: World, target: dict[str, Any], **fields: Any) -> UUID:
+    make_known(world, target)
     return world.create(RegisterCaution(**note(target, **fields)))
 
 

@@ -3,12 +3,14 @@
 from typing import Any
 from uuid import UUID
 
+from tests.domain.caution.cautions import make_known, on_asset
 from tests.domain.lives import Life, Scene, Verb, at, command
 from tests.domain.world import World, new_id
 
 
 def caution_begins(world: World) -> tuple[UUID, Scene]:
     scene = Scene(asset_id=new_id())
+    make_known(world, on_asset(scene.asset_id))
     return world.create(command("register_caution", drift(scene))), scene
 
 

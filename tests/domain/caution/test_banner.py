@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.caution.banner import AcknowledgedCaution, banner, cautions_in_scope
-from domain.caution.caution import CautionSeverity, RetireCaution
+from domain.caution.caution import CautionSeverity, CautionTarget, RetireCaution
 from tests.domain.caution.cautions import DRIFT, WAIT, on_asset, on_procedure, registered, superseded
 from tests.domain.equipment.assets import known
 from tests.domain.world import World, new_id
@@ -29,8 +29,9 @@ def shown(
     procedures: tuple[UUID, ...] = (),
     **least: CautionSeverity,
 ) -> tuple[AcknowledgedCaution, ...]:
-    cautions = known(world, cautions_in_scope(bound, above, procedures))
-    return banner(cautions, bound, above, procedures, world.now, **least)
+    work = {CautionTarget(kind="Procedure", id=id) for id in procedures}
+    cautions = known(world, cautions_in_scope(bound, above, work))
+    return banner(cautions, bound, above, work, world.now, **least)
 
 
 def shown_ids(world: World, *scope: Any, **least: CautionSeverity) -> list[UUID]:

@@ -68,6 +68,16 @@ def test_a_caution_from_its_registration_to_its_retirement(world: World) -> None
     ]
 
 
+@pytest.mark.parametrize("kind", ["Asset", "Procedure", "Recipe", "Plan"])
+def test_a_caution_is_about_something_that_exists(world: World, kind: str) -> None:
+    target_id = new_id()
+    with refused("CautionTargetNotFoundError") as caught:
+        world.create(RegisterCaution(**note({"kind": kind, "id": target_id})))
+    assert caught.value.status == 404
+    assert caught.value.detail.startswith(f"There is no {kind.lower()} {target_id}")
+    assert found_on(world, target_id) == set()
+
+
 def test_a_caution_is_superseded_on_its_own_target_only(world: World) -> None:
     id = registered(world, on_asset(STAGE))
     for other in (on_asset(new_id()), on_procedure(STAGE)):
@@ -347,4 +357,4 @@ def test_look_ups_find_exactly_the_active_cautions(steps: list[tuple[str, int]])
             continue
     active = {id for name, id in world.streams if name == "Caution" and caution_of(world, id).status == "Active"}
     assert found_on(world, STAGE) == active
-    assert {id for _, id in world.streams} == set(known[1:])
+    assert {id for name, id in world.streams if name == "Caution"} == set(known[1:])

@@ -5,13 +5,16 @@ from uuid import UUID
 from domain.decision.decision import Decision
 from tests.domain.agent.agents import agent_world, decided, drafter
 from tests.domain.agent.proposals import proposed
+from tests.domain.caution.cautions import make_known, on_asset
 from tests.domain.lives import Life, Scene, Verb
 from tests.domain.world import START, World, new_id
 
 
 def decision_begins(world: World) -> tuple[UUID, Scene]:
     """A decision that proposes a caution, so that every verb can succeed."""
-    return decided(world, drafter(world), **proposed("ProposeNotice", new_id())), Scene()
+    stage = new_id()
+    make_known(world, on_asset(stage))
+    return decided(world, drafter(world), **proposed("ProposeNotice", stage)), Scene()
 
 
 def one_call(scene: Scene) -> dict[str, object]:

@@ -269,10 +269,20 @@ def test_an_enclosure_shows_the_age_of_its_last_observation(world: World) -> Non
         "decommissioned_at": None,
         "decommissioned_by": None,
         "observation_age": None,
+        "monitored": False,
+        "last_contact_at": None,
     }
     world.when(observation("Permitted"), on=id)
+    at = world.now
     world.now += timedelta(seconds=42.5)
-    assert world.ask(GetEnclosure(), on=id).observation_age == 42.5
+    shown = world.ask(GetEnclosure(), on=id)
+    assert (shown.observation_age, shown.last_contact_at) == (42.5, at)
+
+
+def test_an_enclosure_shows_whether_the_monitor_is_configured_for_it(world: World) -> None:
+    id, other = world.create(registration()), world.create(registration(name="Hutch C"))
+    world.ports["deployment"].monitored_enclosures = frozenset({name_key(registration())})
+    assert [world.ask(GetEnclosure(), on=one).monitored for one in (id, other)] == [True, False]
 
 
 @pytest.mark.parametrize("past", [{"as_of_version": 1}, {"as_of": "2026-10-06T09:00:00Z"}])

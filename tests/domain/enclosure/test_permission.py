@@ -15,6 +15,8 @@ from domain.enclosure.enclosure import (
     EnclosureLifecycle,
     EnclosurePermitStatus,
     ObserveEnclosureStatus,
+    RegisterEnclosure,
+    name_key,
 )
 from domain.enclosure.permission import enclosure_finding, enclosures_with_contacts
 from domain.equipment.asset_tree import MAX_DEPTH
@@ -54,7 +56,7 @@ BAD = {
 }
 
 
-def judged(*cases: Case) -> tuple[Finding | None, list[UUID]]:
+def judged(*cases: Case, watched: frozenset[str] = frozenset()) -> tuple[Finding | None, list[UUID]]:
     """What the gate finds over these enclosures, and their ids."""
     ids = sorted(new_id() for _ in cases)
     enclosures = {
@@ -74,7 +76,7 @@ def judged(*cases: Case) -> tuple[Finding | None, list[UUID]]:
     contacts = {
         id: EnclosureContact(id, NOW - case.age) for id, case in zip(ids, cases, strict=True) if case.age is not None
     }
-    return enclosure_finding(ids, enclosures, contacts, NOW, TTL), ids
+    return enclosure_finding(ids, enclosures, contacts, NOW, TTL, watched), ids
 
 
 def failing(finding: Finding | None) -> list[str]:
@@ -143,14 +145,22 @@ def test_facts_say_what_is_known_of_each_failing_enclosure() -> None:
                 "permit_status": "Permitted",
                 "lifecycle": "Active",
                 "observation_age": 300.0,
+                "monitored": False,
             },
             {
                 "enclosure_id": str(ids[1]),
                 "permit_status": "Permitted",
                 "lifecycle": "Decommissioned",
                 "observation_age": 10.0,
+                "monitored": False,
             },
-            {"enclosure_id": str(ids[2]), "permit_status": None, "lifecycle": None, "observation_age": None},
+            {
+                "enclosure_id": str(ids[2]),
+                "permit_status": None,
+                "lifecycle": None,
+                "observation_age": None,
+                "monitored": False,
+            },
         ]
     }
 
@@ -171,6 +181,30 @@ def test_the_sentence_says_what_the_cause_is(why: str, saying: str) -> None:
     finding, _ = judged(BAD[why])
     assert finding is not None
     assert saying in finding.detail
+
+
+def monitored(*names: str) -> frozenset[str]:
+    return frozenset(name_key(RegisterEnclosure(name=name, facility_code="lumen")) for name in names)
+
+
+@pytest.mark.parametrize("why", ["unknown status", "stale", "no contact"])
+def test_a_refusal_says_who_can_report_a_permit_that_nobody_watches(why: str) -> None:
+    finding, _ = judged(replace(BAD[why], age=BAD[why].age and TTL * 2))
+    assert finding is not None
+    assert finding.detail.endswith(
+        "; only an enclosure's monitor reports this, and none is configured for Hutch 0; have an administrator add it to "
+        "MONITORED_ENCLOSURES."
+    )
+
+
+def test_of_an_enclosure_that_is_watched_or_was_just_heard_of_nobody_has_to_configure_anything() -> None:
+    watched, _ = judged(BAD["no contact"], watched=monitored("Hutch 0"))
+    heard, _ = judged(BAD["not permitted"])
+    assert watched is not None
+    assert heard is not None
+    for finding in (watched, heard):
+        assert finding.detail.endswith("; have each secured, and its monitor will report it.")
+    assert [one["monitored"] for one in watched.facts["enclosures"]] == [True]
 
 
 class Hall:

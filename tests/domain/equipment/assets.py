@@ -35,6 +35,8 @@ def facility_world() -> World:
         publisher="Lumen Light Source",
         self_facility_code=LUMEN,
         deciders=offered(()),
+        monitored_enclosures=frozenset(),
+        monitored_supplies=frozenset(),
     )
     return world
 

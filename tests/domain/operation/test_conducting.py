@@ -20,6 +20,7 @@ from domain.operation.conducting import (
     tighter,
 )
 from domain.operation.iterations import StartProcedureIteration
+from domain.operation.preflight import PreflightProcedure, ProcedurePreflight
 from domain.operation.procedure import (
     ABORTED,
     RUNNING,
@@ -36,6 +37,7 @@ from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldPro
 from domain.recipe.recipe import VersionRecipe
 from domain.recipe.steps import wire_form
 from domain.shared.writes import Claim
+from tests.domain.caution.cautions import on_asset, on_procedure, registered
 from tests.domain.operation.conducts import (
     BEGINNING,
     GOING_ON,
@@ -163,7 +165,41 @@ def test_one_append_opens_a_conduct(line: Beamline, how: str) -> None:
         active_at=call.now,
     )
     ids = {"procedure_id": str(id), "conduct_id": str(conduct_id)}
-    assert world.answer == (ids if how == "close" else {**ids, "work_id": str(conduct_id)})
+    assert world.answer == (ids if how == "close" else {**ids, "work_id": str(conduct_id), "acknowledged_cautions": []})
+
+
+@pytest.mark.parametrize("how", [name for name in OPENINGS if name != "close"])
+def test_every_opening_acknowledges_the_cautions_on_what_it_is_worked_with(line: Beamline, how: str) -> None:
+    world = line.world
+    id = from_recipe(world, target_asset_ids=[line.hutch.camera], parent_run_id=line.start())
+    if (mode := TAKEN_UP.get(how)) is not None:
+        taken_to_hold(world, BEGINNING[mode], on=id)
+    recipe_id = procedure_of(world, id).recipe_id
+    targets = [
+        on_asset(line.hutch.camera),
+        on_procedure(id),
+        {"kind": "Recipe", "id": recipe_id},
+        {"kind": "Plan", "id": line.plan_id},
+    ]
+    met = [registered(world, target) for target in targets]
+    met.append(registered(world, on_asset(line.hutch.beamline), propagate_to_children=True))
+    registered(world, on_asset(line.hutch.beamline))
+    registered(world, targets[2], severity="Notice")
+    expected = [str(caution_id) for caution_id in met]
+    preflight: ProcedurePreflight = world.ask(PreflightProcedure(), on=id)
+    assert [str(one.caution_id) for one in preflight.acknowledged_cautions] == expected
+    opened_by = world.when(OPENINGS[how], on=id)[-1]
+    assert isinstance(opened_by, ProcedureStarted | ProcedureResumed)
+    assert [str(one.caution_id) for one in opened_by.acknowledged_cautions] == expected
+    assert [one["caution_id"] for one in world.answer["acknowledged_cautions"]] == expected
+
+
+def test_what_is_begun_by_hand_acknowledges_nothing(line: Beamline) -> None:
+    id = from_recipe(line.world, target_asset_ids=[line.hutch.camera])
+    registered(line.world, on_asset(line.hutch.camera))
+    (started,) = line.world.when(StartProcedure(), on=id)
+    assert isinstance(started, ProcedureStarted)
+    assert started.acknowledged_cautions == ()
 
 
 @pytest.mark.parametrize("mode", ConductMode)

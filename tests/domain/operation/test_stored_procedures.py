@@ -50,7 +50,7 @@ KEYS = {
     "ProcedureStepsResolved": "conduct_id conduct_mode resolved_steps resolved_closing_steps step_count steps_hash "
     "convergence",
     "ProcedureSteeringDeclared": "objective objective_capture_name space decide budget",
-    "ProcedureStarted": "conduct_id command_name",
+    "ProcedureStarted": "conduct_id command_name acknowledged_cautions",
     "ProcedureActivitiesLogbookOpened": "logbook_id kind schema",
     "ProcedureIterationStarted": "iteration_index point advice",
     "ProcedureOutcomeRecorded": "iteration_index point measurements succeeded actuation_kind",
@@ -59,7 +59,7 @@ KEYS = {
     "ProcedureHoldRequested": "conduct_id reason decided_by_decision_id",
     "ProcedureHeld": "reason cause decided_by_decision_id actuation_kind",
     "ProcedureResumed": "re_establishment_boundary conduct_id command_name decided_by_decision_id "
-    "max_consecutive_unconverged_iterations skipped_count skip_reason",
+    "max_consecutive_unconverged_iterations skipped_count skip_reason acknowledged_cautions",
     "ProcedureAbortRequested": "conduct_id reason run_closing",
     "ProcedureConducted": "conduct_id succeeded result",
     "ProcedureCompleted": "actuation_kind termination_reason",
@@ -232,6 +232,7 @@ def test_what_is_said_of_people_is_marked(world: World) -> None:
     marked = {type(event).__name__: set(event.personal) for event in world.streams["Procedure", id] if event.personal}
     assert marked == {
         "ProcedureRegistered": {"name"},
+        "ProcedureStarted": {"acknowledged_cautions"},
         "ProcedureSteeringDeclared": {"decide"},
         "ProcedureIterationStarted": {"advice"},
         "ProcedureAdvised": {"advice"},

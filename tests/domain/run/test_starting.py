@@ -169,6 +169,15 @@ def test_starting_acknowledges_cautions_of_the_plans_assets_and_those_handed_dow
     assert [str(one.caution_id) for one in event.acknowledged_cautions] == expected  # type: ignore[attr-defined]
 
 
+def test_starting_acknowledges_cautions_of_the_plan_and_of_no_other_plan() -> None:
+    line = beamline()
+    own = registered(line.world, {"kind": "Plan", "id": line.plan_id})
+    registered(line.world, {"kind": "Plan", "id": line.hutch.planned()}, severity="Warning")
+    assert [one.caution_id for one in line.preflight().acknowledged_cautions] == [own]
+    (event,) = line.world.when(StartRun(**line.request))
+    assert [one.caution_id for one in event.acknowledged_cautions] == [own]  # type: ignore[attr-defined]
+
+
 def test_the_name_and_references_are_stored_trimmed() -> None:
     line = beamline()
     made = line.run(line.start(name="  Load step 1 ", external_refs={" proposal ": " 89421 "}))

@@ -16,6 +16,7 @@ from domain.registry import REGISTRY
 from domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,
+    GetSupply,
     MarkSupplyAvailable,
     MarkSupplyRecovering,
     MarkSupplyUnavailable,
@@ -331,4 +332,17 @@ def test_a_supply_shows_its_address_and_its_status(world: World) -> None:
         "facility_code": LUMEN,
         "containing_asset_id": None,
         "status": "Unknown",
+        "monitored": False,
+        "last_contact_at": None,
     }
+
+
+def test_a_supply_shows_its_monitor_and_when_that_last_reported_it_repeats_included(world: World) -> None:
+    supply, other = world.create(registration()), world.create(registration(name="Another"))
+    world.ports["deployment"].monitored_supplies = frozenset({address_key(registration())})
+    assert [world.ask(GetSupply(), on=one).monitored for one in (supply, other)] == [True, False]
+    for _ in range(2):
+        world.when(observation("Degraded"), on=supply)
+        assert world.ask(GetSupply(), on=supply).last_contact_at == world.now
+    assert [type(event).__name__ for event in world.streams["Supply", supply]] == ["SupplyRegistered", "SupplyDegraded"]
+    assert "monitored" not in world.ask(GetSupply(as_of_version=1), on=supply).model_dump()

@@ -34,7 +34,7 @@ CATEGORIES = ["Wear", "Calibration", "Wiring", "OperationalWindow", "InterlockQu
 PROPOSED = {
     "type": "object",
     "properties": {
-        "target_kind": {"type": "string", "enum": ["Asset", "Procedure"]},
+        "target_kind": {"type": "string", "enum": ["Asset", "Procedure", "Recipe", "Plan"]},
         "target_id": {"type": "string"},
         "category": {"type": "string", "enum": CATEGORIES},
         "severity": {"type": "string", "enum": ["Notice", "Caution", "Warning"]},
@@ -65,8 +65,11 @@ FAULT = {"error_class": "ControlNotConnectedError", "message": "bl7:rot does not
 STOPPED = {"error_class": "RunStopped", "message": "The parent run was stopped.", "source_kind": "lifecycle"}
 
 
+TARGET = {"kind": "Recipe", "id": "r-1"}
+
+
 def phase(status: str = "Completed", failure: Any = None, **fields: Any) -> dict[str, Any]:
-    named = {"procedure_id": "p-1", "name": "Dark frames", "iteration_count": None}
+    named = {"procedure_id": "p-1", "name": "Dark frames", "iteration_count": None, "caution_target": TARGET}
     return {**named, "status": status, "failure": failure, "closing_failures": [], **fields}
 
 
@@ -240,12 +243,12 @@ async def test_the_wordiest_record_makes_no_longer_account(ended: str | None) ->
     assert 200 < len(answer["reasoning"].split()) <= 230
 
 
-PROCEDURE, ASSET = "p-1", "a-1"
-KNOWN = {"candidates": {"assets": [ASSET], "procedures": [PROCEDURE]}, "cautions": []}
+RECIPE, ASSET = "r-1", "a-1"
+KNOWN = {"candidates": {"assets": [ASSET], "recipes": [RECIPE], "plans": ["plan"]}, "cautions": []}
 
 
 def caution(**fields: Any) -> dict[str, Any]:
-    on = {"target_kind": "Procedure", "target_id": PROCEDURE, "category": "Wiring", "severity": "Notice"}
+    on = {"target_kind": "Recipe", "target_id": RECIPE, "category": "Wiring", "severity": "Notice"}
     return {"caution_id": "c-1", **on, "text": "It loses its encoder", "workaround": "Home it", **fields}
 
 
@@ -268,11 +271,11 @@ async def test_nothing_is_proposed_without_a_fault(facts: dict[str, Any]) -> Non
     assert (answer["choice"], answer["proposed_caution"]) == ("NoAction", None)
 
 
-async def test_a_fault_that_ended_a_run_is_a_caution_on_the_procedure() -> None:
+async def test_a_fault_that_ended_a_run_is_a_caution_on_what_the_next_run_meets() -> None:
     answer = await drafted(run("RunAborted", "gave up", phase(), phase("Aborted", FAULT)))
     assert answer["choice"] == "ProposeCaution"
     proposed = answer["proposed_caution"]
-    assert (proposed["target_kind"], proposed["target_id"]) == ("Procedure", PROCEDURE)
+    assert (proposed["target_kind"], proposed["target_id"]) == ("Recipe", RECIPE)
     assert (proposed["category"], proposed["severity"]) == ("Wiring", "Caution")
     assert proposed["title"] == "Dark frames failed: ControlNotConnectedError: bl7:rot does not answer"
     assert proposed["supersedes_caution_id"] is None
@@ -292,12 +295,12 @@ async def test_a_reason_that_names_a_fault_concerns_the_only_asset() -> None:
 
 @pytest.mark.parametrize("assets", [[], ["a-1", "a-2"]])
 async def test_a_fault_of_nobody_knows_what_is_not_noted(assets: list[str]) -> None:
-    answer = await drafted(run("RunAborted", "encoder offline"), candidates={"assets": assets, "procedures": []})
+    answer = await drafted(run("RunAborted", "encoder offline"), candidates={"assets": assets})
     assert answer["choice"] == "NoAction"
 
 
 async def test_a_caution_on_the_same_matter_is_superseded() -> None:
-    others = [caution(category="Wear", caution_id="c-2"), caution(target_id="p-2", caution_id="c-3")]
+    others = [caution(category="Wear", caution_id="c-2"), caution(target_id="r-2", caution_id="c-3")]
     answer = await drafted(run("RunAborted", "gave up", phase("Aborted", FAULT)), cautions=[*others, caution()])
     assert (answer["choice"], answer["proposed_caution"]["supersedes_caution_id"]) == ("ProposeSupersede", "c-1")
     alone = await drafted(run("RunAborted", "gave up", phase("Aborted", FAULT)), cautions=others)
@@ -324,7 +327,7 @@ async def test_any_record_makes_a_draft_that_fits(facts: dict[str, Any], severit
     proposed = answer["proposed_caution"]
     assert (proposed is None) == (answer["choice"] == "NoAction")
     if proposed is not None:
-        assert proposed["target_id"] in (PROCEDURE, ASSET)
+        assert proposed["target_id"] in (RECIPE, ASSET)
         assert proposed["severity"] != "Warning"
         assert (proposed["supersedes_caution_id"] is None) == (answer["choice"] != "ProposeSupersede")
 
