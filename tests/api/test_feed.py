@@ -186,7 +186,7 @@ async def test_a_reader_that_stops_reading_holds_back_nobody(api: Api) -> None:
         stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         stalled.setblocking(False)
         await asyncio.get_running_loop().sock_connect(stalled, (host, int(port)))
-        request = b"GET /events/stream HTTP/1.1\r\nHost: stalled\r\n\r\n"
+        request = b"GET /events/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
         await asyncio.get_running_loop().sock_sendall(stalled, request)
         long = {"external_refs": {f"{number:050}": "x" * 200 for number in range(100)}}
         plan = {**planned_on(str(uuid4()), str(uuid4())), **long}
