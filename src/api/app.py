@@ -16,7 +16,7 @@ from starlette.responses import Response as BehindResponse
 
 from api.authentication import Authentication
 from api.conduct_streams import ConductStream
-from api.docs import DOCS_PAGE
+from api.docs import DOCS_PAGE, page_headers
 from api.edge import Edge, not_found, refused
 from api.http import Request, Response
 from api.mcp import McpEndpoint
@@ -82,9 +82,11 @@ def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
     async def openapi() -> BehindResponse:
         return BehindResponse(await asyncio.to_thread(document), media_type="application/json")
 
+    docs_headers = page_headers(DOCS_PAGE)
+
     @app.get("/docs")
     async def docs() -> HTMLResponse:
-        return HTMLResponse(DOCS_PAGE)
+        return HTMLResponse(DOCS_PAGE, headers=docs_headers)
 
     @app.get("/metrics")
     async def metrics() -> PlainTextResponse:

@@ -23,7 +23,19 @@ from api.errors import (
     ServiceStoppingError,
     error_body,
 )
-from api.http import ClientDisconnected, Endpoint, Headers, Receive, Request, Response, Scope, Send, header, too_large
+from api.http import (
+    NOSNIFF,
+    ClientDisconnected,
+    Endpoint,
+    Headers,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    header,
+    too_large,
+)
 from api.metrics import observe
 from api.routing import Routes
 from application.ports import Caller, StoreUnavailableError
@@ -109,7 +121,7 @@ class Edge:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                message["headers"] = [*message.get("headers", ()), correlation]
+                message["headers"] = [*message.get("headers", ()), correlation, NOSNIFF]
             await send(message)
 
         try:

@@ -193,4 +193,3 @@ async def test_other_headers_may_stand_more_than_once(api: Api) -> None:
     place = urlsplit(api.base_url).netloc
     text = f"GET /zones HTTP/1.1\r\nHost: {place}\r\nAccept: text/html\r\nAccept: application/json\r\n\r\n"
     assert (await raw(api, text))[0] == 200
-

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import orjson
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from api.http import Request, Response
 from api.mcp.progress import wants_progress
 from api.mcp.server import Context, Toolbox, mcp_server
+from api.parsing import refuse_repeated_keys
 from application.ports import Caller
 from application.service import Service
 from application.settings import Settings
@@ -40,6 +42,8 @@ class McpEndpoint:
     async def __call__(self, request: Request, caller: Caller) -> Response:
         request.scope["caller"] = caller
         body = await request.body()
+        with suppress(orjson.JSONDecodeError):  # which the protocol answers in its own way
+            refuse_repeated_keys(body, orjson.loads(body), "body")
         exchange = Exchange(request, body)
         if wants_progress(body) and EVENT_STREAM in (request.header(b"accept") or ""):
             return await exchange.streamed(self._telling)

@@ -1,5 +1,6 @@
 """Tokens that only their issuer can judge: it is asked about each (RFC 7662), and a good answer is kept for a moment."""
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -13,10 +14,14 @@ import structlog
 from application.identity import IntrospectionUnavailableError, InvalidTokenError, TokenFault, VerifiedToken
 from application.identity_providers import IdentityProvider
 from application.ports import Clock
-from infrastructure.identity.claims import LEEWAY, verified_token
+from infrastructure.identity.claims import LEEWAY, time_of, verified_token
 from infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
 
 CACHE_CAPACITY = 1024
+CALLS_AT_ONCE = 20
+CALL_PAUSE = 0.2
+"""Seconds between two calls about tokens that were never good, beyond so many at once: made-up tokens must not turn the
+service against its provider."""
 
 log = structlog.get_logger()
 
@@ -33,6 +38,7 @@ class IntrospectionVerifier:
         self._now = now
         self._life = timedelta(seconds=provider.introspection_cache_ttl_seconds)
         self._accepted = AcceptedTokens()
+        self._next_call = 0.0
 
     async def verify(self, token: str, audience: str) -> VerifiedToken:
         """What the issuer says of the token, now or a moment ago."""
@@ -40,10 +46,21 @@ class IntrospectionVerifier:
         asked_at = self._now()
         if (accepted := self._accepted.get(key, asked_at)) is not None:
             return accepted
+        if not self._accepted.knows(key):
+            self._count_call()
         verified = self._judged(await self._ask(token), audience, asked_at)
         ends = asked_at + self._life
         self._accepted.put(key, verified, min(ends, verified.expires_at or ends))
         return verified
+
+    def _count_call(self) -> None:
+        """Refuse to ask about yet another unknown token where too many were asked about a moment ago."""
+        now = asyncio.get_running_loop().time()
+        self._next_call = max(self._next_call, now - CALLS_AT_ONCE * CALL_PAUSE) + CALL_PAUSE
+        if self._next_call > now:
+            self._next_call -= CALL_PAUSE
+            log.warning("introspection_limited", issuer=self._provider.issuer)
+            raise IntrospectionUnavailableError
 
     async def _ask(self, token: str) -> dict[str, Any]:
         client_id, secret = self._provider.introspection_client_id, self._provider.introspection_client_secret
@@ -67,11 +84,14 @@ class IntrospectionVerifier:
         verified = verified_token(self._provider.issuer, answer)
         if verified.expires_at is not None and verified.expires_at + LEEWAY <= now:
             raise InvalidTokenError(TokenFault.EXPIRED)
+        begins = time_of(answer, "nbf")
+        if begins is not None and begins - LEEWAY > now:
+            raise InvalidTokenError(TokenFault.NOT_YET_VALID)
         return verified
 
 
 class AcceptedTokens:
-    """Good answers, each for its time; when there are too many, the one not used for longest goes."""
+    """Good answers, each good for its time; when there are too many, the one not used for longest goes."""
 
     def __init__(self, capacity: int = CACHE_CAPACITY) -> None:
         self._capacity = capacity
@@ -82,11 +102,12 @@ class AcceptedTokens:
         if key not in self._entries:
             return None
         token, ends = self._entries[key]
-        if now >= ends:
-            del self._entries[key]
-            return None
         self._entries.move_to_end(key)
-        return token
+        return token if now < ends else None
+
+    def knows(self, key: CacheKey) -> bool:
+        """Whether the token was good not long ago."""
+        return key in self._entries
 
     def put(self, key: CacheKey, token: VerifiedToken, ends: datetime) -> None:
         """Keep an answer until its time is over."""
