@@ -38,20 +38,32 @@ class IntrospectionVerifier:
         self._now = now
         self._life = timedelta(seconds=provider.introspection_cache_ttl_seconds)
         self._accepted = AcceptedTokens()
+        self._calls: dict[CacheKey, asyncio.Task[VerifiedToken]] = {}
         self._next_call = 0.0
 
     async def verify(self, token: str, audience: str) -> VerifiedToken:
-        """What the issuer says of the token, now or a moment ago."""
+        """What the issuer says of the token, now or a moment ago; all who ask at once get one answer."""
         key = hashlib.sha256(token.encode()).digest(), audience
-        asked_at = self._now()
-        if (accepted := self._accepted.get(key, asked_at)) is not None:
+        if (accepted := self._accepted.get(key, self._now())) is not None:
             return accepted
-        if not self._accepted.knows(key):
-            self._count_call()
-        verified = self._judged(await self._ask(token), audience, asked_at)
+        if key not in self._calls:
+            if not self._accepted.forget(key):
+                self._count_call()
+            self._calls[key] = asyncio.create_task(self._ask_and_judge(token, key))
+            self._calls[key].add_done_callback(lambda call: self._end_call(key, call))
+        return await asyncio.shield(self._calls[key])
+
+    async def _ask_and_judge(self, token: str, key: CacheKey) -> VerifiedToken:
+        asked_at = self._now()
+        verified = self._judged(await self._ask(token), key[1], asked_at)
         ends = asked_at + self._life
         self._accepted.put(key, verified, min(ends, verified.expires_at or ends))
         return verified
+
+    def _end_call(self, key: CacheKey, call: asyncio.Task[VerifiedToken]) -> None:
+        del self._calls[key]
+        if not call.cancelled():
+            call.exception()  # of which everybody heard who still waits
 
     def _count_call(self) -> None:
         """Refuse to ask about yet another unknown token where too many were asked about a moment ago."""
@@ -105,9 +117,9 @@ class AcceptedTokens:
         self._entries.move_to_end(key)
         return token if now < ends else None
 
-    def knows(self, key: CacheKey) -> bool:
-        """Whether the token was good not long ago."""
-        return key in self._entries
+    def forget(self, key: CacheKey) -> bool:
+        """Drop an answer whose time is over, and say whether there was one."""
+        return self._entries.pop(key, None) is not None
 
     def put(self, key: CacheKey, token: VerifiedToken, ends: datetime) -> None:
         """Keep an answer until its time is over."""
