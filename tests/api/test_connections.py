@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psutil
+import psycopg
 import pytest
 
+from api.streams import POOL_SHARE
 from cli.embedded.postgres import EmbeddedPostgres
 from tests.api.furnishing import planned_on
 from tests.api.listening import listening
@@ -20,6 +22,10 @@ from tests.api.test_edge import assert_error
 from tests.running import Api, running_api
 from tests.waiting import until
 
+FOLLOWING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND state = 'active' AND query LIKE '%pg_snapshot_xmin%' AND pid <> pg_backend_pid()
+"""
 LIMIT = 0.5
 BEYOND_BUFFERS = 300
 """Events that make a feed longer than what the system itself keeps for a socket that nobody reads."""
@@ -140,10 +146,15 @@ async def test_readers_that_do_not_read_leave_the_database_and_the_memory_to_oth
     async with running_api(database_url, projecting=False) as api:
         await fill(api, BEYOND_BUFFERS)
         before = psutil.Process().memory_info().rss
-        async with silent_readers(api, 100):
-            most = 0
+        grown, reading = [0], [0]
+        async with (
+            await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection,
+            silent_readers(api, 100),
+        ):
             for _ in range(40):
                 await api.create("/zones", {"name": "Hall"})
-                most = max(most, psutil.Process().memory_info().rss - before)
+                grown.append(psutil.Process().memory_info().rss - before)
+                reading += await (await connection.execute(FOLLOWING)).fetchone() or ()
             assert (await api.get("/readyz")).status_code == 200
-        assert most < 100 * 2**20
+        assert max(reading) <= 8 // POOL_SHARE
+        assert max(grown) < 100 * 2**20
