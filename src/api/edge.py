@@ -169,8 +169,7 @@ def as_refusal(error: Exception, correlation_id: UUID) -> Refusal:
     """What an exception means to the caller; anything unforeseen is logged and says nothing of its inside."""
     if isinstance(error, Refusal):
         return error
-    with suppress(Exception):  # an answer does not depend on a log line
-        log_failure(error, correlation_id)
+    log_failure(error, correlation_id)
     if isinstance(error, OSError) and error.errno in FULL_DISK:
         return StoreUnavailableError("There is no space left to write to; have some made, and repeat the request then.")
     return InternalError("Something failed inside the service; give the correlation id to its operators.")
@@ -192,7 +191,8 @@ def stopping_error() -> ServiceStoppingError:
 
 def log_failure(error: Exception, correlation_id: UUID) -> None:
     """Say what failed and where; of an answer that had begun, that and its early end is all that can be said."""
-    log.error("request_failed", correlation_id=str(correlation_id), **traced(error))
+    with suppress(Exception):  # an answer does not depend on a log line
+        log.error("request_failed", correlation_id=str(correlation_id), **traced(error))
 
 
 def refused(refusal: Refusal, context: str, correlation_id: UUID, scope: Scope) -> Response:

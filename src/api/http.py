@@ -104,16 +104,9 @@ class Response:
     content_type: bytes = b"application/json"
     stream: AsyncGenerator[bytes, None] | None = None
     release: Callable[[], None] = lambda: None
-    """Called once the answer has ended, in whichever way."""
+    """Called once a stream has ended, in whichever way."""
 
     async def send(self, send: Send) -> None:
-        """Send all of it."""
-        try:
-            await self._send(send)
-        finally:
-            self.release()
-
-    async def _send(self, send: Send) -> None:
         headers = [*self.headers, NOSNIFF]
         if self.stream is None:
             if self.body or self.status not in (204, 304):
@@ -124,11 +117,14 @@ class Response:
             await send({"type": "http.response.body", "body": self.body})
             return
         headers += [(b"content-type", self.content_type), (b"cache-control", b"no-store")]
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        async with aclosing(self.stream) as chunks:
-            async for chunk in chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        try:
+            await send({"type": "http.response.start", "status": self.status, "headers": headers})
+            async with aclosing(self.stream) as chunks:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self.release()
 
 
 class Endpoint(Protocol):

@@ -13,7 +13,7 @@ LOOPBACK = (rb"localhost", rb"127(?:\.[0-9]{1,3}){3}", rb"\[::1\]")
 ADDRESSES = (rb"[0-9]{1,3}(?:\.[0-9]{1,3}){3}", rb"\[[0-9a-f:.]+\]")
 """Hosts that are no names: DNS cannot make a page of somebody else's answer under them."""
 OWN_SITES = frozenset({b"same-origin", b"none"})
-FETCH_MARKS = (b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest")
+FETCH_MARKS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest"})
 """Headers that browsers send with what pages ask for, and programs do not."""
 ONCE = (b"authorization", b"idempotency-key", b"host", b"origin", b"content-type", b"x-principal-id")
 """Headers of which a proxy and this service could each believe another one."""
@@ -51,7 +51,7 @@ class OriginRule:
                 )
             if headers.get(b"sec-fetch-site", b"none") not in OWN_SITES:
                 raise foreign_page("cross_site")
-        if not any(mark in headers for mark in FETCH_MARKS):
+        if FETCH_MARKS.isdisjoint(headers):
             return
         if (origin := header(scope, b"origin")) is not None and (self._local_only or scope["path"] == "/mcp"):
             self._check_origin(origin, scope)
