@@ -11,6 +11,7 @@ import httpx
 import uvicorn
 
 from api.app import create_app
+from api.connections import timed_connection
 from application.settings import Settings
 from infrastructure.postgres.projections import Projector
 
@@ -52,10 +53,21 @@ class Api:
 
 
 @asynccontextmanager
-async def running_api(database_url: str, *, projecting: bool = True, **settings: Any) -> AsyncIterator[Api]:
+async def running_api(
+    database_url: str, *, projecting: bool = True, any_host: bool = False, **settings: Any
+) -> AsyncIterator[Api]:
     """The API on a free port, and the projector unless not wanted."""
     chosen = Settings(database_url=database_url, app_env="test", database_pool_size=8, **settings)
-    config = uvicorn.Config(create_app(chosen), port=0, log_level="error", http="httptools", access_log=False, lifespan="on")
+    config = uvicorn.Config(
+        create_app(chosen, any_host=any_host),
+        port=0,
+        log_level="error",
+        http=timed_connection(chosen.client_timeout_seconds),
+        ws="none",
+        proxy_headers=False,
+        access_log=False,
+        lifespan="on",
+    )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:

@@ -16,13 +16,13 @@ from starlette.responses import Response as BehindResponse
 
 from api.authentication import Authentication
 from api.conduct_streams import ConductStream
-from api.docs import DOCS_PAGE
+from api.docs import DOCS_PAGE, page_headers
 from api.edge import Edge, not_found, refused
 from api.http import Request, Response
 from api.mcp import McpEndpoint
 from api.openapi import openapi_document
 from api.rest import OperationEndpoint
-from api.streams import EventStream
+from api.streams import EventStream, OpenStreams
 from api.tracing import Continued
 from application.feed import StreamEvents
 from application.identity import METADATA_PATH
@@ -38,25 +38,26 @@ UNSETTLED = "No worker has settled the permits of these enclosures since its sta
 
 
 def create_app(
-    settings: Settings, runtime: Runtime | None = None, stopping: asyncio.Event | None = None
+    settings: Settings, runtime: Runtime | None = None, stopping: asyncio.Event | None = None, *, any_host: bool = False
 ) -> Edge | Continued:
-    """The application a server runs; streams that have no end of their own end once the server says it is stopping."""
-    runtime = runtime or Runtime(settings)
-    authentication = Authentication(settings, runtime.identity)
+    """The application a server runs; streams and waiting requests end once the server says that it is stopping."""
+    runtime = runtime or Runtime(settings, stopping=stopping)
+    authentication = Authentication(settings, runtime.identity, any_host=any_host)
     mcp = McpEndpoint(settings, runtime.service)
     behind = application_behind(runtime, mcp)
-    edge = Edge(behind, authentication, settings.max_request_body_size_bytes, stopping or asyncio.Event())
+    edge = Edge(behind, authentication, settings.max_request_body_size_bytes, runtime.service.stopping)
     edge.add("GET", "/health", health, "health", open=True)
     edge.add("GET", "/readyz", readiness(runtime), "readyz", open=True)
     edge.add("GET", METADATA_PATH, authentication.metadata(""), "protected_resource", open=True)
     edge.add("GET", f"{METADATA_PATH}/mcp", authentication.metadata("/mcp"), "protected_resource_mcp", open=True)
     edge.add("POST", "/mcp", mcp, "mcp")
+    streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
     for operation in REGISTRY:
         endpoint: Any = OperationEndpoint(operation, runtime.service)
         if operation.input is StreamEvents:
-            endpoint = EventStream(runtime.feed, runtime.authorizer, runtime.listener)
+            endpoint = EventStream(runtime.feed, runtime.authorizer, runtime.listener, streams)
         elif operation.input is StreamProcedureConduct:
-            endpoint = ConductStream(runtime.watching, runtime.service, runtime.listener)
+            endpoint = ConductStream(runtime.watching, runtime.service, runtime.listener, streams)
         edge.add(operation.method, operation.path, endpoint, operation.name, operation.context)
     return edge if runtime.tracing is None else Continued(edge)
 
@@ -81,9 +82,11 @@ def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
     async def openapi() -> BehindResponse:
         return BehindResponse(await asyncio.to_thread(document), media_type="application/json")
 
+    docs_headers = page_headers(DOCS_PAGE)
+
     @app.get("/docs")
     async def docs() -> HTMLResponse:
-        return HTMLResponse(DOCS_PAGE)
+        return HTMLResponse(DOCS_PAGE, headers=docs_headers)
 
     @app.get("/metrics")
     async def metrics() -> PlainTextResponse:

@@ -7,6 +7,7 @@ from uuid import UUID
 import orjson
 
 from api.http import Request, Response, Scope, header
+from api.origins import OriginRule
 from api.parsing import uuid_from
 from application.identity import (
     METADATA_PATH,
@@ -41,10 +42,11 @@ SURFACES = {SYSTEM_HTTP: SurfaceKind.HTTP, SYSTEM_MCP_STREAMABLE_HTTP: SurfaceKi
 class Authentication:
     """Establishes the caller of each request; the arrival surface follows from the routed path alone."""
 
-    def __init__(self, settings: Settings, registry: IdentityRegistry) -> None:
+    def __init__(self, settings: Settings, registry: IdentityRegistry, *, any_host: bool = False) -> None:
         self._registry = registry
-        self._required = bool(registry.issuers()) or settings.require_authenticated_principal
-        self._base_url = settings.public_base_url
+        self._required = settings.tokens_required
+        self._cached = b"no-store" if settings.public_base_url is None else b"public, max-age=300"
+        self.origins = OriginRule(settings, tokens_required=self._required, any_host=any_host)
 
     def is_open(self, path: str) -> bool:
         """Whether this path is served to anybody."""
@@ -53,15 +55,14 @@ class Authentication:
     async def caller(self, scope: Scope, correlation_id: UUID) -> Caller:
         """The caller of a request; raises 401 or 503 where it cannot be established."""
         surface_id = arrival_surface(scope["path"])
-        if self._base_url is not None:
-            scope["base_url"] = self._base_url
+        if not self._required:
+            return Caller(claimed_principal(scope), surface_id, correlation_id)
+        scope["base_url"] = self.origins.base_url(scope)
         authorization = header(scope, b"authorization")
-        if authorization is not None and self._required:
-            principal = await self._registry.authenticate(bearer_token(authorization), surface_id)
-            return Caller(principal.principal_id, surface_id, correlation_id, expires_at=principal.expires_at)
-        if self._required:
+        if authorization is None:
             raise UnauthenticatedError
-        return Caller(claimed_principal(scope), surface_id, correlation_id)
+        principal = await self._registry.authenticate(bearer_token(authorization), surface_id)
+        return Caller(principal.principal_id, surface_id, correlation_id, expires_at=principal.expires_at)
 
     def metadata(self, suffix: str) -> Any:
         """The endpoint of the protected-resource metadata document."""
@@ -78,9 +79,8 @@ class Authentication:
         }
 
         async def endpoint(request: Request, caller: Caller) -> Response:
-            resource = (self._base_url or base_url(request.scope)) + suffix
-            body = orjson.dumps({"resource": resource, **document})
-            return Response(200, body, [(b"cache-control", b"public, max-age=300")])
+            body = orjson.dumps({"resource": self.origins.base_url(request.scope) + suffix, **document})
+            return Response(200, body, [(b"cache-control", self._cached)])
 
         return endpoint
 
@@ -101,14 +101,7 @@ def challenge(refusal: Refusal, scope: Scope) -> bytes:
     if not isinstance(refusal, UnauthenticatedError | InvalidTokenError):
         return b"Bearer"
     suffix = "/mcp" if arrival_surface(scope["path"]) == SYSTEM_MCP_STREAMABLE_HTTP else ""
-    return challenge_header(refusal, (scope.get("base_url") or base_url(scope)) + METADATA_PATH + suffix).encode()
-
-
-def base_url(scope: Scope) -> str:
-    """The URL the client reached us under, as its proxies tell it."""
-    scheme = header(scope, b"x-forwarded-proto") or scope.get("scheme", "http")
-    host = header(scope, b"x-forwarded-host") or header(scope, b"host") or "localhost"
-    return f"{scheme.split(',')[0].strip()}://{host.split(',')[0].strip()}"
+    return challenge_header(refusal, scope["base_url"] + METADATA_PATH + suffix).encode()
 
 
 def expired(caller: Caller) -> bool:

@@ -3,14 +3,13 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from uuid import UUID
 
 from api.authentication import expired
 from api.errors import RequestValidationError
 from api.http import Request, Response
 from api.parsing import from_query, uuid_from
-from api.streams import COMMENT_INTERVAL, SIGHT_INTERVAL, STILL_HERE, News, frame, unless
+from api.streams import STILL_HERE, News, OpenStreams, Pace, frame, unless
 from application.conducting.conduct_sights import Watch, Watching
 from application.ports import Caller
 from application.service import Service
@@ -18,30 +17,20 @@ from domain.operation.conduct_frames import Frame, FrameKind
 from domain.operation.conduct_views import ConductView, StreamProcedureConduct, may_be_conducted
 
 
-@dataclass(frozen=True)
-class Pace:
-    """How often a reader looks and speaks, in seconds."""
-
-    shortest: float = 0.1
-    longest: float = 0.25
-    """Between two looks at a conduct; the longer nothing happens, the more."""
-    unopened: float = 2.0
-    """Between two looks whether there is a conduct by now, unless something was appended."""
-    comment: float = COMMENT_INTERVAL
-    sight: float = SIGHT_INTERVAL
-    """Between two looks whether the reader may still read."""
-
-
 class ConductStream:
     """`GET /procedures/{procedure_id}/conduct/stream`."""
 
-    def __init__(self, watching: Watching, service: Service, news: News, pace: Pace | None = None) -> None:
+    def __init__(
+        self, watching: Watching, service: Service, news: News, streams: OpenStreams, pace: Pace | None = None
+    ) -> None:
         self._watching = watching
         self._service = service
         self._news = news
+        self._streams = streams
         self._pace = pace or Pace()
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
+        self._streams.refuse_more()
         procedure_id = uuid_from(request.path["procedure_id"], "path", "procedure_id")
         query = from_query(StreamProcedureConduct, request.query, {})
         mark = mark_in(request)
@@ -51,8 +40,7 @@ class ConductStream:
             watch = await self._watching.after(watch)
             if watch is None:
                 return Response(204)
-        stream = self._frames(request, caller, view, watch)
-        return Response(200, content_type=b"text/event-stream", stream=stream)
+        return self._streams.respond(self._frames(request, caller, view, watch))
 
     async def _resumed(self, procedure_id: UUID, conduct_id: UUID, ordinal: int) -> Watch:
         watch = await self._watching.behind(procedure_id, conduct_id, ordinal)
@@ -72,12 +60,15 @@ class ConductStream:
                     if not may_be_conducted(view):
                         return
                     await unless(over, self._pause_unopened())
-                    view = await self._watching.view(view.procedure_id, caller)
-                    watch = await self._watching.latest(view.procedure_id, whole=True)
+                    async with self._streams.reading:
+                        view = await self._watching.view(view.procedure_id, caller)
+                        watch = await self._watching.latest(view.procedure_id, whole=True)
                     if watch is None and not may_be_conducted(view):
                         yield sent(Frame(FrameKind.SNAPSHOT, 0, view), None)
                 else:
-                    for told in await self._watching.look(watch, caller):
+                    async with self._streams.reading:
+                        looked = await self._watching.look(watch, caller)
+                    for told in looked:
                         reader.spoke()
                         yield sent(told, watch.outline.conduct_id)
                         if told.is_last:
@@ -92,7 +83,8 @@ class ConductStream:
         """Whether the reader still holds the permission; asked now and then, and not recorded as a verdict."""
         if not reader.is_to_be_judged():
             return True
-        return StreamProcedureConduct.operation.command_name in await self._service.authorizer.permitted(caller)
+        async with self._streams.reading:
+            return StreamProcedureConduct.operation.command_name in await self._service.authorizer.permitted(caller)
 
     async def _pause_unopened(self) -> None:
         """Wait for news; where they come without end, no less than between two looks."""

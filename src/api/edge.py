@@ -1,11 +1,13 @@
 """The edge: what happens to every request between the socket and its operation, in one pass.
 
-Body size, correlation, route, authentication, endpoint, error mapping, metrics. Paths that belong to no operation go on
-to the application behind it.
+Correlation, origin, body size, route, authentication, endpoint, error mapping, metrics. Paths that belong to no operation
+go on to the application behind it.
 """
 
 import asyncio
+import errno
 import time
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -14,16 +16,40 @@ import structlog
 import uuid_utils.compat
 
 from api.authentication import Authentication, challenge
-from api.errors import InternalError, MethodNotAllowedError, RouteNotFoundError, error_body
-from api.http import ClientDisconnected, Endpoint, Headers, Receive, Request, Response, Scope, Send, header, too_large
+from api.errors import (
+    InternalError,
+    MethodNotAllowedError,
+    RouteNotFoundError,
+    ServiceStoppingError,
+    error_body,
+)
+from api.http import (
+    NOSNIFF,
+    ClientDisconnected,
+    Endpoint,
+    Headers,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    header,
+    too_large,
+)
 from api.metrics import observe
 from api.routing import Routes
-from application.ports import Caller
+from application.ports import Caller, StoreUnavailableError
 from application.telemetry import traced
 from domain.kernel import NIL
 from domain.shared.refusals import IdempotencyClaimLostError, Refusal
 
 log = structlog.get_logger()
+
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
+LAST_RESORT = (
+    b'{"detail":"Something failed inside the service; give the correlation id to its operators.","code":"InternalError",'
+    b'"context":"edge","correlation_id":"%b"}'
+)
 
 
 class Edge:
@@ -48,6 +74,9 @@ class Edge:
         correlation_id = correlation_of(scope)
         name, context = "unrouted", "edge"
         try:
+            if self._stopping.is_set():
+                raise stopping_error()
+            self._authentication.origins.check(scope)
             self._check_size(scope)
             path: str = scope["path"]
             match = self._routes.match(scope["method"], path)
@@ -64,8 +93,14 @@ class Edge:
                 response = not_allowed(scope["method"], match, correlation_id)
         except ClientDisconnected:
             return
+        except asyncio.CancelledError:
+            if not self._stopping.is_set():
+                raise
+            response = refused(stopping_error(), context, correlation_id, scope)
         except Exception as error:
-            response = refused(as_refusal(error, correlation_id), context, correlation_id, scope)
+            response = refusal_response(error, context, correlation_id, scope)
+        if self._stopping.is_set():
+            response.headers.append((b"connection", b"close"))
         response.headers.append((b"x-correlation-id", str(correlation_id).encode()))
         observe(name, response.status, time.perf_counter() - started)
         try:
@@ -86,7 +121,7 @@ class Edge:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                message["headers"] = [*message.get("headers", ()), correlation]
+                message["headers"] = [*message.get("headers", ()), correlation, NOSNIFF]
             await send(message)
 
         try:
@@ -135,12 +170,29 @@ def as_refusal(error: Exception, correlation_id: UUID) -> Refusal:
     if isinstance(error, Refusal):
         return error
     log_failure(error, correlation_id)
+    if isinstance(error, OSError) and error.errno in FULL_DISK:
+        return StoreUnavailableError("There is no space left to write to; have some made, and repeat the request then.")
     return InternalError("Something failed inside the service; give the correlation id to its operators.")
+
+
+def refusal_response(error: Exception, context: str, correlation_id: UUID, scope: Scope) -> Response:
+    """The answer to a request that failed; where even that fails, the shortest there is."""
+    try:
+        return refused(as_refusal(error, correlation_id), context, correlation_id, scope)
+    except Exception:
+        return Response(500, LAST_RESORT % str(correlation_id).encode())
+
+
+def stopping_error() -> ServiceStoppingError:
+    return ServiceStoppingError(
+        "The service is stopping; repeat the request in a few seconds, with the same idempotency key."
+    )
 
 
 def log_failure(error: Exception, correlation_id: UUID) -> None:
     """Say what failed and where; of an answer that had begun, that and its early end is all that can be said."""
-    log.error("request_failed", correlation_id=str(correlation_id), **traced(error))
+    with suppress(Exception):  # an answer does not depend on a log line
+        log.error("request_failed", correlation_id=str(correlation_id), **traced(error))
 
 
 def refused(refusal: Refusal, context: str, correlation_id: UUID, scope: Scope) -> Response:

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from domain.shared.refusals import Refusal, Unprocessable
+from domain.shared.refusals import Refusal, Unavailable, Unprocessable
 
 
 class FieldError(BaseModel):
@@ -59,10 +59,36 @@ class MethodNotAllowedError(Refusal):
     status = 405
 
 
+class RepeatedHeaderError(Refusal):
+    """A header that may stand once stands more often."""
+
+    status = 400
+
+
+class RequestTimeoutError(Refusal):
+    """The request did not arrive as a whole in time."""
+
+    status = 408
+
+
+class UnsupportedMediaTypeError(Refusal):
+    """A page sent a body that it does not call application/json."""
+
+    status = 415
+
+
 class RequestTooLargeError(Refusal):
     """The request body is larger than this service takes."""
 
     status = 413
+
+
+class ServiceStoppingError(Unavailable):
+    """This process of the service is stopping; another one, or the next, answers."""
+
+
+class TooManyStreamsError(Unavailable):
+    """This process serves as many live streams as it may."""
 
 
 class InternalError(Refusal):

@@ -14,6 +14,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
+NOSNIFF = (b"x-content-type-options", b"nosniff")
+
 
 class ClientDisconnected(Exception):
     """The client went away before its request was read."""
@@ -74,13 +76,18 @@ class Request:
                 end.cancel()
 
 
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The first header of each (lower-case) name, indexed once for each request."""
+    index: dict[bytes, bytes] | None = scope.get("header_index")
+    if index is None:
+        index = scope["header_index"] = dict(reversed(scope["headers"]))
+    return index
+
+
 def header(scope: Scope, name: bytes) -> str | None:
     """The first header of this (lower-case) name."""
-    for key, value in scope["headers"]:
-        if key == name:
-            text: str = value.decode("latin-1")
-            return text
-    return None
+    value = headers_of(scope).get(name)
+    return None if value is None else value.decode("latin-1")
 
 
 def too_large(limit: int) -> RequestTooLargeError:
@@ -96,23 +103,28 @@ class Response:
     headers: Headers = field(default_factory=list)
     content_type: bytes = b"application/json"
     stream: AsyncGenerator[bytes, None] | None = None
+    release: Callable[[], None] = lambda: None
+    """Called once a stream has ended, in whichever way."""
 
     async def send(self, send: Send) -> None:
-        headers = self.headers
+        headers = [*self.headers, NOSNIFF]
         if self.stream is None:
             if self.body or self.status not in (204, 304):
-                headers = [*headers, (b"content-length", str(len(self.body)).encode())]
+                headers.append((b"content-length", str(len(self.body)).encode()))
             if self.body:
                 headers.append((b"content-type", self.content_type))
             await send({"type": "http.response.start", "status": self.status, "headers": headers})
             await send({"type": "http.response.body", "body": self.body})
             return
-        headers = [*headers, (b"content-type", self.content_type), (b"cache-control", b"no-store")]
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        async with aclosing(self.stream) as chunks:
-            async for chunk in chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        headers += [(b"content-type", self.content_type), (b"cache-control", b"no-store")]
+        try:
+            await send({"type": "http.response.start", "status": self.status, "headers": headers})
+            async with aclosing(self.stream) as chunks:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self.release()
 
 
 class Endpoint(Protocol):

@@ -9,9 +9,15 @@ from pydantic import TypeAdapter
 from api.errors import (
     ErrorBody,
     InternalError,
+    RepeatedHeaderError,
+    RequestTimeoutError,
     RequestTooLargeError,
     RequestValidationError,
+    ServiceStoppingError,
+    TooManyStreamsError,
+    UnsupportedMediaTypeError,
 )
+from api.origins import ForeignRequestError
 from api.parsing import MAX_KEY_LENGTH
 from application.feed import EventView, StreamEvents
 from application.identity import (
@@ -40,8 +46,12 @@ EVERYWHERE: tuple[type[Refusal], ...] = (
     UnauthenticatedError,
     InvalidTokenError,
     UnauthorizedError,
+    ForeignRequestError,
+    RepeatedHeaderError,
+    RequestTimeoutError,
     RequestValidationError,
     InternalError,
+    ServiceStoppingError,
     StoreUnavailableError,
     KeySetUnavailableError,
     IntrospectionUnavailableError,
@@ -51,6 +61,7 @@ COMMANDS: tuple[type[Refusal], ...] = (
     IdempotencyClaimLostError,
     IdempotencyConflictError,
     RequestTooLargeError,
+    UnsupportedMediaTypeError,
 )
 UUID_SCHEMA = {"type": "string", "format": "uuid"}
 POSITION_HEADER = {
@@ -205,6 +216,8 @@ def standing_refusals(operation: Operation) -> tuple[type[Refusal], ...]:
     if operation.kind == "command":
         created = (operation.aggregate.AlreadyExists,) if operation.creates and operation.aggregate else ()
         return (*COMMANDS, *created)
+    if operation.input in STREAMS:
+        return (TooManyStreamsError,)
     return (InvalidCursorError,) if "cursor" in operation.input.model_fields else ()
 
 

@@ -133,6 +133,8 @@ class Sight:
 
     stream_types: frozenset[str]
     texts: bool
+    streams: bool
+    """Whether it may follow the log as it grows."""
 
     def shows(self, row: EventRow, query: EventFilter) -> bool:
         return (
@@ -153,7 +155,7 @@ class Feed:
         """What this caller may see now: the stream types it may get, and texts if it holds `ReadEventTexts`."""
         permitted = await self._authorizer.permitted(caller)
         types = frozenset(name for name in REGISTRY.aggregates if f"Get{name}" in permitted)
-        return Sight(types, READ_EVENT_TEXTS in permitted)
+        return Sight(types, READ_EVENT_TEXTS in permitted, StreamEvents.__name__ in permitted)
 
     async def start(self, after: int | None) -> Bookmark:
         """The place in the log behind a position; one that holds no event stands for the newest before it."""
@@ -186,9 +188,9 @@ class Feed:
         async with self._store.session() as session:
             return await names_in(rows, session, caller, self._authorizer)
 
-    async def behind(self, bookmark: Bookmark) -> Sequence[EventRow]:
+    async def behind(self, bookmark: Bookmark, limit: int) -> Sequence[EventRow]:
         """The next rows behind a bookmark, whoever may see them."""
-        return await self._store.follow(bookmark, SCAN)
+        return await self._store.follow(bookmark, limit)
 
 
 def bookmark_in(cursor: str) -> Bookmark:

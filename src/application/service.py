@@ -37,6 +37,8 @@ class Service:
     authorizer: Authorizer
     engine: Engine
     works: Mapping[str, Work]
+    stopping: asyncio.Event = field(default_factory=asyncio.Event, kw_only=True)
+    """Set when the process is about to end, so that nobody is kept waiting for long work any more."""
     _going_on: "set[asyncio.Task[Any]]" = field(default_factory=set, repr=False, kw_only=True)
 
     async def execute(
@@ -50,8 +52,8 @@ class Service:
     ) -> Executed:
         """Carry out a command; long work answers when it is done, or with its ids when that takes longer than `wait`.
 
-        Done in time it has the operation's own status, under way it is 202, and a repeat of the request gets 200. While it
-        is attended, `told` hears how it goes.
+        Done in time it has the operation's own status, under way it is 202, and a repeat of the request gets 200. A process
+        that is stopping waits no longer. While it is attended, `told` hears how it goes.
         """
         executed = await self.commands.execute(command, caller, target_id=target_id, key=key)
         operation = command.operation
@@ -68,8 +70,16 @@ class Service:
         task = asyncio.create_task(work)
         self._going_on.add(task)
         task.add_done_callback(self._came_to_its_end)
-        await asyncio.wait({task}, timeout=max(patience, A_MOMENT))
+        await self._wait(max(patience, A_MOMENT), task)
         return task
+
+    async def _wait(self, seconds: float, *tasks: asyncio.Task[Any]) -> None:
+        """Wait so long, or until one of these tasks is done or the process is stopping."""
+        stopping = asyncio.create_task(self.stopping.wait())
+        try:
+            await asyncio.wait({stopping, *tasks}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
 
     def _came_to_its_end(self, task: asyncio.Task[Any]) -> None:
         """Say so where something failed that perhaps nobody waits for: the record has it, and the worker goes by that."""
@@ -113,7 +123,7 @@ class Service:
         body = await work.answer(work_id)
         waking = None if body is not None else await self._soon(self.wake(work, work_id), wait)
         while body is None and (body := await work.answer(work_id)) is None:
-            if loop.time() >= deadline:
+            if loop.time() >= deadline or self.stopping.is_set():
                 return replace(executed, status=202)
             if told is not None and (progress := await work.progress(work_id)) not in (None, said):
                 assert progress is not None
@@ -121,6 +131,6 @@ class Service:
                 said = progress
             if waking is not None and waking.done() and not waking.result():
                 waking = await self._soon(self.wake(work, work_id), deadline - loop.time())
-            await asyncio.sleep(min(pause, max(0.0, deadline - loop.time())))
+            await self._wait(min(pause, max(0.0, deadline - loop.time())))
             pause = min(pause * 1.3, LAST_LOOK)
         return replace(executed, status=200 if executed.replayed else executed.status, body=body)

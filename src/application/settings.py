@@ -2,6 +2,7 @@
 
 import re
 from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -118,6 +119,8 @@ class Settings(BaseSettings):
     """`essential` limits the MCP tool list to the task-level tools."""
     public_base_url: Annotated[str, AfterValidator(_base_url)] | None = None
     """The URL clients reach the service under; unset, it is taken from the request."""
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    """The networks whose proxies are believed in `X-Forwarded-Host` and `X-Forwarded-Proto`, as a JSON list."""
     self_facility_code: FacilityCode = "facility"
     """The code of the facility this deployment serves."""
     clearance_template_codes: tuple[TemplateCode, ...] = tuple(SEEDED_TITLES)
@@ -211,6 +214,10 @@ class Settings(BaseSettings):
     """How often the expirer looks."""
     max_request_body_size_bytes: Annotated[int, Field(ge=1)] = 8 * 1024 * 1024
     """Larger request bodies are refused before anything else is looked at."""
+    client_timeout_seconds: Annotated[float, Field(gt=0)] = 30
+    """How long a client may take to send a request as a whole, and to take up any of what waits for it."""
+    max_open_streams: Annotated[int, Field(ge=1)] = 200
+    """How many live streams one API process serves at a time."""
     idempotency_lock_stale_seconds: Annotated[int, Field(ge=1)] = 60
     """After this long an unfinished request's idempotency key may be claimed again."""
     idempotency_ttl_hours: Annotated[int, Field(ge=0)] = 24
@@ -231,6 +238,11 @@ class Settings(BaseSettings):
     def four_eyes(self) -> bool:
         """Whether nobody reviews or approves a safety form of their own."""
         return self.production if self.clearance_four_eyes is None else self.clearance_four_eyes
+
+    @property
+    def tokens_required(self) -> bool:
+        """Whether requests need a token: demanded, or possible because somebody issues them."""
+        return self.require_authenticated_principal or bool(self.identity_providers)
 
     @property
     def enforced(self) -> bool:

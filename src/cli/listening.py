@@ -5,10 +5,18 @@ wait for it instead of being turned away.
 """
 
 import socket
+import sys
+from ipaddress import ip_address
 
+import structlog
+
+from application.settings import Settings
 from cli.embedded.process import StartError, available_ports
+from cli.refusing import SPOKEN
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+log = structlog.get_logger()
 
 
 def listener(host: str, port: int) -> socket.socket:
@@ -19,6 +27,22 @@ def listener(host: str, port: int) -> socket.socket:
         return socket.create_server((host, chosen), family=family, backlog=2048)
     except OSError as error:
         raise StartError(f"The API cannot listen on {host} port {chosen}: {error.strerror}.") from error
+
+
+def require_loopback(listening: socket.socket, settings: Settings, any_host: bool) -> None:
+    """Refuse to listen to other machines where no token is required, or say on every start that it was asked for."""
+    address = listening.getsockname()[0]
+    if settings.tokens_required or ip_address(address).is_loopback:
+        return
+    if not any_host:
+        listening.close()
+        raise StartError(
+            f"Whoever reaches {address} could do everything, since no token is required; listen on 127.0.0.1, set "
+            "REQUIRE_AUTHENTICATED_PRINCIPAL=true with IDENTITY_PROVIDERS, or give --insecure-any-host if that is meant."
+        )
+    log.warning("insecure_any_host", address=address)
+    sentence = f"Whoever reaches {address} can do everything: no token is required, and --insecure-any-host was given."
+    print(f"{SPOKEN}{sentence}", file=sys.stderr, flush=True)
 
 
 def url_of(listening: socket.socket) -> str:

@@ -16,6 +16,9 @@ app.add_typer(catalog, name="catalog")
 app.add_typer(conduct, name="conduct")
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
+AnyHost = Annotated[
+    bool, typer.Option("--insecure-any-host", help="Let others than this machine in although no token is required.")
+]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")]
 DataDir = Annotated[Path, typer.Option(help="The data directory of `baton up`.")]
 Url = Annotated[str | None, typer.Option(help="The running service; by default that of the data directory.")]
@@ -33,25 +36,27 @@ def up(
     data_dir: Annotated[Path, typer.Option(help="Where the embedded servers keep their data.")] = Path(".baton"),
     host: Host = "127.0.0.1",
     port: Port = 8000,
+    insecure_any_host: AnyHost = False,
     temporal_port: Annotated[int, typer.Option(help="Port of the embedded Temporal; 0 takes a free one.")] = 7233,
     temporal_ui_port: Annotated[int, typer.Option(help="Port of the Temporal UI; 0 takes a free one.")] = 8233,
 ) -> None:
     """Bring up the whole service: PostgreSQL and Temporal (unless outside ones are named), api, worker, projector."""
     from cli.up import Stack
 
-    Stack(data_dir, host, port, temporal_port, temporal_ui_port).run()
+    Stack(data_dir, host, port, temporal_port, temporal_ui_port, any_host=insecure_any_host).run()
 
 
 @app.command()
 def api(
     host: Host = "127.0.0.1",
     port: Port = 8000,
+    insecure_any_host: AnyHost = False,
     descriptor: Annotated[int | None, typer.Option(hidden=True, help="A listening socket that the parent opened.")] = None,
 ) -> None:
     """Serve REST and MCP on outside servers (DATABASE_URL, TEMPORAL_ADDRESS)."""
     from cli.processes import serve_api
 
-    serve_api(host, port, descriptor)
+    serve_api(host, port, descriptor, any_host=insecure_any_host)
 
 
 @app.command()

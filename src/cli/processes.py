@@ -78,14 +78,14 @@ def one_line(error: object) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-def serve_api(host: str, port: int, descriptor: int | None = None) -> None:
+def serve_api(host: str, port: int, descriptor: int | None = None, *, any_host: bool = False) -> None:
     """The API until it is told to stop, on this port or on a socket that the parent opened."""
     settings = configured()
     from cli.serving import serve
     from infrastructure.temporal.lines import speak_in_lines
 
     speak_in_lines()
-    serve(settings, host, port, descriptor)
+    serve(settings, host, port, descriptor, any_host)
 
 
 def run_projector() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import uvicorn
 
 from api.app import create_app
+from api.connections import timed_connection
 from application.settings import Settings
 from cli.embedded.process import StartError
-from cli.listening import listener, url_of
+from cli.listening import listener, require_loopback, url_of
 from cli.processes import end_in_time, settle
 from cli.refusing import refuse
 from infrastructure.runtime import BootRefused
@@ -20,20 +21,23 @@ GRACE = 5
 """Seconds that requests in progress have to end when the API is told to stop."""
 
 
-def serve(settings: Settings, host: str, port: int, descriptor: int | None) -> None:
+def serve(settings: Settings, host: str, port: int, descriptor: int | None, any_host: bool) -> None:
     """Serve until told to stop, on this port or on a socket that the parent opened."""
     stopping = asyncio.Event()
-    app = Startup(create_app(settings, stopping=stopping))
+    app = Startup(create_app(settings, stopping=stopping, any_host=any_host))
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        http=timed_connection(settings.client_timeout_seconds),
+        ws="none",
         log_level="warning",
         access_log=False,
+        proxy_headers=False,  # whom to believe is up to TRUSTED_PROXIES
         timeout_graceful_shutdown=GRACE,
     )
     try:
         listening = listener(host, port) if descriptor is None else socket.socket(fileno=descriptor)
+        require_loopback(listening, settings, any_host)
     except StartError as error:
         refuse(str(error))
     server = Server(config, stopping)

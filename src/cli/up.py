@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from application.settings import Settings
 from cli.embedded.process import Premises, Server, StartError, available_ports, wait_until
 from cli.keeping import STOPPING, Keeper, Piece
-from cli.listening import listener, url_of
+from cli.listening import listener, require_loopback, url_of
 from cli.places import remove_note, write_note
 from cli.refusing import chosen_settings, refuse
 from infrastructure.temporal.attributes import KIND, NAMES
@@ -34,10 +34,13 @@ PIECES = ("api", "worker", "projector")
 class Stack:
     """PostgreSQL and Temporal where none are named, and the service on them."""
 
-    def __init__(self, data_dir: Path, host: str, port: int, temporal_port: int, temporal_ui_port: int) -> None:
+    def __init__(
+        self, data_dir: Path, host: str, port: int, temporal_port: int, temporal_ui_port: int, *, any_host: bool = False
+    ) -> None:
         self._data_dir = data_dir.absolute()
         self._host = host
         self._port = port
+        self._any_host = any_host
         self._temporal_ports = {"Temporal": temporal_port, "the Temporal UI": temporal_ui_port}
         self._premises = Premises(self._data_dir, "Baton")
         self._postgres: EmbeddedPostgres | None = None
@@ -56,6 +59,7 @@ class Stack:
             self._premises.take(())
             self._evict_orphans()
             with listener(self._host, self._port) as listening:
+                require_loopback(listening, settings, self._any_host)
                 try:
                     self._bring_up(settings, listening)
                     self._keep_up()
@@ -130,6 +134,8 @@ class Stack:
                 return
             inherited = [listening.fileno()] if name == "api" else []
             arguments = [f"--descriptor={descriptor}" for descriptor in inherited]
+            if name == "api" and self._any_host:
+                arguments.append("--insecure-any-host")
             piece = Piece(name, ["-m", "cli", name, *arguments], self._data_dir, self._environment, inherited)
             self._pieces[name] = piece
             piece.start()

@@ -115,7 +115,7 @@ class BootRefused(Exception):
 class Runtime:
     """Opens what a process needs and closes it in order."""
 
-    def __init__(self, settings: Settings, tracing: "Tracing | None" = None) -> None:
+    def __init__(self, settings: Settings, tracing: "Tracing | None" = None, stopping: asyncio.Event | None = None) -> None:
         if settings.database_url is None:
             raise ValueError("DATABASE_URL is not set")
         self.settings = settings
@@ -188,7 +188,14 @@ class Runtime:
         )
         self._reactions = ReactionSights(self.store, self.engine, self.agents.subscribers)
         works = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts, self.agents.regenerations)
-        self.service = Service(self.commands, queries, self.authorizer, self.engine, {work.workflow: work for work in works})
+        self.service = Service(
+            self.commands,
+            queries,
+            self.authorizer,
+            self.engine,
+            {work.workflow: work for work in works},
+            stopping=stopping or asyncio.Event(),
+        )
         if self.tracing is not None:
             self.service = self.tracing.watching(self.service)
         limit = timedelta(seconds=settings.conduct_restart_limit_seconds)

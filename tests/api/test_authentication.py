@@ -21,6 +21,7 @@ from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.api.listening import listening
 from tests.api.serving import shared_database
 from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, SigningKey
+from tests.infrastructure.postgres.test_outage import outage
 from tests.running import Api, running_api
 
 NIL = str(UUID(int=0))
@@ -234,16 +235,35 @@ async def test_the_metadata_document_says_where_tokens_come_from(gate: Gate) -> 
             "aud_values_supported": [HTTP_AUDIENCE, MCP_AUDIENCE],
             "surface_audiences": {"HTTP": HTTP_AUDIENCE, "MCP_STREAMABLE_HTTP": MCP_AUDIENCE},
         }
-        assert response.headers["Cache-Control"] == "public, max-age=300"
+        assert response.headers["Cache-Control"] == "no-store"
+
+
+PROXIED = {"X_Forwarded_Proto": "https", "X_Forwarded_Host": "baton.example.org"}
 
 
 async def test_addresses_are_those_the_client_knows(database_url: str, gate: Gate) -> None:
-    proxied = {"X_Forwarded_Proto": "https", "X_Forwarded_Host": "baton.example.org"}
-    assert (await gate.get(METADATA, None, **proxied)).json()["resource"] == "https://baton.example.org"
-    assert_challenged(await gate.get("/zones", None, **proxied), "https://baton.example.org")
     async with guarded(database_url, gate.issuer, public_base_url="https://facility.example.org/baton/") as known:
-        assert (await known.get(METADATA, None, **proxied)).json()["resource"] == "https://facility.example.org/baton"
-        assert_challenged(await known.get("/zones", None, **proxied), "https://facility.example.org/baton")
+        described = await known.get(METADATA, None, **PROXIED)
+        assert described.json()["resource"] == "https://facility.example.org/baton"
+        assert described.headers["Cache-Control"] == "public, max-age=300"
+        assert_challenged(await known.get("/zones", None, **PROXIED), "https://facility.example.org/baton")
+
+
+@pytest.mark.parametrize("proxies", [["127.0.0.0/8"], ["10.0.0.0/8", "127.0.0.1"]])
+async def test_trusted_proxies_say_what_the_client_knows(database_url: str, gate: Gate, proxies: list[str]) -> None:
+    async with guarded(database_url, gate.issuer, trusted_proxies=proxies) as proxied:
+        assert (await proxied.get(METADATA, None, **PROXIED)).json()["resource"] == "https://baton.example.org"
+        assert_challenged(await proxied.get("/zones", None, **PROXIED), "https://baton.example.org")
+        odd = {**PROXIED, "X_Forwarded_Proto": "javascript"}
+        assert (await proxied.get(METADATA, None, **odd)).json()["resource"] == "http://baton.example.org"
+
+
+@pytest.mark.parametrize("proxies", [[], ["10.0.0.0/8"]])
+async def test_nobody_else_says_what_the_client_knows(database_url: str, gate: Gate, proxies: list[str]) -> None:
+    async with guarded(database_url, gate.issuer, trusted_proxies=proxies) as direct:
+        for forwarded in (PROXIED, {**PROXIED, "X_Forwarded_For": "10.0.0.7"}):
+            assert (await direct.get(METADATA, None, **forwarded)).json()["resource"] == direct.api.base_url
+            assert_challenged(await direct.get("/zones", None, **forwarded), direct.api.base_url)
 
 
 async def test_a_header_cannot_smuggle_anything_into_the_challenge(gate: Gate) -> None:
@@ -295,8 +315,20 @@ async def test_bindings_that_cannot_be_read_let_nobody_in(database_url: str, iss
     async with guarded(database_url, issuer) as gate:
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
             await connection.execute("ALTER TABLE access_subject_binding RENAME TO mislaid")
-        assert_challenged(await gate.me("noor-9"), gate.api.base_url, TokenFault.UNKNOWN_SUBJECT)
+        failed = await gate.me("noor-9")
+        assert (failed.status_code, failed.json()["code"]) == (500, "InternalError")
         assert (await gate.me()).status_code == 200
+
+
+async def test_a_database_that_is_away_is_no_fault_of_the_token(
+    database_url: str, issuer: Issuer, postgres: EmbeddedPostgres
+) -> None:
+    async with guarded(database_url, issuer) as gate:
+        assert (await gate.me("noor-9")).json()["reason"] == "unknown_subject"
+        async with outage(postgres, database_url.partition("?")[0].rsplit("/", 1)[1]):
+            unsure = await gate.me("noor-9")
+        assert (unsure.status_code, unsure.json()["code"]) == (503, "StoreUnavailableError")
+        assert unsure.headers["Retry-After"] == "5"
 
 
 async def test_me_says_who_i_am_and_what_i_may_do(database_url: str, issuer: Issuer) -> None:

@@ -7,8 +7,9 @@ from contextlib import AsyncExitStack, aclosing
 from typing import Any
 from uuid import UUID, uuid4
 
-from api.conduct_streams import ConductStream, Pace
+from api.conduct_streams import ConductStream
 from api.http import Request
+from api.streams import OpenStreams, Pace
 from application.ports import Caller
 from application.settings import Settings
 from infrastructure.runtime import Runtime
@@ -237,7 +238,7 @@ async def opened(
 
 async def test_a_silent_stream_says_that_it_is_still_there(theatre: Theatre) -> None:
     runtime = theatre.stage.runtime
-    stream = ConductStream(runtime.watching, runtime.service, runtime.listener, HASTY)
+    stream = ConductStream(runtime.watching, runtime.service, runtime.listener, OpenStreams(200, 8), HASTY)
     async with aclosing(await opened(stream, await theatre.stage.registered(), theatre.stage.caller)) as frames:
         async with asyncio.timeout(5):
             parts = [await anext(frames) for _ in range(3)]
@@ -247,7 +248,7 @@ async def test_a_silent_stream_says_that_it_is_still_there(theatre: Theatre) -> 
 async def test_a_stream_ends_at_once_when_the_server_stops(theatre: Theatre) -> None:
     runtime, stopping = theatre.stage.runtime, asyncio.Event()
     patient = Pace(shortest=60, longest=60, unopened=60)
-    stream = ConductStream(runtime.watching, runtime.service, runtime.listener, patient)
+    stream = ConductStream(runtime.watching, runtime.service, runtime.listener, OpenStreams(200, 8), patient)
     unopened = await theatre.stage.registered()
     conducted, _ = await theatre.conducting(setpoint("a", 1), PAUSE)
     await theatre.pauses.reached()
@@ -269,7 +270,7 @@ async def heard_out(frames: AsyncGenerator[bytes, None]) -> None:
 async def test_readers_that_stop_reading_hold_back_nobody(theatre: Theatre) -> None:
     """There are more of them than connections to the database, each stuck in the middle of what it is told."""
     runtime = theatre.stage.runtime
-    stream = ConductStream(runtime.watching, runtime.service, runtime.listener, HASTY)
+    stream = ConductStream(runtime.watching, runtime.service, runtime.listener, OpenStreams(200, 8), HASTY)
     procedure_id, conduct_id = await theatre.conducting(*[setpoint("a", index) for index in range(20)], PAUSE)
     await theatre.pauses.reached()
     async with AsyncExitStack() as stuck:
@@ -328,7 +329,7 @@ async def test_the_stream_needs_a_permission_of_its_own_and_ends_when_that_is_wi
         assert (await person.get(path)).status_code == 403
         policy_id = await permit(admin, reader_id, "StreamProcedureConduct")
         async with Runtime(Settings(database_url=database_url, app_env="test", **enforced)) as runtime:
-            stream = ConductStream(runtime.watching, runtime.service, runtime.listener, HASTY)
+            stream = ConductStream(runtime.watching, runtime.service, runtime.listener, OpenStreams(200, 8), HASTY)
             frames = await opened(stream, UUID(procedure_id), Caller(reader_id, UUID(SYSTEM_HTTP), uuid4()))
             assert b"event: snapshot" in await anext(frames)
             revoked = {"permitted_principal_id": str(reader_id), "reason": "over"}

@@ -1,15 +1,19 @@
 """What every request meets before its operation does: size, form, route, correlation, idempotency, error bodies."""
 
 import asyncio
+import base64
+import hashlib
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
 import psycopg
 import pytest
+import structlog
 
 from api.parsing import repeatable_fields
 from cli.embedded.postgres import EmbeddedPostgres
@@ -95,6 +99,55 @@ async def test_a_larger_body_is_refused_while_it_arrives(narrow: Api) -> None:
 )
 async def test_a_body_that_is_no_json_object_is_malformed(api: Api, content: bytes) -> None:
     assert_malformed(await api.request("POST", "/zones", content=content), "trust", "body")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"name": "Hall", "name": "Hutch"}',
+        b'{"name": "Hall", "n\\u0061me": "Hutch"}',
+        b'{"name": "a\\u003ab", "name": "Hutch"}',
+        b'{"name": "a\\u003Ab\\u003a", "name": "Hutch:"}',
+        b'{"name": {"x": [{"y": 1, "y": 1}]}}',
+    ],
+)
+async def test_a_key_stands_once_in_an_object(api: Api, content: bytes) -> None:
+    body = assert_error(await api.request("POST", "/zones", content=content), 422, "RequestValidationError", "trust")
+    assert body["detail"] == [{"loc": ["body"], "msg": "An object names a key twice; give it once", "type": "repeated"}]
+
+
+async def test_a_key_stands_once_also_where_the_path_names_fields(api: Api) -> None:
+    content = b'{"slot_asset_bindings": [], "slot_asset_bindings": []}'
+    assert_malformed(await api.request("POST", f"/assemblies/{uuid4()}/fixtures", content=content), "equipment", "body")
+
+
+async def test_a_key_stands_once_also_in_a_frame(api: Api) -> None:
+    call = b'{"name": "define_zone", "arguments": {"name": "Hall", "name": "Hutch"}}'
+    twice = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": %b}' % call
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    assert_malformed(await api.request("POST", "/mcp", content=twice, headers=headers), "edge", "body")
+
+
+@pytest.mark.parametrize("name", ["a:b", 'a":"b', "a\\:", "::::", "h\u003a\u00e4", "\u00e4\u20ac\U0001f600:"])
+async def test_colons_are_only_letters(api: Api, name: str) -> None:
+    for ascii in (True, False):
+        body = json.dumps({"name": name}, ensure_ascii=ascii).encode()
+        assert (await api.request("POST", "/zones", content=body)).status_code == 201
+        spelled = body.replace(b'{"name"', b'{"\\u006eame"')
+        assert (await api.request("POST", "/zones", content=spelled)).status_code == 201
+
+
+async def test_no_answer_is_taken_for_something_else_and_pages_reach_nothing_outside(api: Api) -> None:
+    for path in ("/zones", "/health", "/docs", "/openapi.json", "/metrics", "/nothing"):
+        assert (await api.get(path)).headers["X-Content-Type-Options"] == "nosniff"
+    page = await api.get("/docs")
+    policy = dict(part.split(" ", 1) for part in page.headers["Content-Security-Policy"].split("; "))
+    assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
+    assert "unsafe" not in str(policy)
+    (script,) = re.findall(r"<script>(.*?)</script>", page.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy["script-src"] == f"'sha256-{digest}'"
+    assert page.headers["Referrer-Policy"] == "no-referrer"
 
 
 async def test_an_unknown_field_is_malformed(api: Api) -> None:
@@ -343,6 +396,53 @@ async def test_an_unforeseen_failure_says_nothing_of_the_inside_and_keeps_its_ke
     assert "facts" not in body
     unknown = await api.post("/policies", policy, Idempotency_Key="failed")
     assert_error(unknown, 409, "IdempotencyClaimLostError", "trust", "in_flight")
+
+
+@asynccontextmanager
+async def full(api: Api, state: str = "disk_full") -> AsyncIterator[None]:
+    """The database takes no event: its disk is full, or something else is wrong with it."""
+    async with await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection:
+        raising = f"BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = '{state}'; END"
+        await connection.execute(f"CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$ {raising} $$")
+        await connection.execute("CREATE TRIGGER no_space BEFORE INSERT ON events EXECUTE FUNCTION no_space()")
+        try:
+            yield
+        finally:
+            await connection.execute("DROP FUNCTION no_space CASCADE")
+
+
+@contextmanager
+def full_log() -> Iterator[None]:
+    """Log lines go to a device that is full."""
+    before = structlog.get_config()
+    with open("/dev/full", "w", buffering=1) as device:
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(device))
+        try:
+            yield
+        finally:
+            structlog.configure(**before)
+            with suppress(OSError):
+                device.close()
+
+
+@pytest.mark.parametrize("state", ["disk_full", "io_error", "out_of_memory", "read_only_sql_transaction", "internal_error"])
+async def test_a_database_without_space_is_unavailable_and_well_again_afterwards(api: Api, state: str) -> None:
+    async with full(api, state):
+        with full_log():
+            refused = await api.post("/zones", {"name": "Hall"}, Idempotency_Key=f"full-{state}")
+    assert_error(refused, 503, "StoreUnavailableError", "trust")
+    assert refused.headers["Retry-After"] == "5"
+    again = await api.post("/zones", {"name": "Hall"})
+    assert again.status_code == 201
+
+
+async def test_an_unforeseen_failure_has_its_body_although_nothing_can_be_logged(api: Api) -> None:
+    async with broken(api):
+        with full_log():
+            policy = {"name": MARK, "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
+            policy |= {"permitted_principal_ids": [], "permitted_commands": []}
+            failed = await api.post("/policies", policy)
+    assert_error(failed, 500, "InternalError", "trust")
 
 
 async def test_a_stale_key_is_taken_over(database_url: str) -> None:

@@ -13,9 +13,14 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from api.http import Request
+from api.streams import EventStream, OpenStreams, Pace
+from application.ports import Caller
+from application.settings import Settings
 from cli.embedded.postgres import EmbeddedPostgres
 from domain.contexts import REGISTRY
 from domain.kernel import Aggregate
+from infrastructure.runtime import Runtime
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished, planned_on
 from tests.api.listening import listening
 from tests.api.serving import shared_database
@@ -190,7 +195,7 @@ async def test_a_reader_that_stops_reading_holds_back_nobody(api: Api) -> None:
         stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         stalled.setblocking(False)
         await asyncio.get_running_loop().sock_connect(stalled, (host, int(port)))
-        request = b"GET /events/stream HTTP/1.1\r\nHost: stalled\r\n\r\n"
+        request = b"GET /events/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
         await asyncio.get_running_loop().sock_sendall(stalled, request)
         long = {"external_refs": {f"{number:050}": "x" * 200 for number in range(100)}}
         plan = {**planned_on(str(uuid4()), str(uuid4())), **long}
@@ -270,6 +275,41 @@ async def test_free_texts_are_for_those_who_may_read_them(enforced: tuple[Api, A
         assert [event["payload"]["reason"] for event in shown] == [text] * 3
     await permit(admin, person, "ReadEventTexts")
     assert (await whole(reader, f"/assets/{asset}/history"))[-1]["payload"]["reason"] == "Mira dropped it"
+
+
+@pytest.mark.parametrize("withdrawn", ["StreamEvents", "GetZone"])
+async def test_an_open_feed_ends_when_what_it_needs_is_withdrawn(
+    enforced: tuple[Api, Api], database_url: str, withdrawn: str
+) -> None:
+    everybody, admin = enforced
+    person = uuid4()
+    policies = {name: await permit(admin, str(person), name) for name in ("StreamEvents", "GetZone")}
+    await everybody.create("/zones", {"name": "Hall"})
+    settings = Settings(database_url=database_url, app_env="test", authorization_mode="policy")
+    never = asyncio.Event()
+
+    async def receive() -> Any:
+        await never.wait()
+
+    async with Runtime(settings) as runtime:
+        streams = OpenStreams(1, 8)
+        feed = EventStream(runtime.feed, runtime.authorizer, runtime.listener, streams, Pace(sight=0.05))
+        request = Request({"headers": [], "query_string": b"stream_type=Zone"}, receive, {}, 0)
+        answer = await feed(request, Caller(person, UUID(SYSTEM_HTTP), uuid4()))
+        assert answer.stream is not None
+        assert b"ZoneDefined" in await anext(aiter(answer.stream)) + await anext(answer.stream)
+        revoked = {"permitted_principal_id": str(person), "reason": "over"}
+        await admin.done(f"/policies/{policies[withdrawn]}/revoke-grant", revoked)
+        async with asyncio.timeout(10):
+            assert [part async for part in answer.stream if not part.startswith(b":")] == []
+
+
+async def test_a_feed_that_would_stay_empty_is_refused(enforced: tuple[Api, Api]) -> None:
+    everybody, admin = enforced
+    person = str(uuid4())
+    await permit(admin, person, "StreamEvents")
+    refused = await everybody.acting_as(person).get("/events/stream")
+    assert (refused.status_code, refused.json()["reason"]) == (403, "nothing_to_see")
 
 
 async def test_the_feed_needs_a_permission_of_its_own(enforced: tuple[Api, Api]) -> None:

@@ -182,7 +182,7 @@ async def test_a_client_that_hangs_up_at_once_leaves_nothing_behind(theatre: The
     meta = {"progressToken": 1, era: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": meta}})
     headers = {**FRAME, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": call["name"]}
-    lines = [f"{name}: {value}" for name, value in {**headers, "Host": "gone", "Content-Length": len(body)}.items()]
+    lines = [f"{name}: {value}" for name, value in {**headers, "Host": "localhost", "Content-Length": len(body)}.items()]
     host, port = theatre.api.base_url.removeprefix("http://").split(":")
     assert not in_progress()
     _, writer = await asyncio.open_connection(host, int(port))

@@ -129,7 +129,7 @@ async def served(registry: Registry) -> AsyncIterator[Served]:
     shown = [operation for operation in registry if operation.path.startswith(("/shifts", "/actors"))]
     for operation in shown:
         edge.add(operation.method, operation.path, OperationEndpoint(operation, service), operation.name, operation.context)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=edge), base_url="http://baton") as rest:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=edge), base_url="http://localhost") as rest:
         yield Served(rest, Toolbox(shown, service, McpToolset.ALL))
     await client.aclose()
 

@@ -2,28 +2,23 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit
 
+import orjson
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from api.http import Request, Response
 from api.mcp.progress import wants_progress
 from api.mcp.server import Context, Toolbox, mcp_server
+from api.parsing import refuse_repeated_keys
 from application.ports import Caller
 from application.service import Service
 from application.settings import Settings
 from domain.contexts import REGISTRY
-from domain.shared.refusals import Forbidden
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 EVENT_STREAM = "text/event-stream"
 Message = MutableMapping[str, Any]
-
-
-class ForeignOriginError(Forbidden):
-    """A page of another site tried to reach MCP through somebody's browser."""
 
 
 class McpEndpoint:
@@ -33,7 +28,6 @@ class McpEndpoint:
     """
 
     def __init__(self, settings: Settings, service: Service) -> None:
-        self._origin = settings.public_base_url and "{0.scheme}://{0.netloc}".format(urlsplit(settings.public_base_url))
         server = mcp_server(Toolbox(REGISTRY, service, settings.mcp_toolset), caller_of)
         size = settings.max_request_body_size_bytes
         self._plain = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=size)
@@ -46,19 +40,14 @@ class McpEndpoint:
             yield
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
-        self._check_origin(request.header(b"origin"))
         request.scope["caller"] = caller
         body = await request.body()
+        with suppress(orjson.JSONDecodeError):  # which the protocol answers in its own way
+            refuse_repeated_keys(body, orjson.loads(body), "body")
         exchange = Exchange(request, body)
         if wants_progress(body) and EVENT_STREAM in (request.header(b"accept") or ""):
             return await exchange.streamed(self._telling)
         return await exchange.answered(self._plain)
-
-    def _check_origin(self, origin: str | None) -> None:
-        """A browser says whose page is asking: only ours and those of the same machine may (DNS rebinding)."""
-        if origin is None or origin == self._origin or host_of(origin) in LOOPBACK:
-            return
-        raise ForeignOriginError("Pages of other sites may not use MCP here; if this one is ours, set PUBLIC_BASE_URL.")
 
 
 class Exchange:
@@ -116,14 +105,6 @@ def media_type_of(head: Message) -> bytes:
     """What the head of an answer says of its body."""
     media_type: bytes = dict(head["headers"]).get(b"content-type", b"application/json")
     return media_type
-
-
-def host_of(origin: str) -> str | None:
-    """The host in an origin, if it can be read."""
-    try:
-        return urlsplit(origin).hostname
-    except ValueError:
-        return None
 
 
 def caller_of(context: Context) -> Caller:

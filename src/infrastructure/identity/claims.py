@@ -15,7 +15,7 @@ def verified_token(issuer: str, claims: Mapping[str, Any]) -> VerifiedToken:
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject:
         raise InvalidTokenError(TokenFault.MALFORMED)
-    return VerifiedToken(issuer, subject, scopes_of(claims), _expiry_of(claims))
+    return VerifiedToken(issuer, subject, scopes_of(claims), time_of(claims, "exp"))
 
 
 def scopes_of(claims: Mapping[str, Any]) -> frozenset[str]:
@@ -29,10 +29,11 @@ def scopes_of(claims: Mapping[str, Any]) -> frozenset[str]:
             return frozenset()
 
 
-def _expiry_of(claims: Mapping[str, Any]) -> datetime | None:
-    if claims.get("exp") is None:
+def time_of(claims: Mapping[str, Any], name: str) -> datetime | None:
+    """The time in a claim; one that is none is malformed."""
+    if claims.get(name) is None:
         return None
     try:
-        return datetime.fromtimestamp(int(claims["exp"]), UTC)
+        return datetime.fromtimestamp(int(claims[name]), UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         raise InvalidTokenError(TokenFault.MALFORMED) from None

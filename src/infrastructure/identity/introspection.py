@@ -1,5 +1,6 @@
 """Tokens that only their issuer can judge: it is asked about each (RFC 7662), and a good answer is kept for a moment."""
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -13,10 +14,14 @@ import structlog
 from application.identity import IntrospectionUnavailableError, InvalidTokenError, TokenFault, VerifiedToken
 from application.identity_providers import IdentityProvider
 from application.ports import Clock
-from infrastructure.identity.claims import LEEWAY, verified_token
+from infrastructure.identity.claims import LEEWAY, time_of, verified_token
 from infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
 
 CACHE_CAPACITY = 1024
+CALLS_AT_ONCE = 20
+CALL_PAUSE = 0.2
+"""Seconds between two calls about tokens that were never good, beyond so many at once: made-up tokens must not turn the
+service against its provider."""
 
 log = structlog.get_logger()
 
@@ -33,17 +38,41 @@ class IntrospectionVerifier:
         self._now = now
         self._life = timedelta(seconds=provider.introspection_cache_ttl_seconds)
         self._accepted = AcceptedTokens()
+        self._calls: dict[CacheKey, asyncio.Task[VerifiedToken]] = {}
+        self._next_call = 0.0
 
     async def verify(self, token: str, audience: str) -> VerifiedToken:
-        """What the issuer says of the token, now or a moment ago."""
+        """What the issuer says of the token, now or a moment ago; all who ask at once get one answer."""
         key = hashlib.sha256(token.encode()).digest(), audience
-        asked_at = self._now()
-        if (accepted := self._accepted.get(key, asked_at)) is not None:
+        if (accepted := self._accepted.get(key, self._now())) is not None:
             return accepted
-        verified = self._judged(await self._ask(token), audience, asked_at)
+        if key not in self._calls:
+            if not self._accepted.forget(key):
+                self._count_call()
+            self._calls[key] = asyncio.create_task(self._ask_and_judge(token, key))
+            self._calls[key].add_done_callback(lambda call: self._end_call(key, call))
+        return await asyncio.shield(self._calls[key])
+
+    async def _ask_and_judge(self, token: str, key: CacheKey) -> VerifiedToken:
+        asked_at = self._now()
+        verified = self._judged(await self._ask(token), key[1], asked_at)
         ends = asked_at + self._life
         self._accepted.put(key, verified, min(ends, verified.expires_at or ends))
         return verified
+
+    def _end_call(self, key: CacheKey, call: asyncio.Task[VerifiedToken]) -> None:
+        del self._calls[key]
+        if not call.cancelled():
+            call.exception()  # of which everybody heard who still waits
+
+    def _count_call(self) -> None:
+        """Refuse to ask about yet another unknown token where too many were asked about a moment ago."""
+        now = asyncio.get_running_loop().time()
+        self._next_call = max(self._next_call, now - CALLS_AT_ONCE * CALL_PAUSE) + CALL_PAUSE
+        if self._next_call > now:
+            self._next_call -= CALL_PAUSE
+            log.warning("introspection_limited", issuer=self._provider.issuer)
+            raise IntrospectionUnavailableError
 
     async def _ask(self, token: str) -> dict[str, Any]:
         client_id, secret = self._provider.introspection_client_id, self._provider.introspection_client_secret
@@ -67,11 +96,14 @@ class IntrospectionVerifier:
         verified = verified_token(self._provider.issuer, answer)
         if verified.expires_at is not None and verified.expires_at + LEEWAY <= now:
             raise InvalidTokenError(TokenFault.EXPIRED)
+        begins = time_of(answer, "nbf")
+        if begins is not None and begins - LEEWAY > now:
+            raise InvalidTokenError(TokenFault.NOT_YET_VALID)
         return verified
 
 
 class AcceptedTokens:
-    """Good answers, each for its time; when there are too many, the one not used for longest goes."""
+    """Good answers, each good for its time; when there are too many, the one not used for longest goes."""
 
     def __init__(self, capacity: int = CACHE_CAPACITY) -> None:
         self._capacity = capacity
@@ -82,11 +114,12 @@ class AcceptedTokens:
         if key not in self._entries:
             return None
         token, ends = self._entries[key]
-        if now >= ends:
-            del self._entries[key]
-            return None
         self._entries.move_to_end(key)
-        return token
+        return token if now < ends else None
+
+    def forget(self, key: CacheKey) -> bool:
+        """Drop an answer whose time is over, and say whether there was one."""
+        return self._entries.pop(key, None) is not None
 
     def put(self, key: CacheKey, token: VerifiedToken, ends: datetime) -> None:
         """Keep an answer until its time is over."""

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import jwt
-import structlog
 
 from application.identity import (
     InvalidTokenError,
@@ -17,7 +16,6 @@ from application.identity import (
 )
 from application.identity_providers import IdentityProvider, provider_objections
 from application.ports import Clock
-from domain.access.actor import ActorKind
 from domain.kernel import NIL
 from infrastructure.identity.introspection import IntrospectionVerifier
 from infrastructure.identity.jwt_verifier import JwtVerifier, KeySet
@@ -26,8 +24,6 @@ from infrastructure.identity.provider_client import ProviderClient
 MAX_TOKEN_LENGTH = 8192
 TOKEN_FORM = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """All a bearer token may consist of (RFC 6750): no blanks, no control characters, nothing beyond ASCII."""
-
-log = structlog.get_logger()
 
 
 class ProviderRegistry:
@@ -98,19 +94,13 @@ class ProviderRegistry:
         raise InvalidTokenError(TokenFault.MALFORMED)
 
     async def _principal(self, token: VerifiedToken) -> VerifiedPrincipal:
-        bound = self._configured.get((token.issuer, token.subject)) or await self._stored(token)
+        bound = self._configured.get((token.issuer, token.subject)) or await self._bindings.actor_of(
+            token.issuer, token.subject
+        )
         if bound is None or bound[0] == NIL:
             raise InvalidTokenError(TokenFault.UNKNOWN_SUBJECT)
         actor_id, kind = bound
         return VerifiedPrincipal(actor_id, token.subject, token.issuer, kind, token.scopes, token.expires_at)
-
-    async def _stored(self, token: VerifiedToken) -> tuple[UUID, ActorKind] | None:
-        try:
-            return await self._bindings.actor_of(token.issuer, token.subject)
-        except Exception as error:
-            # The error's text may quote the subject.
-            log.error("subject_look_up_failed", issuer=token.issuer, error=type(error).__name__)
-            return None
 
 
 def _claimed_issuer(token: str) -> str:

@@ -6,7 +6,7 @@ be seen before all of it is.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, TypeVar
@@ -15,7 +15,15 @@ from uuid import UUID
 import orjson
 import psycopg
 import structlog
-from psycopg.errors import DeadlockDetected, DivisionByZero, UniqueViolation
+from psycopg.errors import (
+    DataCorrupted,
+    DeadlockDetected,
+    DivisionByZero,
+    IndexCorrupted,
+    InternalError_,
+    ReadOnlySqlTransaction,
+    UniqueViolation,
+)
 from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
@@ -53,6 +61,12 @@ from infrastructure.postgres.statements import (
 )
 
 log = structlog.get_logger()
+
+UNAVAILABLE = (
+    *(PoolTimeout, psycopg.OperationalError, psycopg.InterfaceError),
+    *(ReadOnlySqlTransaction, InternalError_, DataCorrupted, IndexCorrupted),
+)
+"""What a database raises that is away, full, read-only or broken, and not a statement that is wrong."""
 
 R = TypeVar("R", bound=Record)
 
@@ -190,9 +204,10 @@ class PostgresStore:
                         del self._lent[task]
                     else:
                         self._lent[task] = lent
-        except (PoolTimeout, psycopg.OperationalError) as error:
-            log.error("store_unavailable", error=type(error).__name__)
+        except UNAVAILABLE as error:
             self._purge()
+            with suppress(Exception):  # a full disk takes no log line either
+                log.error("store_unavailable", error=type(error).__name__)
             raise StoreUnavailableError(
                 "The database cannot be reached; repeat the request, with the same idempotency key, in a few seconds."
             ) from error

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from api import errors
-from api.mcp.http import ForeignOriginError
 from api.mcp.server import UnknownOperationError
 from api.openapi import COMMANDS, EVERYWHERE, standing_refusals
 from application.ports import EngineUnavailableError
@@ -24,8 +23,8 @@ OF_THE_EDGE = tuple(
             EngineUnavailableError,
             errors.RouteNotFoundError,
             errors.MethodNotAllowedError,
+            errors.TooManyStreamsError,
             UnknownOperationError,
-            ForeignOriginError,
         )
     )
 )

@@ -1,6 +1,8 @@
 """Tokens that only their issuer can judge: what it is asked, what its answers lead to, and how long they are kept."""
 
+import asyncio
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 
 from application.identity import VerifiedToken
 from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
-from infrastructure.identity.introspection import AcceptedTokens
+from infrastructure.identity.introspection import CALLS_AT_ONCE, AcceptedTokens
 from infrastructure.identity.registry import ProviderRegistry
 from tests.domain.world import refused
 from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
@@ -65,6 +67,8 @@ async def test_an_active_token_is_accepted_with(answer: dict[str, Any], asking: 
         ({"exp": 1}, "expired"),
         ({"exp": "soon"}, "malformed"),
         ({"exp": 10**15}, "malformed"),
+        ({"nbf": 2**33}, "not_yet_valid"),
+        ({"nbf": "soon"}, "malformed"),
     ],
 )
 async def test_a_token_is_refused_when_its_issuer_says(
@@ -118,6 +122,37 @@ async def test_a_revoked_token_works_no_longer_than_the_kept_answer(
     clock.advance(30)
     with refused("InvalidTokenError", "introspection_inactive"):
         await asking.authenticate(token, SYSTEM_HTTP)
+
+
+async def test_a_token_counts_from_its_time_on(asking: ProviderRegistry, issuer: Issuer, clock: SettableClock) -> None:
+    begins = int(clock.now.timestamp()) + 40
+    token = issuer.opaque_token(nbf=begins)
+    with refused("InvalidTokenError", "not_yet_valid"):
+        await asking.authenticate(token, SYSTEM_HTTP)
+    clock.advance(10)
+    assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
+
+
+async def test_made_up_tokens_do_not_turn_the_service_against_its_provider(
+    asking: ProviderRegistry, issuer: Issuer, clock: SettableClock
+) -> None:
+    known = issuer.opaque_token()
+    await asking.authenticate(known, SYSTEM_HTTP)
+    before = len(issuer.introspections)
+    made_up = [asking.authenticate(f"made-up-{number}", SYSTEM_HTTP) for number in range(200)]
+    answers = await asyncio.gather(*made_up, return_exceptions=True)
+    told = Counter(type(answer).__name__ for answer in answers)
+    assert told.keys() == {"InvalidTokenError", "IntrospectionUnavailableError"}
+    assert told["InvalidTokenError"] == len(issuer.introspections) - before <= CALLS_AT_ONCE + 5
+    clock.advance(60)
+    assert (await asking.authenticate(known, SYSTEM_HTTP)).principal_id == MIRA
+
+
+async def test_everybody_who_shows_the_same_token_at_once_gets_one_answer(asking: ProviderRegistry, issuer: Issuer) -> None:
+    token = issuer.opaque_token()
+    shown = await asyncio.gather(*(asking.authenticate(token, SYSTEM_HTTP) for _ in range(100)))
+    assert {principal.principal_id for principal in shown} == {MIRA}
+    assert len(issuer.introspections) == 1
 
 
 async def test_refusals_are_never_kept(asking: ProviderRegistry, issuer: Issuer) -> None:

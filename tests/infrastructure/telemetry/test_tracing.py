@@ -53,7 +53,7 @@ async def stage(database_url: str, temporal: EmbeddedTemporal, tracing: Tracing)
 
 def client_of(runtime: Runtime) -> httpx.AsyncClient:
     app: Any = create_app(runtime.settings, runtime)
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://baton", timeout=60)
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60)
 
 
 def lineage(span: ReadableSpan, spans: list[ReadableSpan]) -> list[str]:

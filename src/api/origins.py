@@ -1,0 +1,119 @@
+"""Where requests may come from: without required tokens from this machine's programs and the service's own pages alone."""
+
+import re
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from api.errors import RepeatedHeaderError, UnsupportedMediaTypeError
+from api.http import Scope, header, headers_of
+from application.settings import Settings
+from domain.shared.refusals import Forbidden
+
+LOOPBACK = (rb"localhost", rb"127(?:\.[0-9]{1,3}){3}", rb"\[::1\]")
+ADDRESSES = (rb"[0-9]{1,3}(?:\.[0-9]{1,3}){3}", rb"\[[0-9a-f:.]+\]")
+"""Hosts that are no names: DNS cannot make a page of somebody else's answer under them."""
+OWN_SITES = frozenset({b"same-origin", b"none"})
+FETCH_MARKS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest"})
+"""Headers that browsers send with what pages ask for, and programs do not."""
+ONCE = (b"authorization", b"idempotency-key", b"host", b"origin", b"content-type", b"x-principal-id")
+"""Headers of which a proxy and this service could each believe another one."""
+SCHEMES = frozenset({"http", "https"})
+JSON = b"application/json"
+
+
+class ForeignRequestError(Forbidden):
+    """The request came under a foreign host name or from a page of another origin; without required tokens only this
+    machine is trusted."""
+
+
+class OriginRule:
+    """Judges by its headers where a request comes from, before anything else of it is looked at."""
+
+    def __init__(self, settings: Settings, *, tokens_required: bool, any_host: bool = False) -> None:
+        self._local_only = not tokens_required
+        self._public_url = settings.public_base_url
+        self._proxies = settings.trusted_proxies
+        public = urlsplit(self._public_url or "")
+        self._public_origin = f"{public.scheme}://{public.netloc}".lower() if public.netloc else None
+        self._hosts = host_pattern(public.hostname, any_host)
+
+    def check(self, scope: Scope) -> None:
+        """Refuse a request with repeated headers, from a foreign host, origin or site, or with a page's body of any type."""
+        headers = headers_of(scope)
+        if len(headers) != len(scope["headers"]):
+            refuse_repeated(scope)
+        if self._local_only:
+            if not self._hosts.fullmatch(headers.get(b"host", b"")):
+                raise ForeignRequestError(
+                    "While no token is required, the service answers under loopback names only; use localhost, or set "
+                    "PUBLIC_BASE_URL to the address it is reached under.",
+                    reason="foreign_host",
+                )
+            if headers.get(b"sec-fetch-site", b"none") not in OWN_SITES:
+                raise foreign_page("cross_site")
+        if FETCH_MARKS.isdisjoint(headers):
+            return
+        if (origin := header(scope, b"origin")) is not None and (self._local_only or scope["path"] == "/mcp"):
+            self._check_origin(origin, scope)
+        if has_body(scope) and headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != JSON:
+            raise UnsupportedMediaTypeError("A page must send its body as application/json; say so in Content-Type.")
+
+    def _check_origin(self, origin: str, scope: Scope) -> None:
+        if origin.lower() not in (self._public_origin, self._requested_url(scope).lower()):
+            raise foreign_page("foreign_origin")
+
+    def base_url(self, scope: Scope) -> str:
+        """The URL that clients reach the service under: the configured one, or what the request and trusted proxies say."""
+        return self._public_url or self._requested_url(scope)
+
+    def _requested_url(self, scope: Scope) -> str:
+        scheme, host = scope.get("scheme", "http"), header(scope, b"host") or "localhost"
+        if self._proxies and self._comes_from_proxy(scope):
+            host = forwarded(scope, b"x-forwarded-host") or host
+            if (told := forwarded(scope, b"x-forwarded-proto")) in SCHEMES:
+                scheme = told
+        return f"{scheme}://{host}"
+
+    def _comes_from_proxy(self, scope: Scope) -> bool:
+        try:
+            peer = ip_address((scope.get("client") or ("", 0))[0])
+        except ValueError:
+            return False
+        return any(peer in network for network in self._proxies)
+
+
+def host_pattern(public_host: str | None, any_host: bool) -> "re.Pattern[bytes]":
+    """The `Host` headers that are answered without a token, with any port."""
+    names = [*LOOPBACK, *(ADDRESSES if any_host else ())]
+    if public_host:
+        address = b"[%b]" % public_host.encode() if ":" in public_host else public_host.encode()
+        names.append(re.escape(address))
+    return re.compile(rb"(?:%b)(?::[0-9]{1,5})?" % b"|".join(names), re.IGNORECASE)
+
+
+def foreign_page(reason: str) -> ForeignRequestError:
+    return ForeignRequestError(
+        "Pages of other origins may not call this service; call it from a program or, if the page is one of its own, set "
+        "PUBLIC_BASE_URL to the address it is served under.",
+        reason=reason,
+    )
+
+
+def refuse_repeated(scope: Scope) -> None:
+    """Refuse a request in which one of the headers that may stand once stands more often."""
+    names = [name for name, _ in scope["headers"]]
+    for name in ONCE:
+        if names.count(name) > 1:
+            raise RepeatedHeaderError(f"The header {name.decode().title()} stands more than once; send it once.")
+
+
+def has_body(scope: Scope) -> bool:
+    """Whether a request announces a body."""
+    headers = headers_of(scope)
+    return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+
+
+def forwarded(scope: Scope, name: bytes) -> str | None:
+    """The value that the first proxy on the way put into such a header."""
+    value = header(scope, name)
+    return value and value.partition(",")[0].strip()

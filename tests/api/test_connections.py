@@ -1,0 +1,160 @@
+"""Clients that keep a connection for nothing: requests that do not arrive, and answers that nobody takes."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import psutil
+import psycopg
+import pytest
+
+from api.streams import POOL_SHARE
+from cli.embedded.postgres import EmbeddedPostgres
+from tests.api.furnishing import planned_on
+from tests.api.listening import listening
+from tests.api.serving import shared_database
+from tests.api.test_edge import assert_error
+from tests.running import Api, running_api
+from tests.waiting import until
+
+FOLLOWING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND state = 'active' AND query LIKE '%pg_snapshot_xmin%' AND pid <> pg_backend_pid()
+"""
+LIMIT = 0.5
+BEYOND_BUFFERS = 300
+"""Events that make a feed longer than what the system itself keeps for a socket that nobody reads."""
+
+
+@pytest.fixture(scope="module")
+async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
+    """A service without patience."""
+    with shared_database(postgres, template) as url:
+        async with running_api(url, projecting=False, client_timeout_seconds=LIMIT) as api:
+            yield api
+
+
+@asynccontextmanager
+async def connected(api: Api) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    place = urlsplit(api.base_url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def drip(writer: asyncio.StreamWriter, text: bytes) -> None:
+    """Send a request as slowly as possible, as long as anybody listens."""
+    for letter in text:
+        writer.write(bytes([letter]))
+        await asyncio.sleep(LIMIT / 10)
+
+
+WHOLE = b'POST /zones HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n{"name": "Hall"}'
+HEAD = WHOLE.index(b"{")
+
+
+@pytest.mark.parametrize("sent", [0, 1, 20, HEAD - 1, HEAD, len(WHOLE) - 1])
+@pytest.mark.parametrize("dripping", [False, True])
+async def test_a_request_that_does_not_arrive_is_cut_off_and_told_so(api: Api, sent: int, dripping: bool) -> None:
+    async with connected(api) as (reader, writer), asyncio.timeout(20):
+        writer.write(WHOLE[:sent])
+        rest = asyncio.create_task(drip(writer, WHOLE[sent:-1] if dripping else b""))
+        answer = await reader.read()
+        rest.cancel()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert b"connection: close" in head
+    told: dict[str, Any] = json.loads(body)
+    assert (told["code"], told["context"]) == ("RequestTimeoutError", "edge")
+    assert told["detail"].endswith(".")
+
+
+async def test_a_client_that_takes_its_time_between_requests_is_served(api: Api) -> None:
+    async with connected(api) as (reader, writer), asyncio.timeout(20):
+        for _ in range(3):
+            writer.write(WHOLE)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 201 ")
+            await reader.readuntil(b"}")
+            await asyncio.sleep(LIMIT * 1.5)
+
+
+async def test_what_is_waited_for_here_is_no_fault_of_the_client(api: Api) -> None:
+    async with listening(api) as reader:
+        await reader.frame()
+        await asyncio.sleep(LIMIT * 2)
+        zone = await api.create("/zones", {"name": "Hall"})
+        while (await reader.frame()).data["stream_id"] != zone:
+            pass
+
+
+@asynccontextmanager
+async def silent_readers(api: Api, count: int) -> AsyncIterator[list[socket.socket]]:
+    """So many readers of the whole feed that take nothing of it, once each was answered or left waiting."""
+    place = urlsplit(api.base_url)
+    loop, readers = asyncio.get_running_loop(), list[socket.socket]()
+    try:
+        for _ in range(count):
+            reader = socket.socket()
+            readers.append(reader)
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            reader.setblocking(False)
+            await loop.sock_connect(reader, (place.hostname, place.port))
+            await loop.sock_sendall(reader, b"GET /events/stream?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        yield readers
+    finally:
+        for reader in readers:
+            reader.close()
+
+
+async def fill(api: Api, events: int) -> None:
+    """A log of events of some twenty kilobytes each."""
+    long = {"external_refs": {f"{number:050}": "x" * 200 for number in range(80)}}
+    for _ in range(events):
+        await api.create("/visits", {**planned_on(str(uuid4()), str(uuid4())), **long})
+
+
+async def test_a_stream_that_nobody_reads_is_ended_and_makes_room_for_another(database_url: str) -> None:
+    async with running_api(database_url, projecting=False, client_timeout_seconds=LIMIT, max_open_streams=3) as api:
+        await fill(api, BEYOND_BUFFERS)
+        async with silent_readers(api, 3):
+            await until(lambda: full_house(api))
+            await until(lambda: has_room(api))
+
+
+async def full_house(api: Api) -> bool:
+    async with api.client.stream("GET", "/events/stream") as answer:
+        if answer.status_code == 200:
+            return False
+        await answer.aread()
+        assert_error(answer, 503, "TooManyStreamsError", "edge")
+        assert answer.headers["Retry-After"] == "5"
+        return True
+
+
+async def has_room(api: Api) -> bool:
+    return not await full_house(api)
+
+
+async def test_readers_that_do_not_read_leave_the_database_and_the_memory_to_others(database_url: str) -> None:
+    async with running_api(database_url, projecting=False) as api:
+        await fill(api, BEYOND_BUFFERS)
+        before = psutil.Process().memory_info().rss
+        grown, reading = [0], [0]
+        async with (
+            await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection,
+            silent_readers(api, 100),
+        ):
+            for _ in range(40):
+                await api.create("/zones", {"name": "Hall"})
+                grown.append(psutil.Process().memory_info().rss - before)
+                reading += await (await connection.execute(FOLLOWING)).fetchone() or ()
+            assert (await api.get("/readyz")).status_code == 200
+        assert max(reading) <= 8 // POOL_SHARE
+        assert max(grown) < 100 * 2**20

@@ -1,0 +1,90 @@
+"""What the edge answers while its process is stopping, and where everything else fails."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from api.authentication import Authentication
+from api.edge import Edge
+from api.http import Request, Response
+from application.ports import Caller
+from application.settings import Settings
+from infrastructure.identity.provider_client import ProviderClient
+from infrastructure.identity.registry import ProviderRegistry
+from tests.api.test_edge import assert_error
+
+
+class NoBindings:
+    """Nobody has a token."""
+
+    async def actor_of(self, issuer: str, subject: str) -> None:
+        return None
+
+
+class Unspeakable(Exception):
+    """A failure whose very place cannot be told."""
+
+    @property
+    def __traceback__(self) -> Any:
+        raise OSError("nothing is to be had any more")
+
+
+@pytest.fixture
+def stopping() -> asyncio.Event:
+    return asyncio.Event()
+
+
+@pytest.fixture
+async def client(stopping: asyncio.Event) -> AsyncIterator[httpx.AsyncClient]:
+    registry = ProviderRegistry((), NoBindings(), ProviderClient(), lambda: datetime.now(UTC))
+    edge = Edge(None, Authentication(Settings(app_env="test"), registry), 1000, stopping)
+
+    async def quick(request: Request, caller: Caller) -> Response:
+        return Response(200, b"{}")
+
+    async def cut_off(request: Request, caller: Caller) -> Response:
+        stopping.set()
+        raise asyncio.CancelledError
+
+    async def unspeakable(request: Request, caller: Caller) -> Response:
+        raise Unspeakable
+
+    async def full(request: Request, caller: Caller) -> Response:
+        with open("/dev/full", "w") as device:  # noqa: ASYNC230
+            device.write("something")
+            device.flush()
+        return Response(200)
+
+    for endpoint in (quick, cut_off, unspeakable, full):
+        edge.add("GET", f"/{endpoint.__name__}", endpoint, endpoint.__name__)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(edge), base_url="http://localhost") as client:
+        yield client
+
+
+async def test_a_request_that_comes_while_the_service_stops_is_sent_away(
+    client: httpx.AsyncClient, stopping: asyncio.Event
+) -> None:
+    assert (await client.get("/quick")).status_code == 200
+    stopping.set()
+    for path in ("/quick", "/nothing"):
+        refused = await client.get(path)
+        assert_error(refused, 503, "ServiceStoppingError", "edge")
+        assert (refused.headers["Connection"], refused.headers["Retry-After"]) == ("close", "5")
+
+
+async def test_what_does_not_end_in_time_when_the_service_stops_is_answered_all_the_same(client: httpx.AsyncClient) -> None:
+    refused = await client.get("/cut_off")
+    assert_error(refused, 503, "ServiceStoppingError", "edge")
+    assert refused.headers["Connection"] == "close"
+
+
+async def test_a_failure_of_which_nothing_can_be_said_has_its_body(client: httpx.AsyncClient) -> None:
+    assert_error(await client.get("/unspeakable"), 500, "InternalError", "edge")
+
+
+async def test_a_disk_without_space_is_an_unavailable_store(client: httpx.AsyncClient) -> None:
+    assert_error(await client.get("/full"), 503, "StoreUnavailableError", "edge")

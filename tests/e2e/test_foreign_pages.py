@@ -1,0 +1,114 @@
+"""A page of another origin in a real browser: whatever it tries, nothing is read and nothing changes on the record."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import pytest
+import uvicorn
+
+from tests.api.serving import served
+from tests.waiting import until
+
+playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(BROWSER is None, reason="there is no browser on this machine; install chromium"),
+    pytest.mark.timeout(300),
+]
+
+ALONE = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
+PATIENCE = 90_000
+"""Milliseconds that a page has on a busy machine."""
+ATTACKS = """
+async (service) => {
+  const zone = JSON.stringify({name: "Eve"});
+  const attempt = async (name, url, options) => {
+    try {
+      const answer = await fetch(url, options);
+      return [name, answer.type, answer.type === "opaque" ? "" : await answer.text()];
+    } catch (error) { return [name, "failed", ""]; }
+  };
+  const frame = JSON.stringify({jsonrpc: "2.0", id: 1, method: "tools/call",
+    params: {name: "define_zone", arguments: {name: "Eve"}}});
+  return await Promise.all([
+    attempt("plain", service + "/zones", {method: "POST", body: zone, headers: {"Content-Type": "text/plain"}}),
+    attempt("no-cors", service + "/zones", {method: "POST", body: zone, mode: "no-cors"}),
+    attempt("no type", service + "/zones", {method: "POST", body: new Blob([zone]), mode: "no-cors"}),
+    attempt("json", service + "/zones", {method: "POST", body: zone, headers: {"Content-Type": "application/json"}}),
+    attempt("beaconed", service + "/zones", {method: "POST", body: zone, mode: "no-cors", keepalive: true}),
+    attempt("mcp", service + "/mcp", {method: "POST", body: frame, mode: "no-cors"}),
+    attempt("read", service + "/zones", {}),
+    attempt("read opaquely", service + "/zones", {mode: "no-cors"}),
+  ]);
+}
+"""
+PAGE = b"""<!doctype html><title>Elsewhere</title>
+<form method="post" enctype="text/plain" action="%b/zones"><input name='{"name": "Eve", "x' value='": 1}'></form>"""
+
+
+@asynccontextmanager
+async def elsewhere(service: str) -> AsyncIterator[str]:
+    """A page of another port of this machine."""
+
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/html")]})
+        await send({"type": "http.response.body", "body": PAGE % service.encode()})
+
+    server = uvicorn.Server(uvicorn.Config(page, port=0, log_level="error", lifespan="off"))
+    serving = asyncio.create_task(server.serve())
+    await until(lambda: server.started)
+    try:
+        yield f"http://localhost:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+
+
+def events(database_url: str) -> list[Any]:
+    with psycopg.connect(database_url) as connection:
+        return connection.execute("SELECT event_id FROM events ORDER BY position").fetchall()
+
+
+async def test_a_page_of_another_origin_reads_nothing_and_changes_nothing(database_url: str) -> None:
+    with served(database_url, projecting=False) as service:
+        service.run(service.api.create("/zones", {"name": "Secret hall"}))
+        before = events(database_url)
+        for url in (service.api.base_url, service.api.base_url.replace("127.0.0.1", "localhost")):
+            async with elsewhere(url) as page_url, playwright.async_playwright() as started:
+                browser = await started.chromium.launch(executable_path=BROWSER, args=ALONE)
+                page = await browser.new_page()
+                page.set_default_timeout(PATIENCE)
+                await page.goto(page_url)
+                tried = await page.evaluate(ATTACKS, url)
+                assert len(tried) == 8
+                assert not [attempt for attempt in tried if attempt[2]], tried
+                async with page.expect_navigation() as going:
+                    await page.evaluate("document.forms[0].submit()")
+                answer = await going.value
+                assert answer is not None
+                assert answer.status == 403
+                await browser.close()
+        assert events(database_url) == before
+
+
+async def test_the_services_own_page_works_under_its_policy(database_url: str) -> None:
+    with served(database_url, projecting=False) as service:
+        async with playwright.async_playwright() as started:
+            browser = await started.chromium.launch(executable_path=BROWSER, args=ALONE)
+            page = await browser.new_page()
+            page.set_default_timeout(PATIENCE)
+            said: list[str] = []
+            page.on("console", lambda message: said.append(message.text))
+            await page.goto(f"{service.api.base_url}/docs")
+            await page.get_by_text("/zones/{zone_id}").first.wait_for(state="attached")
+            assert not [line for line in said if "Content Security Policy" in line], said
+            defined = await page.evaluate(
+                """async () => (await fetch("/zones", {method: "POST", body: '{"name": "Hall"}',
+                headers: {"Content-Type": "application/json"}})).status"""
+            )
+            assert defined == 201
+            await browser.close()
