@@ -4,14 +4,14 @@ import asyncio
 import gc
 import signal
 import time
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import psycopg
 
 from application.boot_guards import bootstrap_awaits_binding, bootstrap_objections
+from application.log_stream import protect_streams
 from application.settings import Settings
 from application.telemetry import configure_logging
 from cli.places import noted_place
@@ -32,6 +32,7 @@ def configured(*, stdio: bool = False, data_dir: Path | None = None) -> Settings
         settings = settings.model_copy(update=places)
         if settings.database_url is None:
             refuse_stackless(data_dir)
+    protect_streams(stdout=not stdio)
     configure_logging(settings.log_level)
     url = required_database(settings)
     prepare(url)
@@ -93,10 +94,25 @@ def run_projector() -> None:
     settings = configured()
     import uvloop
 
+    from infrastructure.background import Supervisor
+    from infrastructure.postgres.process_reports import Reporter
     from infrastructure.postgres.projections import Projector
 
+    url = required_database(settings)
+
+    async def project() -> None:
+        stopping = asyncio.Event()
+        when_told(stopping.set)
+        supervisor = Supervisor()
+        reporter = Reporter(url, "projector", supervisor)
+        async with (
+            supervisor.supervise("reporting", reporter.run),
+            supervisor.supervise("projections", Projector(url).run),
+        ):
+            await stopping.wait()
+
     settle()
-    uvloop.run(until_told(Projector(required_database(settings)).run()))
+    uvloop.run(project())
 
 
 def run_worker() -> None:
@@ -150,14 +166,6 @@ def end_in_time() -> None:
     """Have the system end this process if it is not gone by then: whoever would see to that may have been killed."""
     if not signal.getitimer(signal.ITIMER_REAL)[0]:  # to be told twice gives no more time
         signal.alarm(LONGEST_STOP)
-
-
-async def until_told(work: Coroutine[Any, Any, None]) -> None:
-    """Run something until SIGTERM or SIGINT."""
-    task = asyncio.create_task(work)
-    when_told(task.cancel)
-    with suppress(asyncio.CancelledError):
-        await task
 
 
 def rebuild_projections(names: list[str], data_dir: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from application.log_stream import protect_streams
 from application.settings import Settings
 from cli.embedded.process import Premises, Server, StartError, available_ports, wait_until
 from cli.keeping import STOPPING, Keeper, Piece
@@ -48,6 +49,7 @@ class Stack:
     def run(self) -> None:
         """Bring everything up, print where it is, keep it running, and take it down when told to."""
         settings = chosen_settings()
+        protect_streams()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._tell)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is

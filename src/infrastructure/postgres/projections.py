@@ -3,7 +3,6 @@
 A projection's table is not migrated: when its declaration changes, it is made anew and filled from the log.
 """
 
-import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -13,12 +12,8 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 from uuid import UUID
 
-import psycopg
-import structlog
-
 from application.ports import Bookmark, EventRow
 from application.queries import PROJECTIONS
-from application.telemetry import traced
 from application.unit import decoded
 from domain.contexts import REGISTRY
 from domain.kernel import Aggregate, State, StoredEvent
@@ -32,8 +27,6 @@ from infrastructure.postgres.waking import CHANNEL
 
 if TYPE_CHECKING:
     import sqlalchemy
-
-log = structlog.get_logger()
 
 LEADER_LOCK = 0x6261746F6E02
 SWAP_LOCK = 0x6261746F6E03
@@ -132,18 +125,7 @@ class Projector:
         self._states: OrderedDict[tuple[str, UUID], tuple[int, State]] = OrderedDict()
 
     async def run(self) -> None:
-        """Lead when nobody else does, and follow the log; a lost connection is retried for ever."""
-        while True:
-            try:
-                await self._lead()
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                log.warning("projector_lost_connection", error=type(error).__name__)
-                await asyncio.sleep(1)
-            except Exception as error:
-                log.error("projector_failed", **traced(error))
-                raise
-
-    async def _lead(self) -> None:
+        """Lead when nobody else does, and follow the log until cancelled; raises when the connection is lost."""
         async with await dedicated(self._url, owner=True) as connection:
             await elected(connection, LEADER_LOCK)
             await connection.execute(f"LISTEN {CHANNEL}")
