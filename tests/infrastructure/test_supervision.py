@@ -1,6 +1,7 @@
 """Lasting tasks: one that ends is started again, however it ended, and how it fares is known."""
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -71,7 +72,7 @@ async def test_a_task_that_keeps_failing_is_started_at_longer_and_longer_interva
 
     async with Supervisor().supervise("something", fail):
         await until(lambda: len(times) == 4)
-    pauses = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses[0] >= 0.25
     assert pauses[2] >= 0.9
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from application.queries import PROJECTIONS
 from cli.doctor.findings import Finding, ok, warning, wrong
+from cli.doctor.processes import how_to_lead
 from infrastructure.postgres.form import NewerDatabaseError, has_current_form, known_revisions
 from infrastructure.postgres.leadership import is_led
 from infrastructure.postgres.pool import RUNTIME_ROLE, Connection
@@ -91,7 +92,7 @@ async def examine_projections(connection: Connection) -> Finding:
     )
     lag = f"{behind}{' or more' if behind == COUNTED else ''} events behind by {age:.1f} s"
     if not await is_led(connection, LEADER_LOCK):
-        return wrong(f"Nobody keeps the projections ({lag}); start `baton projector`, or `baton up`.")
+        return wrong(f"Nobody keeps the projections ({lag}); {await how_to_lead(connection, 'projections', 'projector')}.")
     if missing:
         return wrong(
             f"Not built yet: {', '.join(missing)}; the projector fills them when it starts, or run "

@@ -130,6 +130,11 @@ class Doctor:
 
         return await examine_rights(await self._database())
 
+    async def check_processes(self) -> Finding:
+        from cli.doctor.processes import examine_processes
+
+        return await examine_processes(await self._database())
+
     async def check_projections(self) -> Finding:
         from cli.doctor.database import examine_projections
 
@@ -252,6 +257,7 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[Finding]]] = {
     "database": Doctor.check_database,
     "migrations": Doctor.check_migrations,
     "rights": Doctor.check_rights,
+    "processes": Doctor.check_processes,
     "projections": Doctor.check_projections,
     "temporal": Doctor.check_temporal,
     "namespace": Doctor.check_namespace,
