@@ -61,7 +61,7 @@ async def test_a_worker_whose_lines_nobody_reads_leads_again_after_it_lost_its_s
             await until(lambda: drops_lines(connection))
             finding = await examine_processes(connection)
             assert f"worker {process.pid} on " in finding.sentence
-            assert "reactions was started again, 1 times by now (last: AdminShutdown)" in finding.sentence
+            assert "reactions was started again" in finding.sentence
 
 
 async def is_troubled(connection: Connection) -> bool:
@@ -77,9 +77,8 @@ async def test_a_worker_that_does_not_lead_is_told_from_none(
 ) -> None:
     async with await dedicated(database_url, owner=True) as connection:
         await connection.execute("SELECT pg_advisory_lock(%s)", (LEADERS["reactions"],))
-        with (tmp_path / "log").open("wb") as log:
-            with worker(database_url, temporal, log.fileno()) as process:
-                await until(lambda: running_processes(connection), 60)
-                remedy = await how_to_lead(connection, "reactions")
+        with (tmp_path / "log").open("wb") as log, worker(database_url, temporal, log.fileno()) as process:
+            await until(lambda: running_processes(connection), 60)
+            remedy = await how_to_lead(connection, "reactions")
         assert remedy.startswith(f"worker {process.pid} on ")
         assert "runs and does not lead, so look again in a moment" in remedy
