@@ -93,6 +93,8 @@ class Settings(BaseSettings):
     """The tier: `prod`, `production` and `staging` are the production tier, `test` relaxes what tests need."""
     database_url: str | None = Field(default=None, repr=False)
     """PostgreSQL to use; unset, `baton up` starts its own."""
+    database_owner_url: str | None = Field(default=None, repr=False)
+    """The same PostgreSQL as the user who owns the tables, for migrations and rebuilds; unset, DATABASE_URL does both."""
     temporal_address: str | None = None
     """host:port of the Temporal server to use; unset, `baton up` starts its own."""
     temporal_namespace: str = "default"
@@ -231,8 +233,8 @@ class Settings(BaseSettings):
 def shown_settings(settings: Settings) -> dict[str, Any]:
     """Every setting under its variable's name, as plain data with secrets, passwords and token subjects hidden."""
     shown = settings.model_dump(mode="json")
-    if settings.database_url is not None:
-        shown["database_url"] = _without_password(settings.database_url)
+    for name in ("database_url", "database_owner_url"):
+        shown[name] = shown[name] and _without_password(shown[name])
     for provider in shown["identity_providers"]:
         for name in ("jwks_url", "introspection_url"):
             provider[name] = provider[name] and _without_password(provider[name])

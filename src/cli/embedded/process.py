@@ -10,6 +10,7 @@ import fcntl
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -67,6 +68,7 @@ class Premises:
         """Become the owner, or say who is; a server left behind by a dead owner is stopped."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._close_to_others()
             lock = _opened(self.directory / "owner.lock")
         except OSError as error:
             raise StartError(
@@ -86,6 +88,14 @@ class Premises:
         except BaseException:
             self.leave()
             raise
+
+    def _close_to_others(self) -> None:
+        """Let nobody but its user enter the directory, whoever made it."""
+        mode = self.directory.stat().st_mode
+        if mode & stat.S_ISVTX:
+            raise StartError(f"{self.directory} is shared with other users; choose a data directory below it.")
+        if mode & 0o077:
+            self.directory.chmod(0o700)
 
     def leave(self) -> None:
         """Let others have the directory."""
@@ -287,13 +297,13 @@ def _is_for_a_port(error: StartError) -> bool:
     return False
 
 
-def wait_until(condition: Callable[[], bool], patience: float) -> bool:
+def wait_until(condition: Callable[[], bool], patience: float, pause: float = PAUSE) -> bool:
     """Whether the condition came true within so many seconds."""
     deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(PAUSE)
+        time.sleep(pause)
     return True
 
 

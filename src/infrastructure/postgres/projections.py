@@ -116,8 +116,9 @@ def ensure_projections(connection: "sqlalchemy.Connection") -> None:
 class Projector:
     """Keeps every projection: reads the log as its one leader and writes rows and bookmark together."""
 
-    def __init__(self, url: str, poll: float = 0.1) -> None:
+    def __init__(self, url: str, poll: float = 0.1, owner_url: str | None = None) -> None:
         self._url = url
+        self._owner_url = owner_url or url
         self._poll = poll
         self._by_type: dict[str, list[Projection]] = {}
         for projection in REGISTRY.projections.values():
@@ -126,11 +127,11 @@ class Projector:
 
     async def run(self) -> None:
         """Lead when nobody else does, and follow the log until cancelled; raises when the connection is lost."""
-        async with await dedicated(self._url, owner=True) as connection:
+        async with await dedicated(self._url) as connection:
             await elected(connection, LEADER_LOCK)
             await connection.execute(f"LISTEN {CHANNEL}")
             self._states.clear()
-            await rebuild(self._url, await unbuilt(connection))
+            await rebuild(self._owner_url, await unbuilt(connection))
             while True:
                 if await self.advance(connection) < BATCH:
                     await wait_for_news(connection, self._poll)
@@ -227,7 +228,7 @@ async def upsert(connection: Connection, summary: type[Summary], relation: str, 
 
 
 async def rebuild(url: str, relations: Iterable[str]) -> int:
-    """Fill these projections anew from the log while the old ones serve; answers how many events were read."""
+    """Fill these projections anew from the log, as their owner, while the old ones serve; answers how many events."""
     total = 0
     for relation in relations:
         async with await dedicated(url, owner=True) as connection:
