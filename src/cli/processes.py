@@ -15,7 +15,7 @@ from application.settings import Settings
 from application.telemetry import configure_logging
 from cli.embedded.process import wait_until
 from cli.places import noted_place
-from cli.refusing import chosen_settings, refuse, required_database
+from cli.refusing import NO_DATABASE, chosen_settings, refuse, required_database
 
 LONGEST_STOP = 18
 """Seconds that stopping may take: what is in progress has 5 to end, and what it set going twice as many to be halted."""
@@ -83,7 +83,7 @@ def prepare(settings: Settings) -> None:
     except NewerDatabaseError as error:
         refuse(str(error))
     except psycopg.Error as error:
-        refuse(f"The database cannot be used: {one_line(error)}. Start it, or correct DATABASE_URL.")
+        refuse(f"{NO_DATABASE}: {one_line(error)}. Start it, or correct DATABASE_URL.")
 
 
 def migrate_or_refuse(url: str) -> None:

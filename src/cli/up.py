@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from application.log_stream import protect_streams
 from application.settings import Settings
 from cli.embedded.process import Premises, Server, StartError, available_ports, wait_until
-from cli.keeping import STOPPING, Keeper, Piece
+from cli.keeping import STOPPING, Keeper, Piece, start_again
 from cli.listening import listener, url_of
 from cli.places import remove_note, write_note
 from cli.refusing import chosen_settings, refuse
@@ -45,6 +45,7 @@ class Stack:
         self._postgres: EmbeddedPostgres | None = None
         self._temporal: EmbeddedTemporal | None = None
         self._pieces: dict[str, Piece] = {}
+        self._keepers: list[Keeper] = []
         self._told = False
 
     def run(self) -> None:
@@ -118,7 +119,7 @@ class Stack:
         from cli.embedded.postgres import EmbeddedPostgres
 
         self._postgres = EmbeddedPostgres(self._data_dir / "postgres")
-        self._postgres.start()
+        start_again("PostgreSQL", self._postgres)
         self._database_owner_url, self._database_url = self._postgres.owner_url, self._postgres.runtime_url
 
     def _start_temporal(self, port: int, ui_port: int) -> None:
@@ -126,7 +127,7 @@ class Stack:
 
         directory = self._data_dir / "temporal"
         self._temporal = EmbeddedTemporal(directory, port=port, ui_port=ui_port, search_attributes=SEARCH_ATTRIBUTES)
-        self._temporal.start()
+        start_again("Temporal", self._temporal)
 
     def _start_pieces(self, listening: socket.socket) -> None:
         for name in PIECES:
@@ -152,26 +153,31 @@ class Stack:
         write_note(self._data_dir, url=self._url, **places)
 
     def _await_ready(self, url: str) -> None:
-        def ended() -> list[Piece]:
-            return [piece for piece in self._pieces.values() if not piece.running]
+        """Wait for the API; whatever dies meanwhile is started again, a few times."""
+        servers: dict[str, Server | None] = {"PostgreSQL": self._postgres, "Temporal": self._temporal}
+        self._keepers = [Keeper(name, server) for name, server in servers.items() if server is not None]
+        self._keepers += [Keeper(f"the {name}", piece) for name, piece in self._pieces.items()]
+        for keeper in self._keepers:
+            keeper.starts = 0
 
-        in_time = wait_until(lambda: self._told or bool(ended()) or is_ready(url), PATIENCE)
-        if self._told:
-            return
-        for piece in ended():
-            raise piece.objection()
-        if not in_time:
+        def settled() -> bool:
+            self._look()
+            return self._told or is_ready(url)
+
+        if not wait_until(settled, PATIENCE):
             raise StartError(f"The API was not ready after {PATIENCE:.0f} seconds; look into the logs in {self._data_dir}.")
+        for keeper in self._keepers:
+            keeper.starts = None
+
+    def _look(self) -> None:
+        for keeper in self._keepers:
+            keeper.look()
+        self._follow_database()
 
     def _keep_up(self) -> None:
         """Start again whatever dies, until told to stop."""
-        servers: dict[str, Server | None] = {"PostgreSQL": self._postgres, "Temporal": self._temporal}
-        keepers = [Keeper(name, server) for name, server in servers.items() if server is not None]
-        keepers += [Keeper(f"the {name}", piece) for name, piece in self._pieces.items()]
         while not self._told:
-            for keeper in keepers:
-                keeper.look()
-            self._follow_database()
+            self._look()
             time.sleep(LOOK_INTERVAL)
 
     def _follow_database(self) -> None:

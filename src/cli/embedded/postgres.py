@@ -28,7 +28,6 @@ from cli.embedded.process import (
     StartError,
     available_ports,
     program_of,
-    rotated,
     starting_again_if_a_port_is_lost,
     wait_until,
     write_private,
@@ -101,9 +100,8 @@ class EmbeddedPostgres(Server):
 
     def __init__(self, directory: Path | str, *, port: int | None = None, settings: Mapping[str, str] | None = None) -> None:
         self.directory = Path(directory).absolute()
-        super().__init__(self.directory, "PostgreSQL")
+        super().__init__(self.directory, "PostgreSQL", self.directory / "postgres.log")
         self.data = self.directory / "data"
-        self.log = self.directory / "postgres.log"
         self._password = self.directory / "password"
         self._port = port
         self._settings = settings or {}
@@ -113,7 +111,7 @@ class EmbeddedPostgres(Server):
         self._refuse_foreign_data()
         self._premises.take(STOPPING)
         try:
-            rotated(self.log)
+            self.log_file.begin()
             account = self._account()
             binaries = _binaries(account)
             if not (self.data / "PG_VERSION").exists():
@@ -191,7 +189,9 @@ class EmbeddedPostgres(Server):
         self._child = child
         child.ended.wait()
         if child.exit_code != 0:
-            raise StartError(f"PostgreSQL could not initialise {self.data}; the end of {self.log} says why.", log=self.log)
+            raise StartError(
+                f"PostgreSQL could not initialise {self.data}; the end of {self.log} says why.", said=self.log_file.said()
+            )
         fresh.rename(self.data)
         sync(self.directory)
 
@@ -233,9 +233,11 @@ class EmbeddedPostgres(Server):
 
         ready = wait_until(lambda: child.ended.is_set() or self._accepts_connections(child), PATIENCE)
         if child.ended.is_set():
-            raise StartError(f"PostgreSQL ended while it was starting; the end of {self.log} says why.", log=self.log)
+            raise self.objection()
         if not ready:
-            raise StartError(f"PostgreSQL was not ready after {PATIENCE:.0f} seconds; look into {self.log}.", log=self.log)
+            raise StartError(
+                f"PostgreSQL was not ready after {PATIENCE:.0f} seconds; look into {self.log}.", said=self.log_file.said()
+            )
 
     def _accepts_connections(self, child: Child) -> bool:
         try:
