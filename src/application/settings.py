@@ -1,9 +1,10 @@
 """What a deployment may set. Every setting is an environment variable of the same name in capitals."""
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import (
@@ -13,7 +14,7 @@ from pydantic import (
     SecretStr,
     StringConstraints,
 )
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from application.identity_providers import IdentityProvider, reaches
 from application.plant import (
@@ -228,6 +229,21 @@ class Settings(BaseSettings):
     def enforced(self) -> bool:
         """Whether authorization asks the policies."""
         return self.authorization_mode is AuthorizationMode.POLICY
+
+
+class RecordedSettings(Settings):
+    """Settings as another process wrote them down, whatever this one's environment says; secrets are hidden in them."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, *others: object, **named: object
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+    @classmethod
+    def of(cls, shown: Mapping[str, Any]) -> Self:
+        """The settings that `shown_settings` showed."""
+        return cls(**{name.lower(): value for name, value in shown.items()})
 
 
 def shown_settings(settings: Settings) -> dict[str, Any]:

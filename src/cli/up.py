@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from application.log_stream import protect_streams
-from application.settings import Settings
+from application.settings import Settings, shown_settings
 from cli.embedded.process import Premises, Server, StartError, available_ports, wait_until
 from cli.keeping import STOPPING, Keeper, Piece, start_again
 from cli.listening import listener, url_of
@@ -50,7 +50,7 @@ class Stack:
 
     def run(self) -> None:
         """Bring everything up, print where it is, keep it running, and take it down when told to."""
-        settings = chosen_settings()
+        settings = self._settings = chosen_settings()
         protect_streams()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._tell)
@@ -150,7 +150,7 @@ class Stack:
 
     def _note(self) -> None:
         places = {variable.lower(): place for variable, place in self._environment("projector").items()}
-        write_note(self._data_dir, url=self._url, **places)
+        write_note(self._data_dir, settings=shown_settings(self._settings), url=self._url, **places)
 
     def _await_ready(self, url: str) -> None:
         """Wait for the API; whatever dies meanwhile is started again, a few times."""
