@@ -5,6 +5,7 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -95,10 +96,8 @@ def test_everything_goes_on_when_there_is_space_again(small_disk: Path) -> None:
 
         def refused() -> bool:
             with filler.open("ab", buffering=0) as file:  # what others gave back
-                try:
+                with suppress(OSError):
                     file.write(BLOCK)
-                except OSError:
-                    pass
             return writers.answers[503, "StoreUnavailableError"] > 20
 
         try:
