@@ -95,9 +95,8 @@ def test_everything_goes_on_when_there_is_space_again(small_disk: Path) -> None:
         filler = fill(small_disk)
 
         def refused() -> bool:
-            with filler.open("ab", buffering=0) as file:  # what others gave back
-                with suppress(OSError):
-                    file.write(BLOCK)
+            with filler.open("ab", buffering=0) as file, suppress(OSError):  # what others gave back
+                file.write(BLOCK)
             return writers.answers[503, "StoreUnavailableError"] > 20
 
         try:

@@ -654,3 +654,13 @@ def test_shown_settings_can_be_read_back_whatever_the_environment_says(monkeypat
     recorded = RecordedSettings.of(shown_settings(stack))
     assert recorded.self_facility_code == "north-ring"
     assert shown_settings(recorded) == shown_settings(stack)
+
+
+def test_a_login_that_can_rewrite_the_log_is_warned_of_and_that_of_the_service_is_not(
+    examined: Examine, postgres: EmbeddedPostgres, database_url: str
+) -> None:
+    verdict, sentence = examined("rights", DATABASE_URL=database_url).lines["rights"]
+    assert verdict == "warning"
+    assert sentence.endswith("log in as baton_runtime, and give the owner's login to the projector as DATABASE_OWNER_URL.")
+    service = with_database(postgres.runtime_url, database_url.partition("?")[0].rpartition("/")[2])
+    assert examined("rights", DATABASE_URL=service).lines["rights"][0] == "ok"
