@@ -80,8 +80,8 @@ async def examine_rights(connection: Connection) -> Finding:
     (rewrites,) = await _row(connection, CAN_REWRITE)
     if rewrites:
         return warning(
-            f"{RUNTIME_ROLE} can add to the log and nothing else, but DATABASE_URL logs in as somebody who can rewrite it; log "
-            f"in as {RUNTIME_ROLE}, and give the owner's login to the projector as DATABASE_OWNER_URL."
+            f"{RUNTIME_ROLE} can add to the log and nothing else, but DATABASE_URL logs in as somebody who can rewrite it; "
+            f"log in as {RUNTIME_ROLE}, and give the owner's login to the projector as DATABASE_OWNER_URL."
         )
     return ok(f"{RUNTIME_ROLE} can read the log and add to it, and nothing else.")
 
