@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,7 @@ import uvicorn
 from api.app import create_app
 from api.connections import timed_connection
 from application.settings import Settings
+from infrastructure.background import Supervisor
 from infrastructure.postgres.projections import Projector
 
 
@@ -74,15 +75,15 @@ async def running_api(
         assert not serving.done(), "the service did not start"
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
-    projector = asyncio.create_task(Projector(database_url, poll=0.02).run()) if projecting else None
     base_url = f"http://127.0.0.1:{port}"
+    projector = Projector(database_url, poll=0.02)
     try:
         # There are no certificates to verify here, and loading them costs as much as starting the service.
-        async with httpx.AsyncClient(base_url=base_url, timeout=30, verify=False) as client:
+        async with (
+            Supervisor().supervise("projections", projector.run) if projecting else nullcontext(),
+            httpx.AsyncClient(base_url=base_url, timeout=30, verify=False) as client,
+        ):
             yield Api(client, base_url, database_url, {})
     finally:
-        if projector is not None:
-            projector.cancel()
-            await asyncio.gather(projector, return_exceptions=True)
         server.should_exit = True
         await serving

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from api.docs import DOCS_PAGE, page_headers
 from api.edge import Edge, not_found, refused
 from api.http import Request, Response
 from api.mcp import McpEndpoint
+from api.metrics import observe_processes
 from api.openapi import openapi_document
 from api.rest import OperationEndpoint
 from api.streams import EventStream, OpenStreams
@@ -67,7 +68,7 @@ def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with runtime:
+        async with runtime, runtime.reporting("api"):
             await runtime.plant_seeds()
             async with mcp.running():
                 yield
@@ -90,6 +91,9 @@ def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
 
     @app.get("/metrics")
     async def metrics() -> PlainTextResponse:
+        with suppress(Exception):  # what the other processes say needs the database; the rest does not
+            async with asyncio.timeout(2):
+                observe_processes(*await runtime.fellow_processes())
         return PlainTextResponse(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
     @app.exception_handler(Refusal)
@@ -110,7 +114,10 @@ async def health(request: Request, caller: Caller) -> Response:
 
 
 def readiness(runtime: Runtime) -> Any:
-    """Ready when the database answers, every projection is built and the configured permits were settled once."""
+    """Ready when the database answers, every projection is built and the configured permits were settled once.
+
+    What the other processes fail to do is said beside that, and does not keep this one from answering.
+    """
     settled = False
 
     async def endpoint(request: Request, caller: Caller) -> Response:
@@ -121,6 +128,7 @@ def readiness(runtime: Runtime) -> Any:
                     found = await connection.execute("SELECT count(*) FROM projections WHERE built_at IS NULL")
                     row = await found.fetchone()
                 waiting = [] if settled else await runtime.unsettled_enclosures()
+                processes, unled = await runtime.fellow_processes()
         except Exception as error:
             return Response(503, orjson.dumps({"status": "unavailable", "because": type(error).__name__}))
         if row and row[0]:
@@ -128,6 +136,13 @@ def readiness(runtime: Runtime) -> Any:
         if waiting:
             return Response(503, orjson.dumps({"status": "settling", "because": UNSETTLED, "enclosures": waiting}))
         settled = True
-        return Response(200, orjson.dumps({"status": "ready"}))
+        troubled = [
+            {"process": process.kind, "task": trouble.task, "restarts": trouble.restarts, "because": trouble.because}
+            for process in processes
+            for trouble in process.troubles
+        ]
+        dropped = sum(process.dropped_lines for process in processes)
+        beside = {"unled_tasks": unled, "restarted_tasks": troubled, "dropped_log_lines": dropped}
+        return Response(200, orjson.dumps({"status": "ready", **{name: said for name, said in beside.items() if said}}))
 
     return endpoint

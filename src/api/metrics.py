@@ -1,8 +1,10 @@
-"""Prometheus metrics: how often each operation was called, how it ended and how long it took."""
+"""Prometheus metrics: how often each operation was called, how it ended and how long it took; how the processes fare."""
 
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Protocol
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 REQUESTS = Counter("baton_requests_total", "Requests by operation and status.", ["operation", "status"])
 DURATION = Histogram(
@@ -11,6 +13,31 @@ DURATION = Histogram(
     ["operation"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60),
 )
+UNLED = Gauge("baton_unled_tasks", "Tasks that one process should do for all, and none does.")
+RESTARTS = Gauge("baton_task_restarts", "How often a running process had to start a task again.", ["process", "task"])
+DROPPED = Gauge("baton_dropped_log_lines", "Log lines that a running process could not write.", ["process"])
+
+
+class ObservedProcess(Protocol):
+    """What is measured of a process."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def restarts(self) -> Mapping[str, int]: ...
+    @property
+    def dropped_lines(self) -> int: ...
+
+
+def observe_processes(processes: Iterable[ObservedProcess], unled: Iterable[str]) -> None:
+    """Show how the running processes fare; those that are gone are shown no longer."""
+    UNLED.set(len(list(unled)))
+    RESTARTS.clear()
+    DROPPED.clear()
+    for process in processes:
+        DROPPED.labels(process.name).set(process.dropped_lines)
+        for task, restarts in process.restarts.items():
+            RESTARTS.labels(process.name, task).set(restarts)
 
 
 def observe(operation: str, status: int, seconds: float) -> None:

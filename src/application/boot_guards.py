@@ -141,6 +141,17 @@ def bootstrap_objections(settings: Settings, stored: Iterable[UUID]) -> list[str
     ]
 
 
+def database_objections(settings: Settings, *, can_rewrite_log: bool) -> list[str]:
+    """The other guard that needs the database: in production nobody serves who can rewrite the log."""
+    if not settings.production or not can_rewrite_log:
+        return []
+    return [
+        f"DATABASE_URL logs in as a user who can rewrite the log, which APP_ENV={settings.app_env} does not accept; log in "
+        "as baton_runtime, or as a member of it and of nothing else, and give the owner's login to the projector as "
+        "DATABASE_OWNER_URL."
+    ]
+
+
 def idle_agents(settings: Settings) -> list[str]:
     """The agents that are on and whose model nobody here can ask, so that they start nothing; each with what mends it."""
     chosen = {

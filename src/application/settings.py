@@ -1,10 +1,11 @@
 """What a deployment may set. Every setting is an environment variable of the same name in capitals."""
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import (
@@ -14,7 +15,7 @@ from pydantic import (
     SecretStr,
     StringConstraints,
 )
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from application.identity_providers import IdentityProvider, reaches
 from application.plant import (
@@ -94,6 +95,8 @@ class Settings(BaseSettings):
     """The tier: `prod`, `production` and `staging` are the production tier, `test` relaxes what tests need."""
     database_url: str | None = Field(default=None, repr=False)
     """PostgreSQL to use; unset, `baton up` starts its own."""
+    database_owner_url: str | None = Field(default=None, repr=False)
+    """The same PostgreSQL as the user who owns the tables, for migrations and rebuilds; unset, DATABASE_URL does both."""
     temporal_address: str | None = None
     """host:port of the Temporal server to use; unset, `baton up` starts its own."""
     temporal_namespace: str = "default"
@@ -250,11 +253,26 @@ class Settings(BaseSettings):
         return self.authorization_mode is AuthorizationMode.POLICY
 
 
+class RecordedSettings(Settings):
+    """Settings as another process wrote them down, whatever this one's environment says; secrets are hidden in them."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, *others: object, **named: object
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+    @classmethod
+    def of(cls, shown: Mapping[str, Any]) -> Self:
+        """The settings that `shown_settings` showed."""
+        return cls(**{name.lower(): value for name, value in shown.items()})
+
+
 def shown_settings(settings: Settings) -> dict[str, Any]:
     """Every setting under its variable's name, as plain data with secrets, passwords and token subjects hidden."""
     shown = settings.model_dump(mode="json")
-    if settings.database_url is not None:
-        shown["database_url"] = _without_password(settings.database_url)
+    for name in ("database_url", "database_owner_url"):
+        shown[name] = shown[name] and _without_password(shown[name])
     for provider in shown["identity_providers"]:
         for name in ("jwks_url", "introspection_url"):
             provider[name] = provider[name] and _without_password(provider[name])

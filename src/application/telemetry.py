@@ -12,7 +12,7 @@ from domain.shared.refusals import Refusal
 
 
 def configure_logging(level: str) -> None:
-    """One JSON line for each log entry, on standard error."""
+    """One JSON line for each log entry, on standard error as it is now."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

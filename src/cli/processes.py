@@ -4,37 +4,40 @@ import asyncio
 import gc
 import signal
 import time
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
 
 import psycopg
 
-from application.boot_guards import bootstrap_awaits_binding, bootstrap_objections
+from application.boot_guards import bootstrap_awaits_binding, bootstrap_objections, database_objections
+from application.log_stream import protect_streams
 from application.settings import Settings
 from application.telemetry import configure_logging
+from cli.embedded.process import wait_until
 from cli.places import noted_place
-from cli.refusing import chosen_settings, refuse, required_database
+from cli.refusing import NO_DATABASE, chosen_settings, refuse, required_database
 
 LONGEST_STOP = 18
 """Seconds that stopping may take: what is in progress has 5 to end, and what it set going twice as many to be halted."""
-
-NOTED = ("database_url", "temporal_address")
-"""The servers of a running stack, for a process beside it."""
+FORM_PATIENCE = 100.0
+"""Seconds that another process has to migrate the database where this one may not."""
+FORM_INTERVAL = 0.25
 
 
 def configured(*, stdio: bool = False, data_dir: Path | None = None) -> Settings:
     """The settings of this process on a database that is ready for it, or an exit that says what is in the way."""
     settings = chosen_settings(stdio=stdio)
     if data_dir is not None:
-        places = {name: getattr(settings, name) or noted_place(data_dir, name) for name in NOTED}
-        settings = settings.model_copy(update=places)
-        if settings.database_url is None:
-            refuse_stackless(data_dir)
+        settings = on_stack(settings, data_dir)
+    protect_streams(stdout=not stdio)
     configure_logging(settings.log_level)
     url = required_database(settings)
-    prepare(url)
+    prepare(settings)
+    if settings.production:
+        from infrastructure.postgres.form import can_rewrite_log
+
+        if objections := database_objections(settings, can_rewrite_log=can_rewrite_log(url)):
+            refuse(*objections)
     if bootstrap_awaits_binding(settings):
         with psycopg.connect(url) as connection:
             stored = connection.execute("SELECT actor_id FROM access_subject_binding").fetchall()
@@ -49,17 +52,38 @@ def settle() -> None:
     gc.enable()
 
 
-def prepare(url: str) -> None:
-    """Give the database the form this build needs; any number of processes may do so at once."""
-    from infrastructure.postgres.form import NewerDatabaseError, has_current_form
+def on_stack(settings: Settings, data_dir: Path) -> Settings:
+    """These settings with the servers of the stack that runs on this data directory, where none are set."""
+    if settings.database_url is None:
+        noted = {name: noted_place(data_dir, name) for name in ("database_url", "database_owner_url")}
+        settings = settings.model_copy(update=noted)
+    if settings.temporal_address is None:
+        settings = settings.model_copy(update={"temporal_address": noted_place(data_dir, "temporal_address")})
+    if settings.database_url is None:
+        refuse(f"No database: DATABASE_URL is not set and no stack runs on {data_dir}; start one with `baton up`.")
+    return settings
 
+
+def prepare(settings: Settings) -> None:
+    """Give the database the form this build needs, as any number of processes may at once, or wait until one has."""
+    from infrastructure.postgres.form import NewerDatabaseError, has_current_form, may_migrate
+
+    url = required_database(settings)
+    owner_url = settings.database_owner_url
     try:
-        if not has_current_form(url):
-            migrate_or_refuse(url)
+        if has_current_form(url):
+            return
+        if owner_url is not None or may_migrate(url):
+            migrate_or_refuse(owner_url or url)
+        elif not wait_until(lambda: has_current_form(url), FORM_PATIENCE, FORM_INTERVAL):
+            refuse(
+                "The database lacks migrations, which the user of DATABASE_URL may not apply; start `baton projector` with "
+                "the owner's login in DATABASE_OWNER_URL."
+            )
     except NewerDatabaseError as error:
         refuse(str(error))
     except psycopg.Error as error:
-        refuse(f"The database cannot be used: {one_line(error)}. Start it, or correct DATABASE_URL.")
+        refuse(f"{NO_DATABASE}: {one_line(error)}. Start it, or correct DATABASE_URL.")
 
 
 def migrate_or_refuse(url: str) -> None:
@@ -93,10 +117,25 @@ def run_projector() -> None:
     settings = configured()
     import uvloop
 
+    from infrastructure.background import Supervisor
+    from infrastructure.postgres.process_reports import Reporter
     from infrastructure.postgres.projections import Projector
 
+    url = required_database(settings)
+
+    async def project() -> None:
+        stopping = asyncio.Event()
+        when_told(stopping.set)
+        supervisor = Supervisor()
+        reporter = Reporter(url, "projector", supervisor)
+        async with (
+            supervisor.supervise("reporting", reporter.run),
+            supervisor.supervise("projections", Projector(url, owner_url=settings.database_owner_url).run),
+        ):
+            await stopping.wait()
+
     settle()
-    uvloop.run(until_told(Projector(required_database(settings)).run()))
+    uvloop.run(project())
 
 
 def run_worker() -> None:
@@ -152,14 +191,6 @@ def end_in_time() -> None:
         signal.alarm(LONGEST_STOP)
 
 
-async def until_told(work: Coroutine[Any, Any, None]) -> None:
-    """Run something until SIGTERM or SIGINT."""
-    task = asyncio.create_task(work)
-    when_told(task.cancel)
-    with suppress(asyncio.CancelledError):
-        await task
-
-
 def rebuild_projections(names: list[str], data_dir: Path) -> None:
     """Rebuild the named projections, or all of them, and say how fast it went."""
     import uvloop
@@ -171,7 +202,9 @@ def rebuild_projections(names: list[str], data_dir: Path) -> None:
     known = REGISTRY.projections
     if unknown := [name for name in names if name not in known]:
         refuse(f"{', '.join(unknown)}: no such projection; there are {', '.join(sorted(known))}.")
-    url = database_of(data_dir)
+    settings = on_stack(chosen_settings(), data_dir)
+    prepare(settings)
+    url = settings.database_owner_url or required_database(settings)
     settle()
     console = Console(emoji=False)
     for name in names or sorted(known):
@@ -180,17 +213,3 @@ def rebuild_projections(names: list[str], data_dir: Path) -> None:
             events = uvloop.run(rebuild(url, [name]))
         seconds = time.perf_counter() - started
         console.print(f"{name}: {events} events in {seconds:.2f} s ({events / seconds:,.0f}/s)", soft_wrap=True)
-
-
-def database_of(data_dir: Path) -> str:
-    """The database meant: the configured one, or that of the stack running on this data directory."""
-    url = chosen_settings().database_url or noted_place(data_dir, "database_url")
-    if url is None:
-        refuse_stackless(data_dir)
-    prepare(url)
-    return url
-
-
-def refuse_stackless(data_dir: Path) -> NoReturn:
-    """End the command, because neither a database is named nor a stack there."""
-    refuse(f"No database: DATABASE_URL is not set and no stack runs on {data_dir}; start one with `baton up`.")

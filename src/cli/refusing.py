@@ -12,6 +12,7 @@ from application.settings import Settings
 
 SPOKEN = "baton: "
 """How our own sentences begin, on a terminal and in the log of a piece."""
+NO_DATABASE = "The database cannot be used"
 
 
 def refuse(*sentences: str) -> NoReturn:

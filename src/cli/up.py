@@ -5,14 +5,16 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from application.settings import Settings
+from application.log_stream import protect_streams
+from application.settings import Settings, shown_settings
 from cli.embedded.process import Premises, Server, StartError, available_ports, wait_until
-from cli.keeping import STOPPING, Keeper, Piece
+from cli.keeping import STOPPING, Keeper, Piece, start_again
 from cli.listening import listener, require_loopback, url_of
 from cli.places import remove_note, write_note
 from cli.refusing import chosen_settings, refuse
@@ -27,8 +29,8 @@ PATIENCE = 120.0
 """Seconds until the API must be ready; building projections anew is part of them."""
 LOOK_INTERVAL = 0.1
 SEARCH_ATTRIBUTES = dict.fromkeys(NAMES, KIND)
-PIECES = ("api", "worker", "projector")
-"""Our own processes, each a command of its own, in the order they are started in."""
+PIECES = ("projector", "api", "worker")
+"""Our own processes, each a command of its own, in the order they are started in: the first migrates the database."""
 
 
 class Stack:
@@ -46,11 +48,13 @@ class Stack:
         self._postgres: EmbeddedPostgres | None = None
         self._temporal: EmbeddedTemporal | None = None
         self._pieces: dict[str, Piece] = {}
+        self._keepers: list[Keeper] = []
         self._told = False
 
     def run(self) -> None:
         """Bring everything up, print where it is, keep it running, and take it down when told to."""
-        settings = chosen_settings()
+        settings = self._settings = chosen_settings()
+        protect_streams()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._tell)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is
@@ -83,7 +87,7 @@ class Stack:
         """Start everything as early as it can be: our own processes load while Temporal gets ready."""
         begun = time.monotonic()
         self._url = url = url_of(listening)
-        self._database_url = settings.database_url or ""
+        self._database_url, self._database_owner_url = settings.database_url or "", settings.database_owner_url or ""
         self._temporal_address, ui_url = settings.temporal_address or "", None
         with ThreadPoolExecutor(2) as side_by_side:
             starts: list[Future[None]] = []
@@ -119,14 +123,15 @@ class Stack:
         from cli.embedded.postgres import EmbeddedPostgres
 
         self._postgres = EmbeddedPostgres(self._data_dir / "postgres")
-        self._database_url = self._postgres.start().url
+        start_again("PostgreSQL", self._postgres)
+        self._database_owner_url, self._database_url = self._postgres.owner_url, self._postgres.runtime_url
 
     def _start_temporal(self, port: int, ui_port: int) -> None:
         from cli.embedded.temporal import EmbeddedTemporal
 
         directory = self._data_dir / "temporal"
         self._temporal = EmbeddedTemporal(directory, port=port, ui_port=ui_port, search_attributes=SEARCH_ATTRIBUTES)
-        self._temporal.start()
+        start_again("Temporal", self._temporal)
 
     def _start_pieces(self, listening: socket.socket) -> None:
         for name in PIECES:
@@ -136,45 +141,56 @@ class Stack:
             arguments = [f"--descriptor={descriptor}" for descriptor in inherited]
             if name == "api" and self._any_host:
                 arguments.append("--insecure-any-host")
-            piece = Piece(name, ["-m", "cli", name, *arguments], self._data_dir, self._environment, inherited)
+            environment = partial(self._environment, name)
+            piece = Piece(name, ["-m", "cli", name, *arguments], self._data_dir, environment, inherited)
             self._pieces[name] = piece
             piece.start()
 
-    def _environment(self) -> dict[str, str]:
-        return {"DATABASE_URL": self._database_url, "TEMPORAL_ADDRESS": self._temporal_address}
+    def _environment(self, name: str) -> dict[str, str]:
+        """Where a piece finds its servers; the owner's login is for the projector, who migrates and rebuilds."""
+        return {
+            "DATABASE_URL": self._database_url,
+            "DATABASE_OWNER_URL": self._database_owner_url if name == "projector" else "",
+            "TEMPORAL_ADDRESS": self._temporal_address,
+        }
 
     def _note(self) -> None:
-        places = {name.lower(): place for name, place in self._environment().items()}
-        write_note(self._data_dir, url=self._url, **places)
+        places = {variable.lower(): place for variable, place in self._environment("projector").items()}
+        write_note(self._data_dir, settings=shown_settings(self._settings), url=self._url, **places)
 
     def _await_ready(self, url: str) -> None:
-        def ended() -> list[Piece]:
-            return [piece for piece in self._pieces.values() if not piece.running]
+        """Wait for the API; whatever dies meanwhile is started again, a few times."""
+        servers: dict[str, Server | None] = {"PostgreSQL": self._postgres, "Temporal": self._temporal}
+        self._keepers = [Keeper(name, server) for name, server in servers.items() if server is not None]
+        self._keepers += [Keeper(f"the {name}", piece) for name, piece in self._pieces.items()]
+        for keeper in self._keepers:
+            keeper.starts = 0
 
-        in_time = wait_until(lambda: self._told or bool(ended()) or is_ready(url), PATIENCE)
-        if self._told:
-            return
-        for piece in ended():
-            raise piece.objection()
-        if not in_time:
+        def settled() -> bool:
+            self._look()
+            return self._told or is_ready(url)
+
+        if not wait_until(settled, PATIENCE):
             raise StartError(f"The API was not ready after {PATIENCE:.0f} seconds; look into the logs in {self._data_dir}.")
+        for keeper in self._keepers:
+            keeper.starts = None
+
+    def _look(self) -> None:
+        for keeper in self._keepers:
+            keeper.look()
+        self._follow_database()
 
     def _keep_up(self) -> None:
         """Start again whatever dies, until told to stop."""
-        servers: dict[str, Server | None] = {"PostgreSQL": self._postgres, "Temporal": self._temporal}
-        keepers = [Keeper(name, server) for name, server in servers.items() if server is not None]
-        keepers += [Keeper(f"the {name}", piece) for name, piece in self._pieces.items()]
         while not self._told:
-            for keeper in keepers:
-                keeper.look()
-            self._follow_database()
+            self._look()
             time.sleep(LOOK_INTERVAL)
 
     def _follow_database(self) -> None:
         """Lead the pieces to the database where it came back on another port."""
-        if self._postgres is None or self._postgres.url == self._database_url:
+        if self._postgres is None or self._postgres.runtime_url == self._database_url:
             return
-        self._database_url = self._postgres.url
+        self._database_owner_url, self._database_url = self._postgres.owner_url, self._postgres.runtime_url
         self._note()
         for piece in self._pieces.values():
             piece.stop()

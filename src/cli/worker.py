@@ -5,9 +5,11 @@ It also starts what the record still owes and the engine does not know of.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import structlog
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
@@ -27,11 +29,11 @@ from application.ports import EngineUnavailableError, StoreUnavailableError, Wor
 from application.settings import Settings
 from application.telemetry import traced
 from cli.processes import when_told
-from infrastructure.background import beside
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import opened_control
 from infrastructure.monitoring import monitoring
 from infrastructure.postgres.leadership import REACTIONS_LOCK, SCHEDULES_LOCK, lead
+from infrastructure.postgres.pool import Connection
 from infrastructure.runtime import Runtime, clock
 from infrastructure.temporal.attributes import add_missing
 from infrastructure.temporal.engine import TASK_QUEUE, connect
@@ -85,6 +87,7 @@ async def run(settings: Settings) -> None:
         log.warning("agent_idle", said=sentence)
     async with (
         Runtime(settings) as runtime,
+        runtime.reporting("worker"),
         opened_control(settings) as control,
         monitoring(runtime, control),
         reconciling(runtime),
@@ -153,17 +156,24 @@ async def connected(runtime: Runtime, stopping: asyncio.Event) -> Client | None:
 
 def reconciling(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Compare the record with the engine beside whatever else is done, whether the engine answers or not."""
-    return beside(reconcile(runtime))
+    return runtime.supervisor.supervise("reconciliation", partial(reconcile, runtime))
 
 
 def keeping_schedules(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Keep the engine's calendars as the record says, in one worker of all."""
-    return beside(lead(runtime.database_url, SCHEDULES_LOCK, lambda _: keep_schedules(runtime)))
+    return leading(runtime, "schedules", SCHEDULES_LOCK, lambda _: keep_schedules(runtime))
 
 
 def reacting(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Lead every subscriber through the log, in one worker of all."""
-    return beside(lead(runtime.database_url, REACTIONS_LOCK, lambda _: runtime.dispatcher().run()))
+    return leading(runtime, "reactions", REACTIONS_LOCK, lambda _: runtime.dispatcher().run())
+
+
+def leading(
+    runtime: Runtime, name: str, lock: int, work: Callable[[Connection], Coroutine[Any, Any, None]]
+) -> AbstractAsyncContextManager[None]:
+    """Do something as the one worker of all whose turn it is."""
+    return runtime.supervisor.supervise(name, partial(lead, runtime.database_url, lock, work))
 
 
 async def reconcile(runtime: Runtime) -> None:
@@ -182,8 +192,6 @@ async def reconcile(runtime: Runtime) -> None:
         except (EngineUnavailableError, StoreUnavailableError) as error:
             log.warning("reconcile_postponed", error=type(error).__name__)
             interval = RETRY_INTERVAL
-        except Exception as error:
-            log.error("reconcile_failed", **traced(error))
         await asyncio.sleep(interval)
 
 

@@ -160,7 +160,7 @@ class Hall:
         write(button, value, notify=True, timeout=5, repeater=False)
 
     def _said(self) -> str:
-        return self._up.log.read_text() if self._up.log.exists() else ""
+        return self._up.log_file.said()
 
     def _epics(self) -> Mapping[str, str]:
         return {

@@ -11,7 +11,6 @@ from application.monitoring.observations import ControlObserver, permit_signals,
 from application.monitoring.permit_monitor import ENCLOSURE_MONITOR, EnclosureMonitor
 from application.monitoring.stale_permits import StalePermits
 from application.monitoring.supply_monitor import SUPPLY_MONITOR, SupplyMonitor
-from infrastructure.background import beside
 from infrastructure.postgres.leadership import MONITOR_LOCK, lead, note_settled
 from infrastructure.postgres.pool import Connection
 from infrastructure.runtime import Runtime, clock, new_id
@@ -22,7 +21,7 @@ INTERVALS = Intervals()
 def monitoring(runtime: Runtime, control: Control, intervals: Intervals = INTERVALS) -> AbstractAsyncContextManager[None]:
     """Monitor the plant beside whatever else the process does, whenever it is this process's turn."""
     work = partial(monitor, runtime, control, intervals)
-    return beside(lead(runtime.database_url, MONITOR_LOCK, work))
+    return runtime.supervisor.supervise("monitoring", partial(lead, runtime.database_url, MONITOR_LOCK, work))
 
 
 async def monitor(runtime: Runtime, control: Control, intervals: Intervals, connection: Connection) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
@@ -39,7 +39,7 @@ from domain.operation.deciding import DecideSubstrate, offered
 from domain.shared.identifiers import FACILITY_CODE
 from domain.supply.supply import address_key
 from infrastructure.agents import agents_of
-from infrastructure.background import beside
+from infrastructure.background import Supervisor
 from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
 from infrastructure.llm.configured import ConfiguredModels
@@ -52,6 +52,7 @@ from infrastructure.postgres.leadership import unsettled
 from infrastructure.postgres.ledger import PostgresLedger
 from infrastructure.postgres.people import PostgresPeople
 from infrastructure.postgres.pool import runtime_pool
+from infrastructure.postgres.process_reports import ProcessReport, Reporter, running_processes, unled_tasks
 from infrastructure.postgres.spending import PostgresSpending
 from infrastructure.postgres.store import PostgresStore
 from infrastructure.postgres.verdicts import PostgresVerdictLog
@@ -121,6 +122,7 @@ class Runtime:
         self.settings = settings
         self.database_url = settings.database_url
         self.tracing = tracing or tracing_of(settings)
+        self.supervisor = Supervisor()
         self.pool = runtime_pool(self.database_url, settings.database_pool_size)
         self.waker = Waker(self.database_url)
         self.listener = Listener(self.database_url)
@@ -217,12 +219,28 @@ class Runtime:
         self._stack.push_async_callback(self._providers.aclose)
         self._stack.push_async_callback(self.models.aclose)
         pruner = Pruner(self.pool, timedelta(hours=self.settings.idempotency_ttl_hours))
-        for work in (self.verdicts.run, self.waker.run, self.listener.run, pruner.run):
-            await self._stack.enter_async_context(beside(work()))
+        tasks = {
+            "verdicts": self.verdicts.run,
+            "waking": self.waker.run,
+            "listening": self.listener.run,
+            "pruning": pruner.run,
+        }
+        for name, run in tasks.items():
+            await self._stack.enter_async_context(self.supervisor.supervise(name, run))
         return self
 
     async def __aexit__(self, *error: Any) -> None:
         await self._stack.aclose()
+
+    def reporting(self, kind: str) -> AbstractAsyncContextManager[None]:
+        """Let the other processes see how this one fares, for as long as the block lasts."""
+        reporter = Reporter(self.database_url, kind, self.supervisor)
+        return self.supervisor.supervise("reporting", reporter.run)
+
+    async def fellow_processes(self) -> tuple[list[ProcessReport], list[str]]:
+        """The processes of this deployment that run, and the tasks that one of them should lead and none does."""
+        async with self.pool.connection() as connection:
+            return await running_processes(connection), await unled_tasks(connection)
 
     async def plant_seeds(self) -> None:
         """Write what every deployment starts with; raises where enforced authorization would have nothing to rest on."""

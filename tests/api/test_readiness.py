@@ -28,7 +28,7 @@ async def test_it_waits_for_the_configured_permits_and_says_so(database_url: str
         )
         async with monitored(database_url, Simulator({PERMIT: 1})):
             await until(lambda: ready(api))
-            assert (await api.get("/readyz")).json() == {"status": "ready"}
+            assert (await api.get("/readyz")).json() == {"status": "ready", "unled_tasks": ["reactions", "schedules"]}
 
 
 async def test_a_process_that_was_ready_stays_so_and_a_new_one_waits(database_url: str) -> None:

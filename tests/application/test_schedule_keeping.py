@@ -23,7 +23,7 @@ from domain.operation.firing import FiringOrder
 from domain.operation.schedule import ScheduleTriggered
 from domain.operation.schedule_standing import ScheduleStanding
 from domain.operation.schedule_views import GetSchedule
-from infrastructure.background import beside
+from infrastructure.background import Supervisor
 from tests.application.calling import new_id
 from tests.application.offices import FACILITY, Office
 from tests.waiting import until
@@ -137,7 +137,7 @@ async def test_the_worker_tells_of_changes_while_it_still_compares_all(office: O
     await office.keeper.keep_changed()
     office.calendars.slow = {f"schedule:{slow}": asyncio.Event()}
     wired: Any = SimpleNamespace(schedule_keeper=office.keeper, ticks=Ticks(office.calendars, ()))
-    async with beside(keep_schedules(wired)):
+    async with Supervisor().supervise("schedules", lambda: keep_schedules(wired)):
         await until(lambda: office.calendars.asked.count(f"schedule:{slow}") == 2)
         id = await office.defined()
         await until(lambda: office.entry(id) is not None)

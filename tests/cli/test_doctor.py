@@ -15,10 +15,12 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from application.ports import Caller
-from application.settings import Settings
+from application.settings import RecordedSettings, Settings, shown_settings
 from cli.doctor import CHECKS, examine
 from cli.embedded.postgres import EmbeddedPostgres
+from cli.embedded.process import Premises
 from cli.embedded.temporal import EmbeddedTemporal
+from cli.places import write_note
 from domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
 from domain.kernel import Command
 from domain.operation.schedule import DefineSchedule
@@ -613,3 +615,52 @@ def test_a_check_that_does_not_exist_is_refused(examined: Examine) -> None:
     with pytest.raises(SystemExit) as refused:
         examined("humours")
     assert refused.value.code == 2
+
+
+def test_a_running_stack_is_looked_at_under_its_own_settings_and_a_shell_that_differs_is_told(
+    examined: Examine, tmp_path: Path, database_url: str
+) -> None:
+    providers = '[{"issuer": "https://id.example.org", "jwks_url": "https://id.example.org/keys", "audiences": {}}]'
+    stack = Settings(self_facility_code="north-ring", openai_api_key="hush", monitored_enclosures={"Hutch B": "PSS:B"})
+    premises = Premises(tmp_path, "Baton")
+    premises.take(())
+    try:
+        write_note(tmp_path, settings=shown_settings(stack), database_url=database_url)
+        assert "hush" not in (tmp_path / "stack.json").read_text()
+        found = examined("settings")
+        assert found.lines["settings"][0] == "ok"
+        assert "SELF_FACILITY_CODE north-ring" in found.text
+        verdict, sentence = examined("monitors").lines["monitors"]
+        assert (verdict, sentence.startswith("Nobody monitors the 1 enclosures")) == ("wrong", True)
+        outside = "postgresql://nobody@127.0.0.1:1/nothing"
+        found = examined("settings", SELF_FACILITY_CODE="south", DATABASE_URL=outside, IDENTITY_PROVIDERS=providers)
+        verdict, sentence = found.lines["settings"]
+        assert verdict == "warning"
+        assert sentence.startswith(
+            "This shell sets DATABASE_URL, IDENTITY_PROVIDERS, SELF_FACILITY_CODE otherwise than the "
+        )
+        assert examined("database", DATABASE_URL=outside).lines["database"][0] != "wrong"
+    finally:
+        premises.leave()
+    assert examined("settings").text.count("SELF_FACILITY_CODE facility") == 1
+
+
+def test_shown_settings_can_be_read_back_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SELF_FACILITY_CODE", "elsewhere")
+    monkeypatch.setenv("MONITORED_ENCLOSURES", '{"Hutch A": "PSS:A"}')
+    stack = Settings(
+        self_facility_code="north-ring", monitored_enclosures={"Hutch B": "PSS:B"}, database_url="postgresql://a:b@c/d"
+    )
+    recorded = RecordedSettings.of(shown_settings(stack))
+    assert recorded.self_facility_code == "north-ring"
+    assert shown_settings(recorded) == shown_settings(stack)
+
+
+def test_a_login_that_can_rewrite_the_log_is_warned_of_and_that_of_the_service_is_not(
+    examined: Examine, postgres: EmbeddedPostgres, database_url: str
+) -> None:
+    verdict, sentence = examined("rights", DATABASE_URL=database_url).lines["rights"]
+    assert verdict == "warning"
+    assert sentence.endswith("log in as baton_runtime, and give the owner's login to the projector as DATABASE_OWNER_URL.")
+    service = with_database(postgres.runtime_url, database_url.partition("?")[0].rpartition("/")[2])
+    assert examined("rights", DATABASE_URL=service).lines["rights"][0] == "ok"

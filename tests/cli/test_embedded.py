@@ -30,6 +30,8 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 from cli.embedded.postgres import WHEEL, EmbeddedPostgres
 from cli.embedded.process import Premises, StartError, starting_again_if_a_port_is_lost, wait_until
 from cli.embedded.temporal import EmbeddedTemporal
+from infrastructure.postgres.form import has_current_form
+from infrastructure.postgres.migrate import migrate
 
 AS_ROOT = os.geteuid() == 0
 DEADLINE = 30.0
@@ -163,6 +165,35 @@ def test_by_default_nobody_reaches_postgres_over_the_network_or_without_its_pass
             psycopg.connect(postgres.url, password="guessed")
 
 
+def test_data_of_a_version_that_knew_the_superuser_alone_get_an_owner_and_a_login_for_the_service(
+    tmp_path: Path, directory: Path
+) -> None:
+    with EmbeddedPostgres(shutil.copytree(directory, tmp_path / "postgres")) as postgres:
+        execute(postgres, "REASSIGN OWNED BY baton_owner TO baton")
+        execute(postgres, "DROP ROLE baton_owner")
+        execute(postgres, "ALTER ROLE baton_runtime NOLOGIN")
+        migrate(postgres.url)
+    for secret in (tmp_path / "postgres").glob("*.pgpass"):
+        secret.unlink()
+    with EmbeddedPostgres(tmp_path / "postgres") as postgres:
+        owned = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relowner = 'baton'::regrole"
+        assert value(postgres.url, owned) == 0
+        assert has_current_form(postgres.runtime_url)
+        migrate(postgres.owner_url)
+        assert value(postgres.runtime_url, "SELECT count(*) FROM events") == 0
+
+
+def test_a_directory_that_others_could_enter_is_closed_to_them(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    premises = Premises(tmp_path, "Baton")
+    premises.take(())
+    premises.leave()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    tmp_path.chmod(0o1777)
+    with pytest.raises(StartError, match="is shared with other users; choose a data directory below it"):
+        premises.take(())
+
+
 def test_on_a_port_postgres_asks_for_its_password(directory: Path) -> None:
     with EmbeddedPostgres(directory, port=0) as postgres:
         assert "@127.0.0.1:" in postgres.url
@@ -243,7 +274,7 @@ def test_a_server_that_dies_while_starting_shows_the_end_of_its_log(directory: P
     assert "\n" not in refused.value.sentence
     with EmbeddedPostgres(directory) as postgres:
         assert value(postgres.url, "SELECT 1") == 1
-    assert "shared_buffers" in (directory / "postgres.log.1").read_text()
+    assert "shared_buffers" in (directory / "postgres.log").read_text()
 
 
 def test_a_server_outlives_the_thread_that_started_it(directory: Path) -> None:
@@ -391,14 +422,14 @@ async def test_a_waiting_workflow_is_still_there_after_a_restart_with_a_new_sear
         await client.start_workflow("Wait", id="newcomer", task_queue="nobody-listens", search_attributes=marks)
 
 
-def test_a_server_that_lost_its_port_is_started_again_however_much_it_says_afterwards(tmp_path: Path) -> None:
-    log, tries = tmp_path / "server.log", []
+def test_a_server_that_lost_its_port_is_started_again_however_much_it_says_afterwards() -> None:
+    tries = []
 
     def start() -> None:
         tries.append(1)
         if len(tries) == 1:
-            log.write_text("listen tcp 127.0.0.1:43083: bind: address already in use\n" + "panic: and so on\n" * 1000)
-            raise StartError("It ended while it was starting.", log=log)
+            said = "listen tcp 127.0.0.1:43083: bind: address already in use\n" + "panic: and so on\n" * 1000
+            raise StartError("It ended while it was starting.", said=said)
 
     starting_again_if_a_port_is_lost(start)
     assert len(tries) == 2

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.embedded.process import wait_until
-from cli.keeping import Keeper, Piece
+from cli.embedded.process import LOG_PREDECESSORS, LogFile, StartError, wait_until
+from cli.keeping import MOST_STARTS, Keeper, Piece
 
 DEADLINE = 20.0
 BEGUN = "from pathlib import Path; p = Path('begun'); p.write_text(p.read_text() + 'x' if p.exists() else 'x')\n"
@@ -31,7 +31,7 @@ def test_a_piece_that_dies_is_started_again(tmp_path: Path, capsys: pytest.Captu
     kept.start()
     try:
         assert wait_until(lambda: (keeper.look(), starts(tmp_path) == 2 and kept.running)[1], DEADLINE)
-        assert capsys.readouterr().err == "the piece ended unexpectedly; starting it again\n"
+        assert capsys.readouterr().err == "the piece ended unexpectedly (exit code 0); starting it again\n"
     finally:
         kept.stop()
     assert not kept.running
@@ -62,12 +62,71 @@ def test_a_piece_gets_its_environment_on_top_of_ours_and_writes_a_log_of_its_own
     ("script", "objection"),
     [
         ("from cli.refusing import refuse; refuse('It is Monday; wait.', 'It rains.')", "It is Monday; wait.\nIt rains."),
-        ("raise SystemError('oil')", "The piece ended while it was starting; the end of "),
+        ("raise SystemError('oil')", "The piece ended while it was starting (exit code 1); the end of "),
     ],
 )
 def test_why_a_piece_ended_is_told_in_its_own_sentences_or_from_its_log(tmp_path: Path, script: str, objection: str) -> None:
     kept = piece(tmp_path, f"import sys; sys.path[:] = {sys.path!r}\n{script}")
     kept.start()
     assert wait_until(lambda: not kept.running, DEADLINE)
-    kept.stop()
     assert str(kept.objection()).startswith(objection)
+
+
+def coming_up(kept: Piece) -> str:
+    """What is said of a piece that does not come up."""
+    keeper = Keeper("the piece", kept)
+    keeper.starts = 0
+    kept.start()
+    try:
+        with pytest.raises(StartError) as refused:
+            wait_until(lambda: bool(keeper.look()), DEADLINE)
+        return refused.value.sentence
+    finally:
+        kept.stop()
+
+
+def test_a_piece_that_is_killed_while_it_starts_is_started_a_few_times_and_then_its_end_is_told(tmp_path: Path) -> None:
+    sentence = coming_up(piece(tmp_path, BEGUN + "import os; os.kill(os.getpid(), 9)"))
+    assert sentence.startswith("The piece ended while it was starting (killed by SIGKILL); the end of ")
+    assert starts(tmp_path) == MOST_STARTS
+
+
+@pytest.mark.parametrize(("said", "started"), [("It rains.", 1), ("The database cannot be used: it is away.", MOST_STARTS)])
+def test_a_piece_that_refuses_is_believed_at_once_unless_its_database_may_come_back(
+    tmp_path: Path, said: str, started: int
+) -> None:
+    script = f"import sys; sys.path[:] = {sys.path!r}\n{BEGUN}from cli.refusing import refuse; refuse({said!r})"
+    assert coming_up(piece(tmp_path, script)) == said
+    assert starts(tmp_path) == started
+
+
+def test_a_log_keeps_what_earlier_lives_said_and_an_end_is_told_from_the_last_life_alone(tmp_path: Path) -> None:
+    kept = piece(tmp_path, "import os; print('life', os.getpid(), 'baton: it rains' if False else '')")
+    for _ in range(3):
+        kept.start()
+        assert wait_until(lambda: not kept.running, DEADLINE)
+        kept.stop()
+    assert kept.log.read_text().count("life") == 3
+    assert kept.log_file.said().count("life") == 1
+
+
+def test_a_log_that_grows_large_is_rotated_while_its_writer_has_it_open_and_several_are_kept(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "log", most_bytes=100)
+    with log.path.open("ab", buffering=0) as writer:
+        for number in range(LOG_PREDECESSORS + 3):
+            writer.write(b"%d %s\n" % (number, b"x" * 120))
+            log.rotate()
+        writer.write(b"the last line\n")
+    kept = sorted(path.name for path in tmp_path.iterdir())
+    assert kept == ["log", *(f"log.{number}" for number in range(1, LOG_PREDECESSORS + 1))]
+    assert log.path.read_text() == "the last line\n"
+    assert [(tmp_path / f"log.{number}").read_text()[0] for number in range(1, LOG_PREDECESSORS + 1)] == list("76543")
+    assert log.path.with_name("log.1").stat().st_mode & 0o077 == 0
+
+
+def test_a_log_that_cannot_be_copied_stays_as_it_is(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "log", most_bytes=10)
+    log.path.write_text("more than ten bytes")
+    (tmp_path / "log.new").mkdir()
+    log.rotate()
+    assert log.path.read_text() == "more than ten bytes"

@@ -1,5 +1,7 @@
 """Any process of a running stack killed at any moment: it is started again, and the service goes on."""
 
+from pathlib import Path
+
 import httpx
 import pytest
 
@@ -29,3 +31,15 @@ def test_requests_that_come_while_the_api_is_away_wait_for_it(stack: Stack) -> N
     api.kill()
     eventually(lambda: not alive(api))
     assert httpx.get(f"{stack.place('url')}/health", timeout=DEADLINE).status_code == 200
+
+
+def test_pieces_that_are_killed_while_everything_comes_up_are_started_again(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, {})
+    try:
+        for name in ("postgres", "api", "worker"):
+            stack.kill(name)
+        stack.ready()
+        assert stack.client.get("/readyz").status_code == 200
+        assert "(killed by SIGKILL" in stack.said()
+    finally:
+        stack.remove()

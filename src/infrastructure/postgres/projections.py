@@ -3,7 +3,6 @@
 A projection's table is not migrated: when its declaration changes, it is made anew and filled from the log.
 """
 
-import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -13,12 +12,8 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 from uuid import UUID
 
-import psycopg
-import structlog
-
 from application.ports import Bookmark, EventRow
 from application.queries import PROJECTIONS
-from application.telemetry import traced
 from application.unit import decoded
 from domain.contexts import REGISTRY
 from domain.kernel import Aggregate, State, StoredEvent
@@ -32,8 +27,6 @@ from infrastructure.postgres.waking import CHANNEL
 
 if TYPE_CHECKING:
     import sqlalchemy
-
-log = structlog.get_logger()
 
 LEADER_LOCK = 0x6261746F6E02
 SWAP_LOCK = 0x6261746F6E03
@@ -123,8 +116,9 @@ def ensure_projections(connection: "sqlalchemy.Connection") -> None:
 class Projector:
     """Keeps every projection: reads the log as its one leader and writes rows and bookmark together."""
 
-    def __init__(self, url: str, poll: float = 0.1) -> None:
+    def __init__(self, url: str, poll: float = 0.1, owner_url: str | None = None) -> None:
         self._url = url
+        self._owner_url = owner_url or url
         self._poll = poll
         self._by_type: dict[str, list[Projection]] = {}
         for projection in REGISTRY.projections.values():
@@ -132,23 +126,12 @@ class Projector:
         self._states: OrderedDict[tuple[str, UUID], tuple[int, State]] = OrderedDict()
 
     async def run(self) -> None:
-        """Lead when nobody else does, and follow the log; a lost connection is retried for ever."""
-        while True:
-            try:
-                await self._lead()
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                log.warning("projector_lost_connection", error=type(error).__name__)
-                await asyncio.sleep(1)
-            except Exception as error:
-                log.error("projector_failed", **traced(error))
-                raise
-
-    async def _lead(self) -> None:
-        async with await dedicated(self._url, owner=True) as connection:
+        """Lead when nobody else does, and follow the log until cancelled; raises when the connection is lost."""
+        async with await dedicated(self._url) as connection:
             await elected(connection, LEADER_LOCK)
             await connection.execute(f"LISTEN {CHANNEL}")
             self._states.clear()
-            await rebuild(self._url, await unbuilt(connection))
+            await rebuild(self._owner_url, await unbuilt(connection))
             while True:
                 if await self.advance(connection) < BATCH:
                     await wait_for_news(connection, self._poll)
@@ -245,7 +228,7 @@ async def upsert(connection: Connection, summary: type[Summary], relation: str, 
 
 
 async def rebuild(url: str, relations: Iterable[str]) -> int:
-    """Fill these projections anew from the log while the old ones serve; answers how many events were read."""
+    """Fill these projections anew from the log, as their owner, while the old ones serve; answers how many events."""
     total = 0
     for relation in relations:
         async with await dedicated(url, owner=True) as connection:

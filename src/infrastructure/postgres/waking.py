@@ -6,12 +6,7 @@ their poll interval.
 
 import asyncio
 
-import psycopg
-import structlog
-
 from infrastructure.postgres.pool import dedicated
-
-log = structlog.get_logger()
 
 CHANNEL = "baton_log"
 COALESCE = 0.02
@@ -29,18 +24,13 @@ class Waker:
         self._news.set()
 
     async def run(self) -> None:
-        """Announce news until cancelled."""
-        while True:
-            try:
-                async with await dedicated(self._url) as connection:
-                    while True:
-                        await self._news.wait()
-                        self._news.clear()
-                        await connection.execute(f"NOTIFY {CHANNEL}")
-                        await asyncio.sleep(COALESCE)
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                log.warning("waker_lost_connection", error=type(error).__name__)
-                await asyncio.sleep(1)
+        """Announce news until cancelled; raises when the connection is lost."""
+        async with await dedicated(self._url) as connection:
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                await connection.execute(f"NOTIFY {CHANNEL}")
+                await asyncio.sleep(COALESCE)
 
 
 class Listener:
@@ -58,14 +48,9 @@ class Listener:
             return
 
     async def run(self) -> None:
-        """Listen until cancelled."""
-        while True:
-            try:
-                async with await dedicated(self._url) as connection:
-                    await connection.execute(f"LISTEN {CHANNEL}")
-                    async for _ in connection.notifies():
-                        heard, self._heard = self._heard, asyncio.Event()
-                        heard.set()
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                log.warning("listener_lost_connection", error=type(error).__name__)
-                await asyncio.sleep(1)
+        """Listen until cancelled; raises when the connection is lost."""
+        async with await dedicated(self._url) as connection:
+            await connection.execute(f"LISTEN {CHANNEL}")
+            async for _ in connection.notifies():
+                heard, self._heard = self._heard, asyncio.Event()
+                heard.set()

@@ -1,8 +1,7 @@
 """Projections: one leader keeps them, applying twice changes nothing, and they are rebuilt while they serve."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from domain.shared.listing import Summary
 from domain.trust.surface import DefineSurface
 from domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, StartVisit, Visit, VisitSummary
 from domain.trust.zone import DefineZone, ListZones, ZoneSummary
+from infrastructure.background import Supervisor
 from infrastructure.postgres.migrate import migrate
 from infrastructure.postgres.projections import LEADER_LOCK, SWAP_LOCK, Projector, rebuild, unbuilt
 from tests.api.stocking import stocked
@@ -38,15 +38,9 @@ from tests.waiting import until
 VISITS, ZONES = VisitSummary.relation, ZoneSummary.relation
 
 
-@asynccontextmanager
-async def projecting(url: str) -> AsyncIterator["asyncio.Task[None]"]:
+def projecting(url: str) -> AbstractAsyncContextManager[None]:
     """A projector at work."""
-    task = asyncio.create_task(Projector(url, poll=0.02).run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    return Supervisor().supervise("projections", Projector(url, poll=0.02).run)
 
 
 async def lives(calling: Calling) -> list[UUID]:
@@ -194,9 +188,9 @@ class TestUnknownEvents:
         await calling.create(DefineZone(name="In the same batch"))
         await insert_event(owner, "Zone", zone, 2, "ZoneRenamed")
         await calling.create(DefineZone(name="Behind it"))
-        async with projecting(database_url) as projector, asyncio.timeout(30):
-            with pytest.raises(UnknownEventError, match=r"Zone .* unknown event ZoneRenamed"):
-                await projector
+        with pytest.raises(UnknownEventError, match=r"Zone .* unknown event ZoneRenamed"):
+            async with asyncio.timeout(30):
+                await Projector(database_url).run()
         assert await bookmark(owner) == place
         assert await shown_zones(owner) == {"Hutch"}
 

@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
 from domain.trust.zone import DefineZone
+from infrastructure.background import Supervisor
 from infrastructure.postgres.pool import Pool, dedicated
 from infrastructure.postgres.store import PostgresStore
 from infrastructure.postgres.waking import CHANNEL, Listener, Waker
@@ -17,16 +16,6 @@ from tests.infrastructure.postgres.observing import Connection, rows
 from tests.waiting import until
 
 END = "the end"
-
-
-@asynccontextmanager
-async def working(work: Any) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.fixture
@@ -84,7 +73,7 @@ async def test_many_appends_are_one_wake_up(database_url: str, ear: Connection, 
     waker = Waker(database_url)
     for _ in range(100):
         waker.appended()
-    async with working(waker.run()):
+    async with Supervisor().supervise("waking", waker.run):
         assert await heard(ear, 1) == [""]
         await announce_the_end(owner)
         assert await heard(ear) == [END]
@@ -92,7 +81,7 @@ async def test_many_appends_are_one_wake_up(database_url: str, ear: Connection, 
 
 async def test_every_later_append_is_announced_again(database_url: str, ear: Connection) -> None:
     waker = Waker(database_url)
-    async with working(waker.run()):
+    async with Supervisor().supervise("waking", waker.run):
         for _ in range(3):
             waker.appended()
             assert await heard(ear, 1) == [""]
@@ -100,7 +89,7 @@ async def test_every_later_append_is_announced_again(database_url: str, ear: Con
 
 async def test_a_waker_that_lost_its_connection_comes_back(database_url: str, ear: Connection, owner: Connection) -> None:
     waker = Waker(database_url)
-    async with working(waker.run()):
+    async with Supervisor().supervise("waking", waker.run):
         waker.appended()
         await heard(ear, 1)
         await terminate(owner, f"NOTIFY {CHANNEL}")
@@ -116,7 +105,7 @@ async def test_a_waker_that_lost_its_connection_comes_back(database_url: str, ea
 
 async def test_a_listener_wakes_everybody_who_waits(database_url: str, owner: Connection) -> None:
     listener = Listener(database_url)
-    async with working(listener.run()):
+    async with Supervisor().supervise("listening", listener.run):
         waiting = [asyncio.create_task(listener.wait(at_most=60)) for _ in range(3)]
 
         async def all_woken() -> bool:

@@ -144,12 +144,14 @@ def upgrade() -> None:
     op.execute(
         f"""
         DO $$ BEGIN
-            CREATE ROLE {RUNTIME_ROLE} NOLOGIN;
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{RUNTIME_ROLE}') THEN
+                CREATE ROLE {RUNTIME_ROLE} NOLOGIN;
+                GRANT {RUNTIME_ROLE} TO CURRENT_USER;
+            END IF;
         EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
         END $$
         """
     )
-    op.execute(f"GRANT {RUNTIME_ROLE} TO CURRENT_USER")
     op.execute(TABLES)
     op.execute(f"GRANT SELECT, INSERT ON {', '.join(INSERT_ONLY)} TO {RUNTIME_ROLE}")
     op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(MUTABLE)} TO {RUNTIME_ROLE}")
