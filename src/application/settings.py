@@ -68,6 +68,14 @@ def _base_url(url: str) -> str:
     return url.rstrip("/")
 
 
+class PidMinter(StrEnum):
+    """Who issues persistent identifiers."""
+
+    NONE = "none"
+    DATACITE = "datacite"
+    DEVELOPMENT = "development"
+
+
 class ComputeSubstrate(StrEnum):
     """Where jobs run."""
 
@@ -122,10 +130,20 @@ class Settings(BaseSettings):
     """The code of the facility this deployment serves."""
     clearance_template_codes: tuple[TemplateCode, ...] = tuple(SEEDED_TITLES)
     """The safety forms the own site starts with, as a JSON list; one that was withdrawn comes back while it is listed."""
+    pid_minter: PidMinter = PidMinter.NONE
+    """Who issues persistent identifiers: nobody, `datacite`, or `development` under prefixes for testing."""
+    datacite_address: Annotated[str, AfterValidator(_base_url)] = "https://api.datacite.org"
+    """Where DataCite's REST API is; https://api.test.datacite.org is its test system."""
+    datacite_prefix: Annotated[str, Field(pattern=r"^10\.[0-9]{4,9}(\.[0-9]+)*$")] | None = None
+    """The DOI prefix that is assigned to the repository."""
+    datacite_repository_id: Annotated[str, Field(min_length=1)] | None = None
+    """The repository that DataCite knows this facility as, which is the name of its account."""
+    datacite_password: SecretStr | None = None
+    """The password of that account."""
     facility_publisher: Annotated[str, Field(min_length=1)] | None = None
     """The publisher named on minted identifiers; unset, the own facility's display name."""
     landing_page_template: Annotated[str, Field(pattern=r"\{asset_id\}")] | None = None
-    """Where a minted identifier leads, with `{asset_id}`; unset, the console's page of the asset."""
+    """Where the identifier of an asset leads, with `{asset_id}`; unset, /console/assets/ under PUBLIC_BASE_URL."""
     enclosure_observation_ttl_seconds: Annotated[int, Field(ge=1, le=86400)] = 120
     """After this long without an observation an enclosure counts as Unknown, whatever was observed last."""
     control_routes: tuple[ControlRoute, ...] = ()
@@ -239,9 +257,9 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
         provider["introspection_client_secret"] = provider["introspection_client_secret"] and HIDDEN
         for binding in provider["subject_bindings"]:
             binding["subject"] = HIDDEN
-    for name in ("anthropic_api_key", "openai_api_key"):
+    for name in ("anthropic_api_key", "openai_api_key", "datacite_password"):
         shown[name] = shown[name] and HIDDEN
-    for name in ("anthropic_base_url", "openai_base_url"):
+    for name in ("anthropic_base_url", "openai_base_url", "datacite_address"):
         shown[name] = shown[name] and _without_password(shown[name])
     shown["compute_environment"] = dict.fromkeys(settings.compute_environment, HIDDEN)
     return {name.upper(): value for name, value in shown.items()}

@@ -40,6 +40,13 @@ SOUND = {
     "identity_providers": [PROVIDER],
 }
 
+DATACITE = {
+    "pid_minter": "datacite",
+    "datacite_prefix": "10.70000",
+    "datacite_repository_id": "FAC.BL7",
+    "datacite_password": "s3cret",
+}
+
 
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,6 +199,20 @@ GUARDED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {**SOUND, "identity_providers": [{**PROVIDER, "allow_insecure_introspection_url": True}]},
         ["sets allow_insecure_introspection_url"],
     ),
+    "made-up identifiers in production": ({**SOUND, "pid_minter": "development"}, ["makes identifiers up"]),
+    "a registry without an account": (
+        {"pid_minter": "datacite", "public_base_url": "https://baton.example"},
+        ["set DATACITE_PREFIX, DATACITE_REPOSITORY_ID, DATACITE_PASSWORD"],
+    ),
+    "identifiers that lead nowhere": (DATACITE, ["set LANDING_PAGE_TEMPLATE"]),
+    "identifiers that lead to a path": (
+        {**DATACITE, "landing_page_template": "/assets/{asset_id}"},
+        ["LANDING_PAGE_TEMPLATE is no absolute URL"],
+    ),
+    "a registry's password in the clear": (
+        {**SOUND, **DATACITE, "public_base_url": "https://baton.example", "datacite_address": "http://api.example"},
+        ["DATACITE_ADDRESS sends a password without https"],
+    ),
     "the service itself as administrator": ({"bootstrap_principal_id": NIL}, ["BOOTSTRAP_PRINCIPAL_ID is the nil UUID"]),
     "an agent as administrator": (
         {"bootstrap_principal_id": seeded_id(1)},
@@ -223,6 +244,8 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "identity_providers": [{**PROVIDER, "jwks_url": "http://127.0.0.1:9000/keys", "allow_insecure_jwks_url": True}]
     },
     "development has a provider and does not insist on it": {"identity_providers": [PROVIDER]},
+    "development makes identifiers up": {"pid_minter": "development"},
+    "production registers identifiers": {**SOUND, **DATACITE, "landing_page_template": "https://id.example/{asset_id}"},
 }
 
 
@@ -360,7 +383,7 @@ def test_the_same_subject_of_two_issuers_may_be_two_actors() -> None:
 
 def test_every_setting_is_shown_and_no_secret() -> None:
     settings = Settings(
-        **{**SOUND, "identity_providers": [{**PROVIDER, **ASKED}]},
+        **{**SOUND, **DATACITE, "identity_providers": [{**PROVIDER, **ASKED}]},
         database_url="postgresql://baton:hunter2@db.example.org/baton",
     )
     shown = shown_settings(settings)

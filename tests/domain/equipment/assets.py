@@ -12,6 +12,7 @@ from domain.equipment.fixture import FixtureRegistered, SlotBinding
 from domain.equipment.frame import RegisterFrame
 from domain.equipment.model import DefineModel
 from domain.equipment.mount import InstallAsset, RegisterMount
+from domain.equipment.values import ExternalIdScheme
 from domain.operation.deciding import offered
 from domain.shared.reads import Read, Reads
 from domain.shared.schema import DIALECT
@@ -32,6 +33,7 @@ def facility_world() -> World:
         base_url="https://baton.example",
         landing_page_template=None,
         publisher="Lumen Light Source",
+        minted_schemes=frozenset(ExternalIdScheme),
         self_facility_code=LUMEN,
         deciders=offered(()),
     )
