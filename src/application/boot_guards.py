@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
+from os.path import isabs, normpath
 from uuid import UUID
 
 from application.identity_providers import provider_objections, reaches
@@ -91,6 +92,18 @@ def _plant_guards(settings: Settings) -> Iterator[str]:
 def _work_guards(settings: Settings) -> Iterator[str]:
     if settings.compute_substrate is ComputeSubstrate.LOCAL_PROCESS and settings.compute_job_directory is None:
         yield "COMPUTE_SUBSTRATE=local_process needs a place for its jobs; set COMPUTE_JOB_DIRECTORY to a directory."
+    if settings.compute_substrate is ComputeSubstrate.IN_MEMORY:
+        if settings.production:
+            yield (
+                f"COMPUTE_SUBSTRATE=in_memory makes up what programs bring, which APP_ENV={settings.app_env} does not "
+                "accept; set COMPUTE_SUBSTRATE=local_process and COMPUTE_JOB_DIRECTORY."
+            )
+    else:
+        for program in settings.compute_programs:
+            if not isabs(program) or normpath(program) != program:
+                yield f"COMPUTE_PROGRAMS lists {program}, which is no plain absolute path; say where the program is."
+    if settings.compute_user == "root":
+        yield "COMPUTE_USER=root lets programs read and change everything; name a user of their own."
     modelling = [name.value for name in settings.decide_substrates if name is not DecideSubstrate.LLM]
     if modelling and not all(find_spec(library) for library in ("scipy", "sklearn")):
         yield f"DECIDE_SUBSTRATES offers {', '.join(modelling)}, whose libraries are not installed; install baton[optimize]."
@@ -108,7 +121,7 @@ def _minter_guards(settings: Settings) -> Iterator[str]:
     if missing := [name.upper() for name in needed if getattr(settings, name) is None]:
         yield f"PID_MINTER=datacite registers as a repository of DataCite; set {', '.join(missing)}."
     if settings.production and not reaches(settings.datacite_address, ("https",)):
-        yield f"DATACITE_ADDRESS sends a password without https, which APP_ENV={settings.app_env} does not accept; use https."
+        yield f"DATACITE_ADDRESS sends a password without https, which APP_ENV={settings.app_env} refuses; use https."
     template = settings.landing_page_template
     if template is not None and not reaches(template, ("http", "https")):
         yield "LANDING_PAGE_TEMPLATE is no absolute URL, so identifiers would lead nowhere; begin it with https://."

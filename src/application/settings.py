@@ -156,10 +156,18 @@ class Settings(BaseSettings):
     """How long an action of a procedure may take."""
     compute_substrate: ComputeSubstrate = ComputeSubstrate.IN_MEMORY
     """Where the programs of compute steps run: `local_process` on the worker's machine, `in_memory` nowhere."""
+    compute_programs: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """The programs that compute steps may run, as a JSON list of absolute paths; a step's first word must be one of them."""
+    compute_user: Annotated[str, Field(min_length=1)] | None = None
+    """The user of the worker's machine that programs run as, which takes a worker run by root; unset, the worker's own."""
     compute_job_directory: Path | None = None
     """Where `local_process` keeps its jobs; on a disk that outlasts the worker, and shared by the workers of a machine."""
     compute_timeout_seconds: Annotated[int, Field(ge=1)] = 3600
     """How long the program of a compute step may run before it is stopped with all it started."""
+    compute_output_limit_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024
+    """How much of a program's output is kept, and of its errors; of more, half from the beginning, half from the end."""
+    compute_job_retention_hours: Annotated[int, Field(ge=0)] = 168
+    """How long the directory of a job is kept once its conduct has ended; 0 keeps all for ever."""
     compute_environment: dict[str, str] = Field(default={}, repr=False)
     """What the programs of compute steps find in their environment besides, as a JSON object."""
     decide_substrates: tuple[OfferedDecider, ...] = ()

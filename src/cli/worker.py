@@ -6,7 +6,7 @@ It also starts what the record still owes and the engine does not know of.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import timedelta
 
 import structlog
@@ -22,12 +22,16 @@ from activities.conduct_run import RunConductActivities
 from activities.mint_sweep import MintSweepActivities
 from activities.schedule_firing import ScheduleFiringActivities
 from application.boot_guards import idle_agents
+from application.conducting.compute import Compute
 from application.conducting.reconciling import Reconciler
 from application.ports import EngineUnavailableError, StoreUnavailableError, Work
 from application.settings import Settings
 from application.telemetry import traced
 from cli.processes import when_told
 from infrastructure.background import beside
+from infrastructure.compute.configured import configured_compute
+from infrastructure.compute.local_process import LocalProcesses
+from infrastructure.compute.retention import JobRetention
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import opened_control
 from infrastructure.monitoring import monitoring
@@ -83,19 +87,25 @@ async def run(settings: Settings) -> None:
     when_told(stopping.set)
     for sentence in idle_agents(settings):
         log.warning("agent_idle", said=sentence)
+    compute = configured_compute(settings)
     async with (
         Runtime(settings) as runtime,
         opened_control(settings) as control,
         monitoring(runtime, control),
         reconciling(runtime),
         reacting(runtime),
+        removing_jobs(runtime, compute),
     ):
         client = await connected(runtime, stopping)
         if client is None:
             return
         if (remedy := await add_missing(client)) is not None:
             log.warning("search_attributes_missing", run=remedy)
-        async with keeping_schedules(runtime), conducting(runtime, control) as wired, worker(client, runtime, wired):
+        async with (
+            keeping_schedules(runtime),
+            conducting(runtime, control, compute=compute) as wired,
+            worker(client, runtime, wired),
+        ):
             log.info("worker_ready", task_queue=TASK_QUEUE)
             await stopping.wait()
 
@@ -164,6 +174,15 @@ def keeping_schedules(runtime: Runtime) -> AbstractAsyncContextManager[None]:
 def reacting(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Lead every subscriber through the log, in one worker of all."""
     return beside(lead(runtime.database_url, REACTIONS_LOCK, lambda _: runtime.dispatcher().run()))
+
+
+def removing_jobs(runtime: Runtime, compute: Compute) -> AbstractAsyncContextManager[None]:
+    """Remove the directories of jobs that nobody needs any more, where they are kept for a time only."""
+    hours = runtime.settings.compute_job_retention_hours
+    if not isinstance(compute, LocalProcesses) or not hours:
+        return nullcontext()
+    retention = JobRetention(compute, runtime.conducts, clock, timedelta(hours=hours))
+    return beside(retention.run())
 
 
 async def reconcile(runtime: Runtime) -> None:

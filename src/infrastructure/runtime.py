@@ -83,6 +83,7 @@ class Deployment:
     self_facility_code: str
     enclosure_observation_ttl: timedelta
     deciders: frozenset[DecideSubstrate]
+    compute_programs: frozenset[str]
     approved_models_only: bool
 
 
@@ -280,6 +281,7 @@ class Runtime:
             self_facility_code=settings.self_facility_code,
             enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
             deciders=offered(settings.decide_substrates),
+            compute_programs=frozenset(settings.compute_programs),
             approved_models_only=settings.require_approved_language_model,
         )
 

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 
 from domain.kernel import Call, Command, IdSet, Outcome, Value
 from domain.operation.procedure import PHASES, ProcedureRecipeExpanded, ProcedureRegistered, procedure
+from domain.operation.programs import ComputeProgramNotAllowedError, allowed_programs, check_programs
 from domain.recipe.capability import Capability, ExecutorShape
 from domain.recipe.expansion import (
     EXPANDER_VERSION,
@@ -124,6 +125,7 @@ class Origin:
     recipe: Recipe
     capability: Capability
     run: Run | None
+    programs: frozenset[str]
 
 
 @procedure.creation(
@@ -141,6 +143,7 @@ class Origin:
         ProcedureCapabilityExecutorMismatchError,
         ProcedureBindingsStaleError,
         ProcedureExpansionNotDeterministicError,
+        ComputeProgramNotAllowedError,
     ],
 )
 class RegisterProcedureFromRecipe(ProcedureRequest, Command):
@@ -153,7 +156,8 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
         recipe = yield from required(Recipe, self.recipe_id)
         capability = yield from required(Capability, recipe.capability_id)
         run = yield from required_if_given(Run, self.parent_run_id)
-        return Origin(recipe, capability, run)
+        programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
+        return Origin(recipe, capability, run, programs)
 
     def decide(self, call: Call, origin: Origin) -> Outcome:
         recipe, capability = origin.recipe, origin.capability
@@ -170,6 +174,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
         expansion = expansion_of(recipe.steps, recipe.closing_steps, bindings)
         if expansion_of(recipe.steps, recipe.closing_steps, bindings).steps_hash != expansion.steps_hash:
             raise ProcedureExpansionNotDeterministicError("The recipe expanded differently twice; report this recipe.")
+        check_programs(expansion, origin.programs)
         known = {name: value for name, value in self if name not in ("recipe_id", "bindings")}
         return [
             ProcedureRegistered(**known, recipe_id=recipe.id, capability_id=capability.id),

@@ -249,7 +249,8 @@ class DefineSchedule(Command):
         check_calendar(self.calendar, self.time_zone)
         check_target(self.target, call.now)
         if isinstance(self.target, ConductRecipe) and sources.capability is not None:
-            check_bound(self.target, Origin(sources.recipes[self.target.recipe_id], sources.capability, None), call)
+            origin = Origin(sources.recipes[self.target.recipe_id], sources.capability, None, frozenset())
+            check_bound(self.target, origin, call)
         defined = ScheduleDefined(
             **{**dict(self), "target": written(self.target)},
             run_as=call.principal_id,

@@ -24,6 +24,7 @@ from domain.operation.gates import (
 )
 from domain.operation.pins import PIN_REFUSALS, ProcedureStepsForbiddenError
 from domain.operation.procedure import COMPLETED, DEFINED, UNDER_WAY, Procedure, ProcedureConducted, ProcedureStatus
+from domain.operation.programs import ComputeProgramNotAllowedError
 from domain.operation.progress import ConductPhase, submitted_by
 from domain.operation.results import ConductResult, Failure
 from domain.operation.walking import lifecycle
@@ -46,7 +47,7 @@ HOLDING = (
 """The gates that hold the run when a phase is to start, until somebody resumes it."""
 JUDGED_LATER = (*HOLDING, ProcedureAssetDecommissionedError, ConductProcedure.Cannot)
 """What may have changed by the time a phase has its turn, and is not asked before."""
-UNFIT = (ProcedureStepsForbiddenError, InvalidRecipeStepShapeError)
+UNFIT = (ProcedureStepsForbiddenError, InvalidRecipeStepShapeError, ComputeProgramNotAllowedError)
 UNPINNED = tuple(refusal for refusal in PIN_REFUSALS if refusal not in UNFIT)
 """What keeps the steps of a phase from being had as they were registered, whatever was asked for."""
 

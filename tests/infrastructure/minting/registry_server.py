@@ -62,19 +62,19 @@ def handler_of(registry: Registry) -> type[BaseHTTPRequestHandler]:
             if failure == "silent":
                 registry.released.wait(30)
                 self.close_connection = True
-                return
+                return None
             if self.headers.get("Authorization") != allowed:
                 return self.say(401, {"errors": [{"status": "401", "title": "Bad credentials."}]})
             attributes = json.loads(body)["data"]["attributes"] if body else {}
             answer = registry.answer(self.command, self.path, attributes)
             if failure == "lost":
                 self.close_connection = True
-                return
+                return None
             self.say(*answer)
             if failure == "twice":
                 self.say(*answer)
 
-        do_GET = do_POST = do_PUT = carry_out  # noqa: N815
+        do_GET = do_POST = do_PUT = carry_out
 
         def say(self, status: int, content: Any) -> None:
             body = content if isinstance(content, bytes) else json.dumps(content).encode()
