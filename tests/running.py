@@ -13,6 +13,7 @@ import uvicorn
 from api.app import create_app
 from application.settings import Settings
 from infrastructure.postgres.projections import Projector
+from tests.workflows.steps import PROGRAMS
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Api:
 @asynccontextmanager
 async def running_api(database_url: str, *, projecting: bool = True, **settings: Any) -> AsyncIterator[Api]:
     """The API on a free port, and the projector unless not wanted."""
-    settings = {"pid_minter": "development", **settings}
+    settings = {"pid_minter": "development", "compute_programs": PROGRAMS, **settings}
     chosen = Settings(database_url=database_url, app_env="test", database_pool_size=8, **settings)
     config = uvicorn.Config(create_app(chosen), port=0, log_level="error", http="httptools", access_log=False, lifespan="on")
     server = uvicorn.Server(config)

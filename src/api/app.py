@@ -29,6 +29,7 @@ from application.identity import METADATA_PATH
 from application.ports import Caller
 from application.settings import Settings
 from domain.contexts import REGISTRY
+from domain.operation.actuation import actuation_of
 from domain.operation.conduct_views import StreamProcedureConduct
 from domain.shared.refusals import Refusal
 from infrastructure.runtime import Runtime
@@ -107,8 +108,15 @@ async def health(request: Request, caller: Caller) -> Response:
 
 
 def readiness(runtime: Runtime) -> Any:
-    """Ready when the database answers, every projection is built and the configured permits were settled once."""
+    """Ready when the database answers, every projection is built and the configured permits were settled once.
+
+    Every answer says what writes can reach.
+    """
     settled = False
+    actuation = actuation_of(runtime.settings.control_routes, runtime.settings.control_writes_enabled).value
+
+    def answer(status: int, **said: Any) -> Response:
+        return Response(status, orjson.dumps({**said, "actuation": actuation}))
 
     async def endpoint(request: Request, caller: Caller) -> Response:
         nonlocal settled
@@ -119,12 +127,12 @@ def readiness(runtime: Runtime) -> Any:
                     row = await found.fetchone()
                 waiting = [] if settled else await runtime.unsettled_enclosures()
         except Exception as error:
-            return Response(503, orjson.dumps({"status": "unavailable", "because": type(error).__name__}))
+            return answer(503, status="unavailable", because=type(error).__name__)
         if row and row[0]:
-            return Response(503, orjson.dumps({"status": "building", "projections": row[0]}))
+            return answer(503, status="building", projections=row[0])
         if waiting:
-            return Response(503, orjson.dumps({"status": "settling", "because": UNSETTLED, "enclosures": waiting}))
+            return answer(503, status="settling", because=UNSETTLED, enclosures=waiting)
         settled = True
-        return Response(200, orjson.dumps({"status": "ready"}))
+        return answer(200, status="ready")
 
     return endpoint

@@ -38,6 +38,8 @@ SOUND = {
     "require_authenticated_principal": True,
     "authorization_mode": "policy",
     "identity_providers": [PROVIDER],
+    "compute_substrate": "local_process",
+    "compute_job_directory": "/var/lib/baton/jobs",
 }
 
 DATACITE = {
@@ -80,6 +82,8 @@ def test_settings_are_environment_variables_of_their_name(monkeypatch: pytest.Mo
         "AUTHORIZATION_MODE": "policy",
         "REQUIRE_AUTHENTICATED_PRINCIPAL": "true",
         "IDENTITY_PROVIDERS": json.dumps([{**PROVIDER, **ASKED}]),
+        "COMPUTE_SUBSTRATE": "local_process",
+        "COMPUTE_JOB_DIRECTORY": "/var/lib/baton/jobs",
         "BOOTSTRAP_PRINCIPAL_ID": str(MIRA),
         "MCP_TOOLSET": "essential",
         "PUBLIC_BASE_URL": "https://baton.example.org/",
@@ -199,6 +203,10 @@ GUARDED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {**SOUND, "identity_providers": [{**PROVIDER, "allow_insecure_introspection_url": True}]},
         ["sets allow_insecure_introspection_url"],
     ),
+    "made-up programs in production": ({**SOUND, "compute_substrate": "in_memory"}, ["makes up what programs bring"]),
+    "a program without its place": ({**SOUND, "compute_programs": ["/bin/recon", "recon"]}, ["lists recon, which is no"]),
+    "a program at a crooked place": ({**SOUND, "compute_programs": ["/bin/../bin/sh"]}, ["lists /bin/../bin/sh"]),
+    "programs run by root": ({"compute_user": "root"}, ["COMPUTE_USER=root"]),
     "made-up identifiers in production": ({**SOUND, "pid_minter": "development"}, ["makes identifiers up"]),
     "a registry without an account": (
         {"pid_minter": "datacite", "public_base_url": "https://baton.example"},

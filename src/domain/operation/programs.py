@@ -18,7 +18,8 @@ def allowed_programs(steps: Iterable[RecipeStep]) -> Reads[frozenset[str]]:
     """The programs that the deployment allows; it is not asked where the steps run none."""
     if not any(isinstance(step, RecipeComputeStep) for step in steps):
         return frozenset()
-    programs: frozenset[str] = (yield from answered("deployment")).compute_programs
+    deployment = yield from answered("deployment")
+    programs: frozenset[str] = deployment.compute_programs
     return programs
 
 

@@ -17,6 +17,7 @@ from domain.operation.deciding import offered
 from domain.shared.reads import Read, Reads
 from domain.shared.schema import DIALECT
 from tests.domain.world import World, new_id
+from tests.workflows.steps import PROGRAMS
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ def facility_world() -> World:
         minted_schemes=frozenset(ExternalIdScheme),
         self_facility_code=LUMEN,
         deciders=offered(()),
+        compute_programs=frozenset(PROGRAMS),
     )
     return world
 

@@ -34,7 +34,7 @@ STARTING = [
     "enclosures_permitted",
     "targets_unclaimed",
 ]
-RESUMING = [name for name in STARTING if name != "steps_prepared"]
+RESUMING = ["programs_allowed" if name == "steps_prepared" else name for name in STARTING]
 STEPS = (setpoint("bl7:energy", 25.0),)
 LOOP: dict[str, Any] = {"convergence_capture_name": "offset", "criterion": criterion(0, 0.5)}
 
