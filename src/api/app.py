@@ -115,8 +115,8 @@ def readiness(runtime: Runtime) -> Any:
     settled = False
     actuation = actuation_of(runtime.settings.control_routes, runtime.settings.control_writes_enabled).value
 
-    def answer(status: int, **said: Any) -> Response:
-        return Response(status, orjson.dumps({**said, "actuation": actuation}))
+    def answer(code: int, **said: Any) -> Response:
+        return Response(code, orjson.dumps({**said, "actuation": actuation}))
 
     async def endpoint(request: Request, caller: Caller) -> Response:
         nonlocal settled

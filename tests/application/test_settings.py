@@ -280,6 +280,8 @@ def test_the_guards_hold_in_every_combination(tier: str, required: bool, mode: s
         authorization_mode=mode,
         allow_permissive_authz=allowed,
         identity_providers=[PROVIDER] if configured else [],
+        compute_substrate="local_process",
+        compute_job_directory="/var/lib/baton/jobs",
     )
     assert bool(found) is must_not_start, found
 

@@ -21,7 +21,7 @@ def newest_position(stack: Stack) -> int:
 def test_up_serves_and_says_where(stack: Stack) -> None:
     url = stack.place("url")
     assert stack.client.get("/health").json() == {"status": "ok"}
-    assert stack.client.get("/readyz").json() == {"status": "ready"}
+    assert stack.client.get("/readyz").json() == {"status": "ready", "actuation": "inert"}
     for line in (f"API          {url}", f"API docs     {url}/docs", f"MCP          {url}/mcp", "Temporal UI  http://"):
         assert line in stack.said()
     assert (stack.directory / "stack.json").stat().st_mode & 0o077 == 0
