@@ -84,6 +84,7 @@ async def _waits_for(api: Api, names: list[str]) -> bool:
 
 
 IN_MEMORY = {"prefix": "bl7:", "substrate": "in_memory"}
+RING = {"prefix": "SR:", "substrate": "epics_ca"}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ IN_MEMORY = {"prefix": "bl7:", "substrate": "in_memory"}
             },
             "simulated",
         ),
-        ({"control_routes": [{**IN_MEMORY, "simulated": True}, {"prefix": "S:", "substrate": "epics_ca"}]}, "reachable"),
+        ({"control_routes": [{**IN_MEMORY, "simulated": True}, RING]}, "reachable"),
     ],
 )
 def test_what_writes_can_reach_follows_from_the_routes(settings: dict[str, Any], actuation: str) -> None:

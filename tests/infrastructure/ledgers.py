@@ -22,6 +22,7 @@ from domain.trust.surface import SYSTEM_HTTP
 from tests.application.calling import OPERATOR, Calling
 from tests.domain.run.lifecycles import begun
 from tests.domain.world import START, new_id
+from tests.workflows.steps import PROGRAMS
 
 STEPS = tuple({"kind": "setpoint", "address": f"bl7:m{number}", "value": number} for number in range(10))
 LOGBOOK = new_id()
@@ -29,7 +30,10 @@ LOGBOOK = new_id()
 
 async def deployment(caller: Caller) -> Any:
     return SimpleNamespace(
-        self_facility_code="facility", enclosure_observation_ttl=timedelta(seconds=120), deciders=SELECTABLE
+        self_facility_code="facility",
+        enclosure_observation_ttl=timedelta(seconds=120),
+        deciders=SELECTABLE,
+        compute_programs=frozenset(PROGRAMS),
     )
 
 
