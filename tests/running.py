@@ -15,6 +15,7 @@ from api.connections import timed_connection
 from application.settings import Settings
 from infrastructure.background import Supervisor
 from infrastructure.postgres.projections import Projector
+from tests.workflows.steps import PROGRAMS
 
 
 @dataclass
@@ -58,6 +59,7 @@ async def running_api(
     database_url: str, *, projecting: bool = True, any_host: bool = False, **settings: Any
 ) -> AsyncIterator[Api]:
     """The API on a free port, and the projector unless not wanted."""
+    settings = {"pid_minter": "development", "compute_programs": PROGRAMS, **settings}
     chosen = Settings(database_url=database_url, app_env="test", database_pool_size=8, **settings)
     config = uvicorn.Config(
         create_app(chosen, any_host=any_host),

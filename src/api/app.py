@@ -30,6 +30,7 @@ from application.identity import METADATA_PATH
 from application.ports import Caller
 from application.settings import Settings
 from domain.contexts import REGISTRY
+from domain.operation.actuation import actuation_of
 from domain.operation.conduct_views import StreamProcedureConduct
 from domain.shared.refusals import Refusal
 from infrastructure.runtime import Runtime
@@ -117,8 +118,13 @@ def readiness(runtime: Runtime) -> Any:
     """Ready when the database answers, every projection is built and the configured permits were settled once.
 
     What the other processes fail to do is said beside that, and does not keep this one from answering.
+    Every answer says what writes can reach.
     """
     settled = False
+    actuation = actuation_of(runtime.settings.control_routes, runtime.settings.control_writes_enabled).value
+
+    def answer(code: int, **said: Any) -> Response:
+        return Response(code, orjson.dumps({**said, "actuation": actuation}))
 
     async def endpoint(request: Request, caller: Caller) -> Response:
         nonlocal settled
@@ -130,11 +136,11 @@ def readiness(runtime: Runtime) -> Any:
                 waiting = [] if settled else await runtime.unsettled_enclosures()
                 processes, unled = await runtime.fellow_processes()
         except Exception as error:
-            return Response(503, orjson.dumps({"status": "unavailable", "because": type(error).__name__}))
+            return answer(503, status="unavailable", because=type(error).__name__)
         if row and row[0]:
-            return Response(503, orjson.dumps({"status": "building", "projections": row[0]}))
+            return answer(503, status="building", projections=row[0])
         if waiting:
-            return Response(503, orjson.dumps({"status": "settling", "because": UNSETTLED, "enclosures": waiting}))
+            return answer(503, status="settling", because=UNSETTLED, enclosures=waiting)
         settled = True
         troubled = [
             {"process": process.kind, "task": trouble.task, "restarts": trouble.restarts, "because": trouble.because}
@@ -143,6 +149,6 @@ def readiness(runtime: Runtime) -> Any:
         ]
         dropped = sum(process.dropped_lines for process in processes)
         beside = {"unled_tasks": unled, "restarted_tasks": troubled, "dropped_log_lines": dropped}
-        return Response(200, orjson.dumps({"status": "ready", **{name: said for name, said in beside.items() if said}}))
+        return answer(200, status="ready", **{name: said for name, said in beside.items() if said})
 
     return endpoint

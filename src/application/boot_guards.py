@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
+from os.path import isabs, normpath
 from uuid import UUID
 
-from application.identity_providers import provider_objections
+from application.identity_providers import provider_objections, reaches
 from application.language_models import OFFLINE, named_model
-from application.settings import ComputeSubstrate, Settings, TraceExporter
+from application.settings import ComputeSubstrate, PidMinter, Settings, TraceExporter
 from domain.agent.seeded_ids import SEEDED_IDS
 from domain.kernel import NIL
 from domain.operation.deciding import DecideSubstrate
@@ -21,6 +22,7 @@ def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
         *_access_guards(settings),
         *_plant_guards(settings),
         *_work_guards(settings),
+        *_minter_guards(settings),
         *_model_guards(settings),
         *_engine_guards(settings),
         *provider_objections(settings.identity_providers),
@@ -90,9 +92,44 @@ def _plant_guards(settings: Settings) -> Iterator[str]:
 def _work_guards(settings: Settings) -> Iterator[str]:
     if settings.compute_substrate is ComputeSubstrate.LOCAL_PROCESS and settings.compute_job_directory is None:
         yield "COMPUTE_SUBSTRATE=local_process needs a place for its jobs; set COMPUTE_JOB_DIRECTORY to a directory."
+    if settings.compute_substrate is ComputeSubstrate.IN_MEMORY:
+        if settings.production:
+            yield (
+                f"COMPUTE_SUBSTRATE=in_memory makes up what programs bring, which APP_ENV={settings.app_env} does not "
+                "accept; set COMPUTE_SUBSTRATE=local_process and COMPUTE_JOB_DIRECTORY."
+            )
+    else:
+        for program in settings.compute_programs:
+            if not isabs(program) or normpath(program) != program:
+                yield f"COMPUTE_PROGRAMS lists {program}, which is no plain absolute path; say where the program is."
+    if settings.compute_user == "root":
+        yield "COMPUTE_USER=root lets programs read and change everything; name a user of their own."
     modelling = [name.value for name in settings.decide_substrates if name is not DecideSubstrate.LLM]
     if modelling and not all(find_spec(library) for library in ("scipy", "sklearn")):
         yield f"DECIDE_SUBSTRATES offers {', '.join(modelling)}, whose libraries are not installed; install baton[optimize]."
+
+
+def _minter_guards(settings: Settings) -> Iterator[str]:
+    if settings.production and settings.pid_minter is PidMinter.DEVELOPMENT:
+        yield (
+            f"PID_MINTER=development makes identifiers up, which APP_ENV={settings.app_env} does not accept; set "
+            "PID_MINTER=datacite, or none."
+        )
+    if settings.pid_minter is not PidMinter.DATACITE:
+        return
+    needed = ("datacite_prefix", "datacite_repository_id", "datacite_password")
+    if missing := [name.upper() for name in needed if getattr(settings, name) is None]:
+        yield f"PID_MINTER=datacite registers as a repository of DataCite; set {', '.join(missing)}."
+    if settings.production and not reaches(settings.datacite_address, ("https",)):
+        yield f"DATACITE_ADDRESS sends a password without https, which APP_ENV={settings.app_env} refuses; use https."
+    template = settings.landing_page_template
+    if template is not None and not reaches(template, ("http", "https")):
+        yield "LANDING_PAGE_TEMPLATE is no absolute URL, so identifiers would lead nowhere; begin it with https://."
+    if template is None and settings.public_base_url is None:
+        yield (
+            "PID_MINTER=datacite registers identifiers that would lead nowhere; set LANDING_PAGE_TEMPLATE to the address of "
+            "an asset's page, with {asset_id}, or PUBLIC_BASE_URL."
+        )
 
 
 def _model_guards(settings: Settings) -> Iterator[str]:

@@ -70,6 +70,14 @@ def _base_url(url: str) -> str:
     return url.rstrip("/")
 
 
+class PidMinter(StrEnum):
+    """Who issues persistent identifiers."""
+
+    NONE = "none"
+    DATACITE = "datacite"
+    DEVELOPMENT = "development"
+
+
 class ComputeSubstrate(StrEnum):
     """Where jobs run."""
 
@@ -131,10 +139,20 @@ class Settings(BaseSettings):
     clearance_four_eyes: bool | None = None
     """Whether the author of a safety form is kept from reviewing and approving it; unset, so it is in the production
     tier."""
+    pid_minter: PidMinter = PidMinter.NONE
+    """Who issues persistent identifiers: nobody, `datacite`, or `development` under prefixes for testing."""
+    datacite_address: Annotated[str, AfterValidator(_base_url)] = "https://api.datacite.org"
+    """Where DataCite's REST API is; https://api.test.datacite.org is its test system."""
+    datacite_prefix: Annotated[str, Field(pattern=r"^10\.[0-9]{4,9}(\.[0-9]+)*$")] | None = None
+    """The DOI prefix that is assigned to the repository."""
+    datacite_repository_id: Annotated[str, Field(min_length=1)] | None = None
+    """The repository that DataCite knows this facility as, which is the name of its account."""
+    datacite_password: SecretStr | None = None
+    """The password of that account."""
     facility_publisher: Annotated[str, Field(min_length=1)] | None = None
     """The publisher named on minted identifiers; unset, the own facility's display name."""
     landing_page_template: Annotated[str, Field(pattern=r"\{asset_id\}")] | None = None
-    """Where a minted identifier leads, with `{asset_id}`; unset, the console's page of the asset."""
+    """Where the identifier of an asset leads, with `{asset_id}`; unset, /console/assets/ under PUBLIC_BASE_URL."""
     enclosure_observation_ttl_seconds: Annotated[int, Field(ge=1, le=86400)] = 120
     """After this long without an observation an enclosure counts as Unknown, whatever was observed last."""
     control_routes: tuple[ControlRoute, ...] = ()
@@ -147,10 +165,18 @@ class Settings(BaseSettings):
     """How long an action of a procedure may take."""
     compute_substrate: ComputeSubstrate = ComputeSubstrate.IN_MEMORY
     """Where the programs of compute steps run: `local_process` on the worker's machine, `in_memory` nowhere."""
+    compute_programs: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """The programs that compute steps may run, as a JSON list of absolute paths; a step's first word must be one of them."""
+    compute_user: Annotated[str, Field(min_length=1)] | None = None
+    """The user of the worker's machine that programs run as, which takes a worker run by root; unset, the worker's own."""
     compute_job_directory: Path | None = None
     """Where `local_process` keeps its jobs; on a disk that outlasts the worker, and shared by the workers of a machine."""
     compute_timeout_seconds: Annotated[int, Field(ge=1)] = 3600
     """How long the program of a compute step may run before it is stopped with all it started."""
+    compute_output_limit_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024
+    """How much of a program's output is kept, and of its errors; of more, half from the beginning, half from the end."""
+    compute_job_retention_hours: Annotated[int, Field(ge=0)] = 168
+    """How long the directory of a job is kept once its conduct has ended; 0 keeps all for ever."""
     compute_environment: dict[str, str] = Field(default={}, repr=False)
     """What the programs of compute steps find in their environment besides, as a JSON object."""
     decide_substrates: tuple[OfferedDecider, ...] = ()
@@ -279,9 +305,9 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
         provider["introspection_client_secret"] = provider["introspection_client_secret"] and HIDDEN
         for binding in provider["subject_bindings"]:
             binding["subject"] = HIDDEN
-    for name in ("anthropic_api_key", "openai_api_key"):
+    for name in ("anthropic_api_key", "openai_api_key", "datacite_password"):
         shown[name] = shown[name] and HIDDEN
-    for name in ("anthropic_base_url", "openai_base_url"):
+    for name in ("anthropic_base_url", "openai_base_url", "datacite_address"):
         shown[name] = shown[name] and _without_password(shown[name])
     shown["compute_environment"] = dict.fromkeys(settings.compute_environment, HIDDEN)
     return {name.upper(): value for name, value in shown.items()}

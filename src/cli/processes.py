@@ -146,6 +146,7 @@ def run_worker() -> None:
     import uvloop
 
     from cli.worker import run
+    from infrastructure.compute.accounts import AccountUnusableError
     from infrastructure.control.routes import AdapterMissingError
     from infrastructure.temporal.lines import speak_in_lines
 
@@ -153,7 +154,7 @@ def run_worker() -> None:
     settle()
     try:
         uvloop.run(run(settings))
-    except AdapterMissingError as error:
+    except (AdapterMissingError, AccountUnusableError) as error:
         refuse(str(error))
 
 

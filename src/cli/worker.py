@@ -6,7 +6,7 @@ It also starts what the record still owes and the engine does not know of.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -24,11 +24,15 @@ from activities.conduct_run import RunConductActivities
 from activities.mint_sweep import MintSweepActivities
 from activities.schedule_firing import ScheduleFiringActivities
 from application.boot_guards import idle_agents
+from application.conducting.compute import Compute
 from application.conducting.reconciling import Reconciler
 from application.ports import EngineUnavailableError, StoreUnavailableError, Work
 from application.settings import Settings
 from application.telemetry import traced
 from cli.processes import when_told
+from infrastructure.compute.configured import configured_compute
+from infrastructure.compute.local_process import LocalProcesses
+from infrastructure.compute.retention import JobRetention
 from infrastructure.conducting import Conducting, conducting
 from infrastructure.control.routes import opened_control
 from infrastructure.monitoring import monitoring
@@ -85,6 +89,7 @@ async def run(settings: Settings) -> None:
     when_told(stopping.set)
     for sentence in idle_agents(settings):
         log.warning("agent_idle", said=sentence)
+    compute = configured_compute(settings)
     async with (
         Runtime(settings) as runtime,
         runtime.reporting("worker"),
@@ -92,13 +97,18 @@ async def run(settings: Settings) -> None:
         monitoring(runtime, control),
         reconciling(runtime),
         reacting(runtime),
+        removing_jobs(runtime, compute),
     ):
         client = await connected(runtime, stopping)
         if client is None:
             return
         if (remedy := await add_missing(client)) is not None:
             log.warning("search_attributes_missing", run=remedy)
-        async with keeping_schedules(runtime), conducting(runtime, control) as wired, worker(client, runtime, wired):
+        async with (
+            keeping_schedules(runtime),
+            conducting(runtime, control, compute=compute) as wired,
+            worker(client, runtime, wired),
+        ):
             log.info("worker_ready", task_queue=TASK_QUEUE)
             await stopping.wait()
 
@@ -174,6 +184,15 @@ def leading(
 ) -> AbstractAsyncContextManager[None]:
     """Do something as the one worker of all whose turn it is."""
     return runtime.supervisor.supervise(name, partial(lead, runtime.database_url, lock, work))
+
+
+def removing_jobs(runtime: Runtime, compute: Compute) -> AbstractAsyncContextManager[None]:
+    """Remove the directories of jobs that nobody needs any more, where they are kept for a time only."""
+    hours = runtime.settings.compute_job_retention_hours
+    if not isinstance(compute, LocalProcesses) or not hours:
+        return nullcontext()
+    retention = JobRetention(compute, runtime.conducts, clock, timedelta(hours=hours))
+    return runtime.supervisor.supervise("job retention", retention.run)
 
 
 async def reconcile(runtime: Runtime) -> None:

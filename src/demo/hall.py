@@ -14,6 +14,7 @@ from cli.embedded.process import Escalation, Premises, StartError, available_por
 from cli.keeping import Piece
 from cli.places import noted_place
 from demo.identity import LOOPBACK, IdentityProvider
+from demo.recipes import PROGRAM
 from demo.staffing import ADMINISTRATOR
 
 PATIENCE = 120.0
@@ -48,6 +49,7 @@ SETTINGS: dict[str, Any] = {
     "RUN_SUPERVISOR_ENABLED": "true",
     "CLEARANCE_EXPIRER_TICK_SECONDS": "5",
     "COMPUTE_SUBSTRATE": "local_process",
+    "COMPUTE_PROGRAMS": [PROGRAM],
 }
 
 

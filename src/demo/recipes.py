@@ -8,6 +8,9 @@ from demo.optics import FULL_CURRENT
 
 Step = dict[str, Any]
 
+PROGRAM = sys.executable
+"""What runs our own programs: the interpreter that runs this."""
+
 PROJECTIONS = 110
 FRAMES = 10
 """Darks and flats that are averaged."""
@@ -35,8 +38,8 @@ def captured(name: str) -> Step:
 
 
 def program(name: str, *inputs: Path, **more: Any) -> Step:
-    """One of our own programs, run by the interpreter that runs this."""
-    command = [sys.executable, "-m", "demo.programs", name]
+    """One of our own programs."""
+    command = [PROGRAM, "-m", "demo.programs", name]
     return {"kind": "compute", "command": command, "input_uris": [path.as_uri() for path in inputs], **more}
 
 

@@ -34,8 +34,10 @@ from application.work_items import found_work
 from domain.access.actor import Actor, ActorKind, SubjectBinding
 from domain.agent.model_ref import ModelRef
 from domain.enclosure.enclosure import RegisterEnclosure, name_key
+from domain.equipment.values import ExternalIdScheme
 from domain.federation.facility import Facility
 from domain.operation.deciding import DecideSubstrate, offered
+from domain.shared.citation import Citation
 from domain.shared.identifiers import FACILITY_CODE
 from domain.supply.supply import address_key
 from infrastructure.agents import agents_of
@@ -44,7 +46,7 @@ from infrastructure.identity.provider_client import ProviderClient
 from infrastructure.identity.registry import ProviderRegistry
 from infrastructure.llm.configured import ConfiguredModels
 from infrastructure.logbook.mirrors import FileMirror
-from infrastructure.minter import DeterministicMinter
+from infrastructure.minting.configured import configured_minter
 from infrastructure.postgres.conduct_progress import PostgresStalls
 from infrastructure.postgres.conduct_sights import PostgresConductSights
 from infrastructure.postgres.idempotency import Pruner
@@ -81,9 +83,11 @@ class Deployment:
     base_url: str
     landing_page_template: str | None
     publisher: str
+    minted_schemes: frozenset[ExternalIdScheme]
     self_facility_code: str
     enclosure_observation_ttl: timedelta
     deciders: frozenset[DecideSubstrate]
+    compute_programs: frozenset[str]
     approved_models_only: bool
     action_timeout: float
     """Seconds that an action may take at the most."""
@@ -135,7 +139,7 @@ class Runtime:
         self._providers = ProviderClient()
         self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers, clock)
         self.models = ConfiguredModels(settings)
-        self._minter = DeterministicMinter()
+        self._minter = configured_minter(settings)
         self._sights = PostgresConductSights(self.store)
         ports: Mapping[str, Port] = {
             "identity_provider": self._identity_provider,
@@ -218,6 +222,8 @@ class Runtime:
         self._stack.push_async_callback(self.pool.close)
         self._stack.push_async_callback(self._providers.aclose)
         self._stack.push_async_callback(self.models.aclose)
+        if self._minter is not None:
+            self._stack.push_async_callback(self._minter.aclose)
         pruner = Pruner(self.pool, timedelta(hours=self.settings.idempotency_ttl_hours))
         tasks = {
             "verdicts": self.verdicts.run,
@@ -270,7 +276,8 @@ class Runtime:
     async def _identity_provider(self, caller: Caller, issuer: str, subject: str) -> ProviderFacts:
         return ProviderFacts(self.identity.knows(issuer), self.identity.binds(issuer, subject))
 
-    async def _mint(self, caller: Caller, scheme: str, suffix: str, metadata: Mapping[str, Any]) -> Any:
+    async def _mint(self, caller: Caller, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> Any:
+        assert self._minter is not None, "without a minter the deployment offers no scheme"
         return await self._minter.mint(scheme, suffix, metadata)
 
     async def _feed_page(self, caller: Caller, query: Any) -> Any:
@@ -313,9 +320,11 @@ class Runtime:
             base_url=settings.public_base_url or "",
             landing_page_template=settings.landing_page_template,
             publisher=publisher,
+            minted_schemes=frozenset() if self._minter is None else self._minter.schemes,
             self_facility_code=settings.self_facility_code,
             enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
             deciders=offered(settings.decide_substrates),
+            compute_programs=frozenset(settings.compute_programs),
             approved_models_only=settings.require_approved_language_model,
             action_timeout=settings.action_timeout_seconds,
             compute_timeout=settings.compute_timeout_seconds,

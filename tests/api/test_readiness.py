@@ -1,8 +1,14 @@
 """Readiness with monitored enclosures: nothing is served from a permit that an earlier life left behind."""
 
 from dataclasses import replace
+from typing import Any
 
+import pytest
+
+from application.settings import Settings
+from cli.doctor.configuration import examine_actuation
 from domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
+from domain.operation.actuation import actuation_of
 from infrastructure.control.simulator import Simulator
 from tests.application.monitored import HUTCH, PERMIT, QUICK, Record, monitored, running
 from tests.running import Api, running_api
@@ -24,11 +30,13 @@ async def test_it_waits_for_the_configured_permits_and_says_so(database_url: str
                 "status": "settling",
                 "because": "No worker has settled the permits of these enclosures since its start; see that one runs.",
                 "enclosures": [HUTCH],
+                "actuation": "inert",
             },
         )
         async with monitored(database_url, Simulator({PERMIT: 1})):
             await until(lambda: ready(api))
-            assert (await api.get("/readyz")).json() == {"status": "ready", "unled_tasks": ["reactions", "schedules"]}
+            told = {"status": "ready", "unled_tasks": ["reactions", "schedules"], "actuation": "inert"}
+            assert (await api.get("/readyz")).json() == told
 
 
 async def test_a_process_that_was_ready_stays_so_and_a_new_one_waits(database_url: str) -> None:
@@ -74,3 +82,38 @@ async def _left_permitted(record: Record) -> None:
 async def _waits_for(api: Api, names: list[str]) -> bool:
     answer = (await api.get("/readyz")).json()
     return bool(answer.get("enclosures") == names)
+
+
+IN_MEMORY = {"prefix": "bl7:", "substrate": "in_memory"}
+RING = {"prefix": "SR:", "substrate": "epics_ca"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "actuation"),
+    [
+        ({}, "inert"),
+        ({"control_routes": [{**IN_MEMORY, "read_only": True}]}, "inert"),
+        ({"control_routes": [IN_MEMORY], "control_writes_enabled": False}, "inert"),
+        ({"control_routes": [{**IN_MEMORY, "simulated": True}]}, "simulated"),
+        (
+            {
+                "control_routes": [
+                    {**IN_MEMORY, "simulated": True},
+                    {"prefix": "S:", "substrate": "epics_ca", "read_only": True},
+                ]
+            },
+            "simulated",
+        ),
+        ({"control_routes": [{**IN_MEMORY, "simulated": True}, RING]}, "reachable"),
+    ],
+)
+def test_what_writes_can_reach_follows_from_the_routes(settings: dict[str, Any], actuation: str) -> None:
+    chosen = Settings(**settings)
+    assert actuation_of(chosen.control_routes, chosen.control_writes_enabled) == actuation
+    assert f"Actuation is {actuation}:" in examine_actuation(chosen).sentence
+
+
+async def test_it_says_what_writes_can_reach(database_url: str) -> None:
+    routes = [{**IN_MEMORY, "simulated": True}]
+    async with running_api(database_url, projecting=False, control_routes=routes) as api:
+        assert (await api.get("/readyz")).json()["actuation"] == "simulated"

@@ -6,9 +6,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from application.looking import row_of
+from application.looking import found, row_of
 from application.ports import Caller
 from application.settings import Settings
+from domain.equipment.asset import Asset
 from domain.equipment.asset_external_id import (
     AssignAssetExternalId,
     AssignedExternalId,
@@ -19,17 +20,18 @@ from domain.equipment.asset_external_id import (
 )
 from domain.equipment.asset_tree import RegisterAsset
 from domain.kernel import NIL
-from domain.shared.refusals import UnauthorizedError
+from domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError, UnauthorizedError
 from infrastructure.postgres.pool import dedicated
 from infrastructure.postgres.projections import Projector
 from infrastructure.runtime import Runtime
+from tests.infrastructure.minting.registry_server import ACCOUNT, PASSWORD, PREFIX, running_registry
 
 SYSTEM = Caller.system(UUID(int=7))
 
 
 @pytest.fixture
 async def runtime(database_url: str) -> AsyncIterator[Runtime]:
-    async with Runtime(Settings(database_url=database_url)) as runtime:
+    async with Runtime(Settings(database_url=database_url, pid_minter="development")) as runtime:
         await runtime.plant_seeds()
         yield runtime
 
@@ -108,3 +110,51 @@ async def test_an_attempt_that_comes_late_counts_nothing_twice_and_reopens_nothi
     await runtime.mint_sweeps.mint(sweep_id, asset_id)
     sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
     assert (sweep.status, sweep.scanned, sweep.minted) == ("Finished", 0, ())
+
+
+async def test_without_a_registry_nothing_is_minted_and_no_sweep_begins(database_url: str) -> None:
+    async with Runtime(Settings(database_url=database_url)) as runtime:
+        await runtime.plant_seeds()
+        asset_id = await registered(runtime)
+        with pytest.raises(ExternalIdMintingNotConfiguredError):
+            await assigned(runtime, asset_id)
+        with pytest.raises(ExternalIdMintingNotConfiguredError):
+            await begun(runtime)
+        assert await runtime.mint_sweeps.unfinished() == []
+        assert await identifier(runtime, asset_id) is None
+
+
+async def test_a_registry_that_fails_records_nothing_and_the_next_try_finds_what_the_first_made(database_url: str) -> None:
+    with running_registry() as registry:
+        settings = Settings(
+            database_url=database_url,
+            pid_minter="datacite",
+            datacite_address=registry.url,
+            datacite_prefix=PREFIX,
+            datacite_repository_id=ACCOUNT,
+            datacite_password=PASSWORD,
+            public_base_url="https://baton.example",
+        )
+        async with Runtime(settings) as runtime:
+            await runtime.plant_seeds()
+            asset_id = await registered(runtime)
+            for failure in ((500, b""), "lost"):
+                registry.failures.append(failure)
+                with pytest.raises(ExternalIdMintError):
+                    await assigned(runtime, asset_id)
+                assert await identifier(runtime, asset_id) is None
+            sweep_id = await begun(runtime)
+            await runtime.mint_sweeps.mint(sweep_id, asset_id)
+            (minted,) = (await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)).minted
+        assert [minted.external_id] == list(registry.records) == [f"{PREFIX}/{asset_id}"]
+        assert registry.records[minted.external_id]["url"] == f"https://baton.example/console/assets/{asset_id}"
+
+
+async def assigned(runtime: Runtime, asset_id: UUID) -> None:
+    await runtime.service.commands.execute(AssignAssetExternalId(external_id_scheme="DOI"), SYSTEM, target_id=asset_id)
+
+
+async def identifier(runtime: Runtime, asset_id: UUID) -> str | None:
+    asset = await found(runtime.store, Asset, asset_id)
+    assert asset is not None
+    return asset.external_id

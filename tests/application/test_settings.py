@@ -38,6 +38,15 @@ SOUND = {
     "require_authenticated_principal": True,
     "authorization_mode": "policy",
     "identity_providers": [PROVIDER],
+    "compute_substrate": "local_process",
+    "compute_job_directory": "/var/lib/baton/jobs",
+}
+
+DATACITE = {
+    "pid_minter": "datacite",
+    "datacite_prefix": "10.70000",
+    "datacite_repository_id": "FAC.BL7",
+    "datacite_password": "s3cret",
 }
 
 
@@ -73,6 +82,8 @@ def test_settings_are_environment_variables_of_their_name(monkeypatch: pytest.Mo
         "AUTHORIZATION_MODE": "policy",
         "REQUIRE_AUTHENTICATED_PRINCIPAL": "true",
         "IDENTITY_PROVIDERS": json.dumps([{**PROVIDER, **ASKED}]),
+        "COMPUTE_SUBSTRATE": "local_process",
+        "COMPUTE_JOB_DIRECTORY": "/var/lib/baton/jobs",
         "BOOTSTRAP_PRINCIPAL_ID": str(MIRA),
         "MCP_TOOLSET": "essential",
         "PUBLIC_BASE_URL": "https://baton.example.org/",
@@ -208,6 +219,24 @@ GUARDED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {**SOUND, "identity_providers": [{**PROVIDER, "allow_insecure_introspection_url": True}]},
         ["sets allow_insecure_introspection_url"],
     ),
+    "made-up programs in production": ({**SOUND, "compute_substrate": "in_memory"}, ["makes up what programs bring"]),
+    "a program without its place": ({**SOUND, "compute_programs": ["/bin/recon", "recon"]}, ["lists recon, which is no"]),
+    "a program at a crooked place": ({**SOUND, "compute_programs": ["/bin/../bin/sh"]}, ["lists /bin/../bin/sh"]),
+    "programs run by root": ({"compute_user": "root"}, ["COMPUTE_USER=root"]),
+    "made-up identifiers in production": ({**SOUND, "pid_minter": "development"}, ["makes identifiers up"]),
+    "a registry without an account": (
+        {"pid_minter": "datacite", "public_base_url": "https://baton.example"},
+        ["set DATACITE_PREFIX, DATACITE_REPOSITORY_ID, DATACITE_PASSWORD"],
+    ),
+    "identifiers that lead nowhere": (DATACITE, ["set LANDING_PAGE_TEMPLATE"]),
+    "identifiers that lead to a path": (
+        {**DATACITE, "landing_page_template": "/assets/{asset_id}"},
+        ["LANDING_PAGE_TEMPLATE is no absolute URL"],
+    ),
+    "a registry's password in the clear": (
+        {**SOUND, **DATACITE, "public_base_url": "https://baton.example", "datacite_address": "http://api.example"},
+        ["DATACITE_ADDRESS sends a password without https"],
+    ),
     "the service itself as administrator": ({"bootstrap_principal_id": NIL}, ["BOOTSTRAP_PRINCIPAL_ID is the nil UUID"]),
     "an agent as administrator": (
         {"bootstrap_principal_id": seeded_id(1)},
@@ -239,6 +268,8 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "identity_providers": [{**PROVIDER, "jwks_url": "http://127.0.0.1:9000/keys", "allow_insecure_jwks_url": True}]
     },
     "development has a provider and does not insist on it": {"identity_providers": [PROVIDER]},
+    "development makes identifiers up": {"pid_minter": "development"},
+    "production registers identifiers": {**SOUND, **DATACITE, "landing_page_template": "https://id.example/{asset_id}"},
 }
 
 
@@ -265,6 +296,8 @@ def test_the_guards_hold_in_every_combination(tier: str, required: bool, mode: s
         authorization_mode=mode,
         allow_permissive_authz=allowed,
         identity_providers=[PROVIDER] if configured else [],
+        compute_substrate="local_process",
+        compute_job_directory="/var/lib/baton/jobs",
     )
     assert bool(found) is must_not_start, found
 
@@ -376,7 +409,7 @@ def test_the_same_subject_of_two_issuers_may_be_two_actors() -> None:
 
 def test_every_setting_is_shown_and_no_secret() -> None:
     settings = Settings(
-        **{**SOUND, "identity_providers": [{**PROVIDER, **ASKED}]},
+        **{**SOUND, **DATACITE, "identity_providers": [{**PROVIDER, **ASKED}]},
         database_url="postgresql://baton:hunter2@db.example.org/baton",
     )
     shown = shown_settings(settings)

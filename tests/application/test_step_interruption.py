@@ -163,6 +163,27 @@ class TestCallingOff:
         assert await slow.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
         assert slow.rows()[-1]["error_class"] == "CancelledError"
 
+    async def test_an_abort_is_over_when_nothing_of_the_job_runs_any_more(self, time: LoopTime) -> None:
+        class Stubborn(SimulatedCompute):
+            """Its jobs take 8 s to end once they are told to."""
+
+            async def await_terminal_state(self, job_id: str) -> JobStatus:
+                status = await super().await_terminal_state(job_id)
+                await asyncio.sleep(8)
+                ends.append(time.passed)
+                return status
+
+        ends: list[float] = []
+        stubborn = rehearsed(time, compute=Stubborn())
+        stubborn.compute.seed(("fit",), Simulated(until=asyncio.Event()))
+        conduct, attempt = await stubborn.opened([compute("fit")]), Try()
+        running = asyncio.create_task(stubborn.step(conduct, attempt=attempt))
+        await time.sleep(2.5)
+        await stubborn.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
+        assert (await running).verdict is Verdict.ABORT
+        assert ends == [time.passed]
+        assert attempt.signs >= 10, "it is heard of meanwhile"
+
     async def test_an_abort_cancels_the_job_that_is_waited_for(self, rehearsal: Rehearsal) -> None:
         rehearsal.compute.seed(("fit",), Simulated(until=asyncio.Event()))
         conduct = await rehearsal.opened([compute("fit")])

@@ -179,7 +179,7 @@ class Theatre:
             case Kind.CAPTURE:
                 return capture("ready", "seen")
             case Kind.COMPUTE:
-                return compute("sh", "-c", f"echo compute {number} >> {self.tally}; {MEASURING}", capture_name="found")
+                return compute("/bin/sh", "-c", f"echo compute {number} >> {self.tally}; {MEASURING}", capture_name="found")
 
 
 def search(number: int) -> dict[str, Any]:
@@ -234,6 +234,7 @@ async def theatre(
         "simulated_signals": signals,
         "simulation_journal": str(directory / "journal"),
         "compute_substrate": "local_process",
+        "compute_programs": ["/bin/sh"],
         "compute_job_directory": str(directory / "jobs"),
     }
     told = {name.upper(): value if isinstance(value, str) else json.dumps(value) for name, value in shared.items()}

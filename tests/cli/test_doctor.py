@@ -40,6 +40,7 @@ from tests.waiting import until
 from workflows.mint_sweep import CANDIDATES, MintSweepWorkflow
 
 CLOSED = "127.0.0.1:1"
+MINTS_NOTHING = "PID_MINTER=none: persistent identifiers are not minted, and requests for one are refused."
 
 
 @dataclass
@@ -105,9 +106,25 @@ def test_without_servers_every_check_says_what_it_lacks(examined: Examine, tmp_p
     none = f"is not set and no stack runs on {tmp_path}; set it, or start one with `baton up`."
     assert found.lines["database"] == ("wrong", f"DATABASE_URL {none}")
     assert found.lines["temporal"] == ("wrong", f"TEMPORAL_ADDRESS {none}")
-    for dependent in set(CHECKS) - {"settings", "database", "temporal"}:
+    assert found.lines["minter"] == ("ok", MINTS_NOTHING)
+    assert found.lines["actuation"] == ("ok", "Actuation is inert: no route can be written to, so nothing is moved.")
+    for dependent in set(CHECKS) - {"settings", "database", "temporal", "minter", "actuation"}:
         verdict, sentence = found.lines[dependent]
         assert (verdict, sentence.startswith("Not looked at, because ")) == ("warning", True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"PID_MINTER": "development"}, "PID_MINTER=development: identifiers are made up under prefixes for testing."),
+        (
+            {"PID_MINTER": "datacite", "DATACITE_PREFIX": "10.70000", "DATACITE_PASSWORD": "hush"},
+            "PID_MINTER=datacite: DOIs are registered under 10.70000 at https://api.datacite.org.",
+        ),
+    ],
+)
+def test_the_minter_is_named(examined: Examine, settings: dict[str, str], words: str) -> None:
+    assert examined("minter", **settings).lines["minter"] == ("ok", words)
 
 
 def test_servers_that_do_not_answer_are_wrong(examined: Examine) -> None:

@@ -9,7 +9,7 @@ from tests.e2e.stack import PIECES, Stack, eventually, running_stack
 
 @pytest.fixture(scope="package")
 def shared_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with running_stack(tmp_path_factory.mktemp("stack")) as stack:
+    with running_stack(tmp_path_factory.mktemp("stack"), PID_MINTER="development") as stack:
         yield stack
 
 

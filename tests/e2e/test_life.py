@@ -4,7 +4,7 @@ import signal
 import socket
 from pathlib import Path
 
-from tests.e2e.stack import Stack, alive, running_stack
+from tests.e2e.stack import Stack, alive, eventually, running_stack
 
 
 def is_free(port: int) -> bool:
@@ -21,7 +21,8 @@ def newest_position(stack: Stack) -> int:
 def test_up_serves_and_says_where(stack: Stack) -> None:
     url = stack.place("url")
     assert stack.client.get("/health").json() == {"status": "ok"}
-    eventually(lambda: stack.client.get("/readyz").json() == {"status": "ready"}, what=stack.said)
+    ready = {"status": "ready", "actuation": "inert"}
+    eventually(lambda: stack.client.get("/readyz").json() == ready, what=stack.said)
     for line in (f"API          {url}", f"API docs     {url}/docs", f"MCP          {url}/mcp", "Temporal UI  http://"):
         assert line in stack.said()
     assert (stack.directory / "stack.json").stat().st_mode & 0o077 == 0

@@ -22,6 +22,7 @@ from domain.trust.surface import SYSTEM_HTTP
 from tests.application.calling import OPERATOR, Calling
 from tests.domain.run.lifecycles import begun
 from tests.domain.world import LENIENT, START, new_id
+from tests.workflows.steps import PROGRAMS
 
 STEPS = tuple({"kind": "setpoint", "address": f"bl7:m{number}", "value": number} for number in range(10))
 LOGBOOK = new_id()
@@ -36,6 +37,7 @@ async def deployment(caller: Caller) -> Any:
         action_timeout=3600.0,
         compute_timeout=3600.0,
         monitored_enclosures=frozenset(),
+        compute_programs=frozenset(PROGRAMS),
     )
 
 

@@ -29,6 +29,7 @@ from infrastructure.control.simulator import Simulator
 from infrastructure.runtime import Runtime, new_id
 from infrastructure.telemetry.tracing import Tracing
 from infrastructure.temporal.engine import connect
+from tests.workflows.steps import PROGRAMS
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
 
@@ -159,6 +160,7 @@ async def staged(
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     """A stage with a worker, until the end of the block; its plant is simulated unless a control is given."""
+    settings = {"compute_programs": PROGRAMS, **settings}
     chosen = Settings(
         database_url=database_url, temporal_address=temporal_address, app_env="test", database_pool_size=8, **settings
     )

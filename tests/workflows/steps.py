@@ -2,6 +2,9 @@
 
 from typing import Any
 
+PROGRAMS = ("find", "find-offset", "fit", "flatstats", "look", "measure", "program", "recon", "reconstruct", "reduce")
+"""What compute steps of tests run; none of it is on this machine."""
+
 
 def setpoint(address: str, value: Any, **more: Any) -> dict[str, Any]:
     return {"kind": "setpoint", "address": address, "value": value, **more}

@@ -40,6 +40,8 @@ class JobSpec:
 
     submission_key: UUID
     command: tuple[str, ...]
+    conduct_id: UUID | None = None
+    """The conduct that the job is a step of; once that has ended nobody comes for what the job brought."""
     input_uris: tuple[str, ...] = ()
     output_uri: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from application.conducting.pulse import (
     UnheardError,
     WriteFence,
     attended,
+    finish,
     in_time,
 )
 from application.conducting.scores import MAIN_BLOCKS, Score
@@ -239,20 +241,22 @@ class Doing:
         try:
             return await self._attended(effect.body(), marker)
         except Countermanded as stopped:
-            await self._cut_off(effect, attempt)
+            await self._cut_off(effect, attempt, marker)
             return Report(verdict=stopped.verdict)
         except asyncio.CancelledError:
             if self._attempt.called_off:
-                await asyncio.shield(self._cut_off(effect, attempt))
+                await asyncio.shield(self._cut_off(effect, attempt, marker))
             raise
         except (StoreUnavailableError, UnheardError):
             raise
         except Exception as error:
             return self._told(await self._settle(effect, error, attempt))
 
-    async def _cut_off(self, effect: Effect[Any], attempt: int) -> None:
-        """Settle a step that was stopped from outside."""
-        await effect.withdraw()
+    async def _cut_off(self, effect: Effect[Any], attempt: int, marker: UUID | None) -> None:
+        """Settle a step that was stopped from outside, once nothing of it goes on."""
+        withdrawal = asyncio.ensure_future(effect.withdraw())
+        await finish(withdrawal, partial(self._beat, marker))
+        withdrawal.result()
         fault = StepFault("CancelledError", "The step was stopped because the conduct was aborted.")
         await self._settle(effect, fault, attempt)
 
@@ -331,11 +335,11 @@ class Doing:
         )
 
     async def _attended(self, body: Coroutine[Any, Any, T], marker: UUID | None) -> T:
-        async def beat() -> Orders:
-            self._attempt.alive()
-            return await self._ledger.beat(self._place, marker, self._score.run_id)
+        return await attended(body, partial(self._beat, marker), self._fence)
 
-        return await attended(body, beat, self._fence)
+    async def _beat(self, marker: UUID | None) -> Orders:
+        self._attempt.alive()
+        return await self._ledger.beat(self._place, marker, self._score.run_id)
 
     @contextmanager
     def _at_work(self, effect: Effect[Any], attempt: int) -> Iterator[UUID | None]:

@@ -1,9 +1,10 @@
 """The programs of compute steps: the job that a step comes to, its submission, and what is collected from it."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from application.conducting.compute import Compute, JobSpec, provide_result, submission_key
+from application.conducting.compute import Compute, ComputeError, JobSpec, provide_result, submission_key
 from application.conducting.effects import Done, Effect, plain
 from application.control import Fence
 from domain.operation.judging import Memory, reference_of
@@ -17,6 +18,7 @@ def job_of(step: RecipeComputeStep, place: Place, memory: Memory) -> JobSpec:
     return JobSpec(
         submission_key=submission_key(place.conduct_id, place.iteration_index, place.closing, place.step_index),
         command=step.command,
+        conduct_id=place.conduct_id,
         input_uris=tuple(memory.value(uri) for uri in step.input_uris),
         output_uri=step.output_uri,
         parameters={name: memory.value(value) for name, value in step.parameters.items()},
@@ -28,7 +30,7 @@ def submission(compute: Compute, step: RecipeComputeStep, job: JobSpec, fence: F
 
     async def withdraw() -> None:
         if (job_id := await compute.find(job.submission_key)) is not None:
-            await compute.cancel(job_id)
+            await end_job(compute, job_id)
 
     return Effect(
         said_of(step, job),
@@ -58,8 +60,15 @@ def collection(compute: Compute, step: RecipeComputeStep, job: JobSpec, job_id: 
         collect,
         lambda: compute.actuation_kind,
         marked=False,
-        withdraw=lambda: compute.cancel(job_id),
+        withdraw=lambda: end_job(compute, job_id),
     )
+
+
+async def end_job(compute: Compute, job_id: str) -> None:
+    """Have a job stopped and wait until nothing of it runs any more, or nobody can tell."""
+    await compute.cancel(job_id)
+    with suppress(ComputeError):
+        await compute.await_terminal_state(job_id)
 
 
 def said_of(step: RecipeComputeStep, job: JobSpec) -> Mapping[str, Any]:

@@ -161,10 +161,15 @@ async def attended(body: Coroutine[Any, Any, T], beat: Callable[[], Coroutine[An
     finally:
         fence.close()
         work.cancel()
-        while not (await asyncio.wait({work}, timeout=INTERVAL))[0]:  # what it does to stop is heard of as well
-            await sign(beat, INTERVAL)
+        await finish(work, beat)
         if not work.cancelled():
             work.exception()  # it was raised above, or something graver was
+
+
+async def finish(work: "asyncio.Future[Any]", beat: Callable[[], Coroutine[Any, Any, Orders]]) -> None:
+    """Wait for the end of work that nothing stops any more, with a sign of life each second."""
+    while not (await asyncio.wait({work}, timeout=INTERVAL))[0]:
+        await sign(beat, INTERVAL)
 
 
 async def sign(beat: Callable[[], Coroutine[Any, Any, Orders]], within: float) -> Orders | None:

@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from application.boot_guards import boot_objections, bootstrap_objections, idle_agents
 from application.settings import RecordedSettings, Settings, shown_settings
+from cli.doctor.configuration import examine_actuation, examine_minter
 from cli.doctor.findings import Finding, Verdict, ok, warning, wrong
 from cli.doctor.schedules import examine_schedules
 from cli.doctor.unfinished import examine_conducts, examine_publications, examine_sweeps
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 PATIENCE = 5
 """Seconds any server has to answer."""
+UNREADABLE = warning("Not looked at, because the settings cannot be read; mend that first.")
 STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
 
 
@@ -195,6 +197,15 @@ class Doctor:
                 raise
             return await examine_conducts(connection, None)
 
+    async def check_minter(self) -> Finding:
+        return self._of_settings(examine_minter)
+
+    async def check_actuation(self) -> Finding:
+        return self._of_settings(examine_actuation)
+
+    def _of_settings(self, examine: Callable[[Settings], Finding]) -> Finding:
+        return UNREADABLE if self.settings is None else examine(self.settings)
+
     async def check_reactions(self) -> Finding:
         from cli.doctor.reactions import examine_reactions
 
@@ -211,7 +222,7 @@ class Doctor:
 
         connection = await self._database()
         if self.settings is None:
-            return warning("Not looked at, because the settings cannot be read; mend that first.")
+            return UNREADABLE
         return await examine_monitors(connection, self.settings)
 
     def _database_url(self) -> str:
@@ -287,4 +298,6 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[Finding]]] = {
     "reactions": Doctor.check_reactions,
     "schedules": Doctor.check_schedules,
     "monitors": Doctor.check_monitors,
+    "minter": Doctor.check_minter,
+    "actuation": Doctor.check_actuation,
 }

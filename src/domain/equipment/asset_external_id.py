@@ -12,13 +12,14 @@ from pydantic import Field
 from domain.equipment.asset import IN_SERVICE, Asset, AssetExternalIdAssigned, asset
 from domain.equipment.asset_tree import ancestors_of, chain
 from domain.equipment.family import Family
+from domain.equipment.minting import MINT_REFUSALS, mint_identifier, refuse_unminted
 from domain.equipment.model import Model
 from domain.equipment.pidinst import PidinstRecord, asset_record, pidinst_gap
 from domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
 from domain.kernel import Call, Command, Outcome, Query, Value
 from domain.shared.identifiers import FacilityCode, check_facility_code
 from domain.shared.reads import Reads, answered, every, existing, record_of
-from domain.shared.refusals import Conflict, ExternalIdMintError, NotFound, Refusal
+from domain.shared.refusals import Conflict, ExternalIdMintingNotConfiguredError, NotFound, Refusal
 from domain.shared.writes import Answer, Put, Record
 
 
@@ -26,7 +27,7 @@ from domain.shared.writes import Answer, Put, Record
     post="/{asset_id}/assign-external-id",
     allowed=IN_SERVICE,
     reasons=["already_assigned", "virtual_axis"],
-    refuses=[ExternalIdMintError],
+    refuses=[*MINT_REFUSALS],
     status=201,
     returns=AssignedExternalId,
 )
@@ -51,14 +52,7 @@ class AssignAssetExternalId(Command):
         if asset.virtual_axis:
             raise self.cannot("virtual_axis", "A virtual axis is no instrument; assign identifiers to what it is made of.")
         record = yield from published_record(asset)
-        return (
-            yield from answered(
-                "mint",
-                scheme=self.external_id_scheme,
-                suffix=self.suffix or str(asset.id),
-                metadata=record.model_dump(mode="json"),
-            )
-        )
+        return (yield from mint_identifier(self.external_id_scheme, self.suffix or str(asset.id), record))
 
     def decide(self, asset: Asset, call: Call, minted: Any) -> Outcome:
         assigned = AssetExternalIdAssigned(external_id_scheme=minted.scheme, external_id=minted.value)
@@ -136,7 +130,12 @@ class MintSweepAccepted(Value):
 
 
 @asset.command(
-    post="/mint-missing-external-ids", status=200, returns=MintSweepView, work="mint-sweep", accepted=MintSweepAccepted
+    post="/mint-missing-external-ids",
+    status=200,
+    returns=MintSweepView,
+    refuses=[ExternalIdMintingNotConfiguredError],
+    work="mint-sweep",
+    accepted=MintSweepAccepted,
 )
 class MintMissingAssetExternalIds(Command):
     """Assign an identifier to every asset in service that lacks one, oldest first; one failure never stops the rest."""
@@ -146,9 +145,14 @@ class MintMissingAssetExternalIds(Command):
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     wait: Annotated[int, Field(ge=0, le=60)] = 30
 
-    def decide(self, call: Call) -> Outcome:
+    def examine(self) -> None:
         if self.facility_code is not None:
             check_facility_code(self.facility_code)
+
+    def gather(self, call: Call) -> Reads[None]:
+        yield from refuse_unminted(self.external_id_scheme)
+
+    def decide(self, call: Call, _: None) -> Outcome:
         sweep = MintSweep(
             sweep_id=call.new_id,
             principal_id=call.principal_id,

@@ -12,6 +12,7 @@ from domain.equipment import asset as assets
 from domain.equipment.assembly import Assembly, AssemblyStatus, ContentHash, SlotName, leaf_slots, stale_pins
 from domain.equipment.asset import Asset, AssetLifecycle
 from domain.equipment.family import Family
+from domain.equipment.minting import MINT_REFUSALS, mint_identifier
 from domain.equipment.model import Model
 from domain.equipment.mount import INSTALLED
 from domain.equipment.pidinst import PidinstRecord, fixture_record, pidinst_gap
@@ -19,7 +20,7 @@ from domain.equipment.values import AssignedExternalId, ExternalIdScheme, Identi
 from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value, changed
 from domain.shared.listing import ListQuery, Summary
 from domain.shared.reads import Holders, Reads, answered, every, existing, required, required_all
-from domain.shared.refusals import Conflict, ExternalIdMintError, Invalid
+from domain.shared.refusals import Conflict, Invalid
 from domain.shared.schema import check_values
 from domain.shared.writes import Answer
 
@@ -211,7 +212,7 @@ def check_bindings(bindings: tuple[SlotBinding, ...], materials: Materials) -> N
     status=201,
     returns=AssignedExternalId,
     reasons=["already_assigned"],
-    refuses=[ExternalIdMintError],
+    refuses=[*MINT_REFUSALS],
 )
 class AssignFixtureExternalId(Command):
     """Have a persistent identifier minted for the fixture and keep it, once and for all.
@@ -231,14 +232,7 @@ class AssignFixtureExternalId(Command):
                 external_id=fixture.external_id,
             )
         record = yield from published_record(fixture)
-        return (
-            yield from answered(
-                "mint",
-                scheme=self.external_id_scheme,
-                suffix=self.suffix or str(fixture.id),
-                metadata=record.model_dump(mode="json"),
-            )
-        )
+        return (yield from mint_identifier(self.external_id_scheme, self.suffix or str(fixture.id), record))
 
     def decide(self, fixture: Fixture, call: Call, minted: Any) -> Outcome:
         assigned = FixtureExternalIdAssigned(external_id_scheme=minted.scheme, external_id=minted.value)

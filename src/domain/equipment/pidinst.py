@@ -14,6 +14,7 @@ from domain.equipment.family import Family
 from domain.equipment.model import Model
 from domain.equipment.values import AlternateIdentifierKind, ExternalIdScheme
 from domain.kernel import Value
+from domain.shared.citation import Citation, CitedDate, CitedIdentifier, CitedParty, CitedRelation
 
 if TYPE_CHECKING:
     from domain.equipment.fixture import Fixture
@@ -162,6 +163,30 @@ def fixture_record(
         model=None,
         instrument_types=instrument_types(families[id] for id in family_ids if id in families),
         related_identifiers=related(assets, PidinstRelation.HAS_COMPONENT),
+    )
+
+
+def citation_of(record: PidinstRecord) -> Citation:
+    """What a registry publishes of an instrument, as the PIDINST working group maps its record to DataCite."""
+    dated = {PidinstDateType.COMMISSIONED: "Available", PidinstDateType.DE_COMMISSIONED: "Withdrawn"}
+    related = {PidinstRelation.IS_COMPONENT_OF: "IsPartOf", PidinstRelation.HAS_COMPONENT: "HasPart"}
+    return Citation(
+        landing_page=record.landing_page,
+        resource_type="Instrument",
+        title=record.name,
+        publisher=record.publisher,
+        publication_year=record.publication_year,
+        creators=tuple(CitedParty(**dict(maker)) for maker in record.manufacturers),
+        hosts=tuple(CitedParty(**dict(owner)) for owner in record.owners),
+        subjects=tuple(term.name for term in record.instrument_types),
+        dates=tuple(CitedDate.model_validate({"type": dated[one.type], "date": one.date}) for one in record.dates),
+        related_identifiers=tuple(
+            CitedRelation(**{**dict(one), "relation_type": related[one.relation_type]}) for one in record.related_identifiers
+        ),
+        alternate_identifiers=tuple(
+            CitedIdentifier(identifier=one.value, identifier_type=one.name or one.kind)
+            for one in record.alternate_identifiers
+        ),
     )
 
 

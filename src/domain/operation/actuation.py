@@ -11,6 +11,14 @@ class ActuationKind(StrEnum):
     HYBRID = "Hybrid"
 
 
+class Actuation(StrEnum):
+    """What the writes of a deployment can reach, as far as its routes declare it; nobody is asked whether it answers."""
+
+    INERT = "inert"
+    SIMULATED = "simulated"
+    REACHABLE = "reachable"
+
+
 def merged_kind(kinds: Iterable[ActuationKind | None]) -> ActuationKind | None:
     """The kind of all this work taken together; None where none was seen."""
     seen = {kind for kind in kinds if kind is not None}
@@ -28,6 +36,13 @@ class DeclaredRoute(Protocol):
     def simulated(self) -> bool: ...
 
 
+class WritableRoute(DeclaredRoute, Protocol):
+    """What a deployment declares of a route besides: that nothing is written there."""
+
+    @property
+    def read_only(self) -> bool: ...
+
+
 Route = TypeVar("Route", bound=DeclaredRoute)
 
 
@@ -41,3 +56,11 @@ def touched_kind(addresses: Iterable[str], routes: Collection[DeclaredRoute]) ->
     """What the routes of these addresses declare, taken together; an address without a route says nothing."""
     found = (route_of(address, routes) for address in addresses)
     return merged_kind(ActuationKind.SIMULATED if route.simulated else ActuationKind.PHYSICAL for route in found if route)
+
+
+def actuation_of(routes: Iterable[WritableRoute], writes_enabled: bool) -> Actuation:
+    """What can be written to: real equipment where one writable route is not declared to be simulated."""
+    writable = [route for route in routes if writes_enabled and not route.read_only]
+    if not writable:
+        return Actuation.INERT
+    return Actuation.SIMULATED if all(route.simulated for route in writable) else Actuation.REACHABLE

@@ -35,6 +35,7 @@ from domain.operation.pins import (
     ProcedureClosingCaptureBeforeBoundaryError,
     ProcedureStepsForbiddenError,
     check_closing_captures,
+    pinned_steps,
     prepared,
 )
 from domain.operation.procedure import (
@@ -50,6 +51,7 @@ from domain.operation.procedure import (
     ProcedureStepsResolved,
     procedure,
 )
+from domain.operation.programs import ComputeProgramNotAllowedError
 from domain.operation.progress import ConductPhase, ConductProgress, OpenedConduct, submitted_by
 from domain.operation.registering import InvalidProcedureIterationCapError, check_cap
 from domain.operation.results import ConductResult
@@ -206,8 +208,8 @@ def resuming(procedure: Procedure, call: Call, mode: ConductMode) -> Reads[tuple
     refuse_idle_run(run, ResumeProcedure)
     refuse_other_mode(procedure, mode)
     pins = yield from happened(procedure.id, ProcedureStepsResolved)
+    steps = yield from pinned_steps(pins[-1])
     ground = yield from ground_of(procedure, run, call, resuming=True)
-    steps = Expansion(steps=pins[-1].resolved_steps, closing_steps=pins[-1].resolved_closing_steps)
     cautions = yield from acknowledged_cautions(procedure, run, ground)
     return Opening(ground, steps, (yield from rivals_of(procedure)), cautions), pins[-1]
 
@@ -342,6 +344,7 @@ class ConductOrHoldProcedure(ForwardConduct):
         ConductProcedure.Cannot,
         InvalidProcedureReEstablishmentBoundaryError,
         ProcedureClosingCaptureBeforeBoundaryError,
+        ComputeProgramNotAllowedError,
         *GATE_REFUSALS,
     ],
     **CONDUCT,

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from domain.operation.procedure import Procedure, ProcedureRecipeExpanded
+from domain.operation.procedure import Procedure, ProcedureRecipeExpanded, ProcedureStepsResolved
+from domain.operation.programs import ComputeProgramNotAllowedError, refuse_foreign_programs
 from domain.operation.progress import FilledSlot
 from domain.operation.virtual_axes import (
     ProcedureVirtualAxisEvaluationError,
@@ -66,6 +67,7 @@ PIN_REFUSALS = (
     ProcedureVirtualAxisUnresolvedError,
     ProcedureVirtualAxisOutOfRangeError,
     ProcedureVirtualAxisEvaluationError,
+    ComputeProgramNotAllowedError,
 )
 """Everything that can stand in the way of a pin."""
 
@@ -84,7 +86,15 @@ def prepared(procedure: Procedure, sent: Sequence[Any], run: Run | None) -> Read
         closing_steps=without_virtual_axes(expansion.closing_steps, axes),
     )
     check_step_count(pinned.step_count)
+    yield from refuse_foreign_programs(pinned)
     return pinned
+
+
+def pinned_steps(pin: ProcedureStepsResolved) -> Reads[Expansion]:
+    """The steps of a pin that is taken up; refused where a program of theirs is not allowed any more."""
+    steps = Expansion(steps=pin.resolved_steps, closing_steps=pin.resolved_closing_steps)
+    yield from refuse_foreign_programs(steps)
+    return steps
 
 
 def literal_steps(sent: Sequence[Any]) -> Any:

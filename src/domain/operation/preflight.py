@@ -25,12 +25,12 @@ from domain.operation.conducting import (
 )
 from domain.operation.gates import GATES, Ground, acknowledged_cautions, ground_of, parent_run_of
 from domain.operation.grants import ask_grants, needed_grants
-from domain.operation.pins import prepared
-from domain.operation.procedure import HELD, Procedure, procedure
+from domain.operation.pins import pinned_steps, prepared
+from domain.operation.procedure import HELD, Procedure, ProcedureStepsResolved, procedure
 from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
 from domain.run.run import Run
 from domain.shared.gates import AskedGateVerdict, CommandVerdict, GateVerdict, closed, judged, verdict_on
-from domain.shared.reads import Reads
+from domain.shared.reads import Reads, happened
 from domain.shared.refusals import Refusal
 
 NOT_JUDGED = "not_judged"
@@ -153,6 +153,7 @@ def ask_to_resume(procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]
     gates.ask("conduct_allowed", gates.conduct, lambda: refuse_resuming(procedure))
     run, found = yield from ask_run(gates, procedure, ResumeProcedure)
     gates.ask("conduct_unpinned", gates.by_hand, lambda: refuse_pinned(resume, procedure))
+    yield from ask_programs(gates, procedure)
     yield from ask_ground(gates, procedure, run, found, call)
     return gates.outcome(procedure)
 
@@ -187,6 +188,18 @@ def ask_steps(gates: Round, procedure: Procedure, run: Run | None) -> Reads[None
         gates.note(closed("steps_prepared", recipe, refusal), gates.conduct)
     else:
         gates.note(GateVerdict(gate="steps_prepared", passed=True, subjects=recipe), gates.conduct)
+
+
+def ask_programs(gates: Round, procedure: Procedure) -> Reads[None]:
+    """Ask whether the programs of the pinned steps are still allowed."""
+    pins = yield from happened(procedure.id, ProcedureStepsResolved)
+    try:
+        for pin in pins[-1:]:
+            yield from pinned_steps(pin)
+    except Refusal as refusal:
+        gates.note(closed("programs_allowed", (), refusal), gates.conduct)
+    else:
+        gates.note(GateVerdict(gate="programs_allowed", passed=True, subjects=()), gates.conduct)
 
 
 def ask_ground(gates: Round, procedure: Procedure, run: Run | None, found: bool, call: Call) -> Reads[None]:

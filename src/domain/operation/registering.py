@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 
 from domain.kernel import Call, Command, IdSet, Outcome, Value
 from domain.operation.procedure import PHASES, ProcedureRecipeExpanded, ProcedureRegistered, procedure
+from domain.operation.programs import ComputeProgramNotAllowedError, allowed_programs, check_programs
 from domain.recipe.capability import Capability, ExecutorShape
 from domain.recipe.expansion import (
     EXPANDER_VERSION,
@@ -130,6 +131,7 @@ class Origin:
     capability: Capability
     bindings: dict[str, Any]
     overridden: tuple[str, ...]
+    programs: frozenset[str]
 
 
 @procedure.creation(
@@ -147,6 +149,7 @@ class Origin:
         ProcedureCapabilityExecutorMismatchError,
         ProcedureBindingsStaleError,
         ProcedureExpansionNotDeterministicError,
+        ComputeProgramNotAllowedError,
     ],
 )
 class RegisterProcedureFromRecipe(ProcedureRequest, Command):
@@ -160,9 +163,10 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
         recipe = yield from required(Recipe, self.recipe_id)
         capability = yield from required(Capability, recipe.capability_id)
         run = yield from required_if_given(Run, self.parent_run_id)
-        return self.origin(recipe, capability, run)
+        programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
+        return self.origin(recipe, capability, run, programs)
 
-    def origin(self, recipe: Recipe, capability: Capability, run: Run | None) -> Origin:
+    def origin(self, recipe: Recipe, capability: Capability, run: Run | None, programs: frozenset[str]) -> Origin:
         """What the procedure is registered from; refused where recipe, capability or bindings do not let it."""
         if recipe.status is DEPRECATED:
             raise ProcedureBoundRecipeDeprecatedError(
@@ -174,7 +178,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
         check_executor(capability)
         bindings, overridden = completed(self.bindings, wanted, run)
         check_bindings(capability.parameters_schema, bindings)
-        return Origin(recipe, capability, bindings, overridden)
+        return Origin(recipe, capability, bindings, overridden, programs)
 
     def decide(self, call: Call, origin: Origin) -> Outcome:
         recipe, capability, bindings = origin.recipe, origin.capability, origin.bindings
@@ -182,6 +186,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, Command):
         expansion = expansion_of(recipe.steps, recipe.closing_steps, bindings)
         if expansion_of(recipe.steps, recipe.closing_steps, bindings).steps_hash != expansion.steps_hash:
             raise ProcedureExpansionNotDeterministicError("The recipe expanded differently twice; report this recipe.")
+        check_programs(expansion, origin.programs)
         known = {name: value for name, value in self if name not in ("recipe_id", "bindings")}
         return [
             ProcedureRegistered(**known, recipe_id=recipe.id, capability_id=capability.id),

@@ -263,7 +263,7 @@ def check_bound(target: ConductRecipe, recipe: Recipe, capability: Capability, c
     """Refuse bindings that the recipe cannot be expanded with; whether it is in service is asked when it fires."""
     try:
         registration = target.registration(call.now, 1)
-        registration.decide(call, registration.origin(recipe, capability, None))
+        registration.decide(call, registration.origin(recipe, capability, None, frozenset()))
     except (Invalid, Unprocessable) as refusal:
         cause = {"code": refusal.code, "reason": refusal.reason}
         raise unfit("bindings_unfit", refusal.detail, cause=cause, **(refusal.facts or {})) from None

@@ -24,6 +24,7 @@ from domain.operation.procedure import (
     ProcedureSteeringDeclared,
     procedure,
 )
+from domain.operation.programs import ComputeProgramNotAllowedError
 from domain.operation.progress import ConductProgress, WaitingFor
 from domain.operation.results import TerminationReason
 from domain.operation.steering import (
@@ -153,6 +154,7 @@ class Search:
         ConductProcedure.Cannot,
         ProcedureSteeringDesignMismatchError,
         DecideNotAvailableError,
+        ComputeProgramNotAllowedError,
         *GATE_REFUSALS,
     ],
     **CONDUCT,

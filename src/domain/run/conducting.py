@@ -34,6 +34,7 @@ from domain.operation.procedure import (
     ProcedureConducted,
     ProcedureStatus,
 )
+from domain.operation.programs import ComputeProgramNotAllowedError
 from domain.operation.progress import ConductPhase, ConductProgress, WaitingFor, submitted_by
 from domain.operation.results import ConductResult, Failure
 from domain.operation.walking import lifecycle
@@ -56,7 +57,7 @@ HOLDING = (
 """The gates that hold the run when a phase is to start, until somebody resumes it."""
 JUDGED_LATER = (*HOLDING, ProcedureAssetDecommissionedError, ConductProcedure.Cannot)
 """What may have changed by the time a phase has its turn, and is not asked before."""
-UNFIT = (ProcedureStepsForbiddenError, InvalidRecipeStepShapeError)
+UNFIT = (ProcedureStepsForbiddenError, InvalidRecipeStepShapeError, ComputeProgramNotAllowedError)
 UNPINNED = tuple(refusal for refusal in PIN_REFUSALS if refusal not in UNFIT)
 """What keeps the steps of a phase from being had as they were registered, whatever was asked for."""
 

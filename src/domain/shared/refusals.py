@@ -96,6 +96,10 @@ class ExternalIdMintError(Refusal):
     status = 502
 
 
+class ExternalIdMintingNotConfiguredError(Conflict):
+    """No registry is configured that issues such identifiers, and none is made up."""
+
+
 def kept_form(refusal: Refusal) -> dict[str, Any]:
     """A refusal as it is kept with the work that it ended."""
     return {"code": refusal.code, "detail": refusal.detail, "reason": refusal.reason, "facts": refusal.facts}

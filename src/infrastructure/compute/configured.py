@@ -2,6 +2,7 @@
 
 from application.conducting.compute import Compute
 from application.settings import ComputeSubstrate, Settings
+from infrastructure.compute.accounts import account_named
 from infrastructure.compute.in_memory import SimulatedCompute
 from infrastructure.compute.local_process import LocalProcesses
 
@@ -14,6 +15,9 @@ def configured_compute(settings: Settings) -> Compute:
         raise ValueError("COMPUTE_JOB_DIRECTORY is not set")
     return LocalProcesses(
         settings.compute_job_directory,
+        programs=settings.compute_programs,
+        user=None if settings.compute_user is None else account_named(settings.compute_user),
+        output_limit=settings.compute_output_limit_bytes,
         timeout=settings.compute_timeout_seconds,
         environment=settings.compute_environment,
     )

@@ -12,8 +12,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Annotated, Any
@@ -40,7 +41,8 @@ from domain.operation.actuation import ActuationKind
 from domain.operation.results import Artifact, Measured
 from infrastructure.checksums import NothingToHash, checksum
 from infrastructure.compute import job_runner
-from infrastructure.compute.job_runner import JOB, OUTCOME, STARTED, birth_of, write
+from infrastructure.compute.accounts import Account
+from infrastructure.compute.job_runner import JOB, OUTCOME, OUTPUT_LIMIT, STARTED, birth_of, descendants_of, write
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """What a job sees of the worker's own environment, which holds secrets."""
@@ -69,7 +71,8 @@ class PrintedMeasurements(Value):
 class LocalProcesses:
     """Runs jobs under a directory that outlasts the workers; those who share it find each other's jobs.
 
-    A job is stopped after `timeout` seconds: it is asked to end, and after `grace` seconds killed with all it started.
+    A job's program must be one of `programs`, by its exact name, and runs as `user` where one is given. It is stopped after
+    `timeout` seconds: it is asked to end, and after `grace` seconds killed with all it started.
     """
 
     actuation_kind = ActuationKind.PHYSICAL
@@ -78,6 +81,9 @@ class LocalProcesses:
         self,
         directory: Path,
         *,
+        programs: Collection[str],
+        user: Account | None = None,
+        output_limit: int = OUTPUT_LIMIT,
         timeout: float = 3600,
         grace: float = 5,
         patience: float = 60,
@@ -85,13 +91,20 @@ class LocalProcesses:
         interpreter: str = sys.executable,
     ) -> None:
         self._directory = directory.absolute()
+        self._programs = frozenset(programs)
+        self._user = user
+        self._output_limit = output_limit
         self._timeout = timeout
         self._grace = grace
         self._patience = patience
-        self._environment = {name: os.environ[name] for name in INHERITED if name in os.environ} | dict(environment or {})
+        own = {} if user is None else {"HOME": user.home, "USER": user.name}
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        self._environment = inherited | own | dict(environment or {})
         self._interpreter = interpreter
 
     async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
+        if (program := job.command[0]) not in self._programs:
+            raise ComputeSubmitRejectedError(f"{program} is not among COMPUTE_PROGRAMS of this worker, so it is not run.")
         if job.output_uri is not None:
             local_path(job.output_uri)
         try:
@@ -149,6 +162,21 @@ class LocalProcesses:
     async def close(self) -> None:
         return
 
+    async def ended_before(self, time: datetime) -> list[tuple[str, UUID]]:
+        """The jobs that ended before this time, each with the conduct that it was a step of."""
+        return await asyncio.to_thread(lambda: list(self._ended_before(time.timestamp())))
+
+    async def remove(self, job_id: str) -> None:
+        """Remove the directory of a job, unless it runs."""
+        await asyncio.to_thread(self._job(job_id).remove)
+
+    def _ended_before(self, time: float) -> Iterator[tuple[str, UUID]]:
+        for directory in self._directory.iterdir() if self._directory.is_dir() else ():
+            job = _Job(directory)
+            spec = None if directory.name.startswith(".") else job.read(JOB)
+            if spec and (conduct_id := spec.get("conduct_id")) and job.last_change() < time and not job.runs():
+                yield directory.name, UUID(conduct_id)
+
     def _job(self, job_id: str) -> "_Job":
         return _Job(self._directory / str(UUID(job_id)))
 
@@ -170,6 +198,7 @@ class LocalProcesses:
         A job's directory appears complete and with its lock held, so there is never a moment at which it seems dead.
         """
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._let_through(self._directory)
         if not job.directory.exists() and (lock := self._placed(job, spec)) is not None:
             return lock
         lock = job.locked()
@@ -196,7 +225,11 @@ class LocalProcesses:
         return lock
 
     def _start(self, job: "_Job", lock: int, fence: Fence) -> None:
-        (job.directory / "work").mkdir(exist_ok=True)
+        work = job.directory / "work"
+        work.mkdir(exist_ok=True, mode=0o700)
+        if self._user is not None:
+            os.chown(work, self._user.uid, self._user.gid)
+        self._let_through(job.directory)
         with (job.directory / "stderr").open("ab") as errors:
             fence()
             process = subprocess.Popen(
@@ -215,6 +248,11 @@ class LocalProcesses:
         if not said and not job.has_begun():
             raise ComputeNotAvailableError(f"Jobs cannot be started here: {job.last_words() or 'no reason was given'}.")
 
+    def _let_through(self, directory: Path) -> None:
+        """Let another user's program reach its own directory below this one, and see nothing on the way."""
+        if self._user is not None:
+            directory.chmod(0o711)
+
     def _plain(self, job: JobSpec) -> dict[str, Any]:
         home = self._directory / str(job.submission_key) / "work"
         given = {
@@ -229,6 +267,9 @@ class LocalProcesses:
             "environment": self._environment | dict(job.env) | given,
             "timeout": self._timeout,
             "grace": self._grace,
+            "output_limit": self._output_limit,
+            "user": None if self._user is None else self._user.plain,
+            "conduct_id": None if job.conduct_id is None else str(job.conduct_id),
         }
 
 
@@ -323,11 +364,31 @@ class _Job:
             with suppress(ProcessLookupError):
                 os.kill(int(holder), signal.SIGTERM)
 
+    def last_change(self) -> float:
+        """When the job began or ended, or was asked for, whichever came last."""
+        paths = (self.directory / name for name in (JOB, STARTED, OUTCOME))
+        return max(path.stat().st_mtime for path in paths if path.exists())
+
+    def remove(self) -> None:
+        """Remove the directory, unless the job runs; it is gone at once, whatever of it takes long."""
+        if (lock := self.locked()) is None:
+            return
+        try:
+            gone = self.directory.with_name(f".{self.directory.name}.gone")
+            self.directory.rename(gone)
+            shutil.rmtree(gone)
+        finally:
+            os.close(lock)
+
     def _end_what_is_left(self, started: dict[str, Any] | None) -> None:
         """Nobody sees to the job any more, so it must not go on; a number given to another process is left alone."""
         if started and started["birth"] is not None and birth_of(started["pid"]) == started["birth"]:
+            left = descendants_of(started["pid"])
             with suppress(ProcessLookupError):
                 os.killpg(started["pid"], signal.SIGKILL)
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def local_path(uri: str) -> Path:

@@ -12,10 +12,12 @@ from domain.equipment.fixture import FixtureRegistered, SlotBinding
 from domain.equipment.frame import RegisterFrame
 from domain.equipment.model import DefineModel
 from domain.equipment.mount import InstallAsset, RegisterMount
+from domain.equipment.values import ExternalIdScheme
 from domain.operation.deciding import offered
 from domain.shared.reads import Read, Reads
 from domain.shared.schema import DIALECT
 from tests.domain.world import LENIENT, World, new_id
+from tests.workflows.steps import PROGRAMS
 
 T = TypeVar("T")
 
@@ -33,10 +35,12 @@ def facility_world() -> World:
         base_url="https://baton.example",
         landing_page_template=None,
         publisher="Lumen Light Source",
+        minted_schemes=frozenset(ExternalIdScheme),
         self_facility_code=LUMEN,
         deciders=offered(()),
         monitored_enclosures=frozenset(),
         monitored_supplies=frozenset(),
+        compute_programs=frozenset(PROGRAMS),
     )
     return world
 

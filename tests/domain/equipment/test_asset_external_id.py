@@ -64,7 +64,7 @@ def test_an_identifier_is_minted_under_the_assets_id_and_answered(world: World, 
     assert world.streams["Asset", asset_id][-1] == AssetExternalIdAssigned(external_id_scheme="DOI", external_id=value)
     assert world.answer == {"external_id_scheme": "DOI", "external_id": value}
     assert asset_of(world, asset_id).external_id == value
-    assert minter.asked[0]["metadata"]["name"] == "Tomography"
+    assert minter.asked[0]["metadata"].title == "Tomography"
 
 
 def test_a_suffix_may_be_chosen(world: World, minter: Minter) -> None:
@@ -72,6 +72,28 @@ def test_a_suffix_may_be_chosen(world: World, minter: Minter) -> None:
     assigned(world, asset_id, external_id_scheme="Handle", suffix=" rotary-1 ")
     assert (minter.asked[0]["scheme"], minter.asked[0]["suffix"]) == (ExternalIdScheme.HANDLE, "rotary-1")
     assert asset_of(world, asset_id).external_id == "10.5555/rotary-1"
+
+
+@pytest.mark.parametrize(
+    ("schemes", "reason"), [(frozenset(), "no_minter"), (frozenset({ExternalIdScheme.HANDLE}), "scheme_not_minted")]
+)
+def test_nothing_is_minted_or_swept_where_no_registry_issues_such_identifiers(
+    world: World, minter: Minter, schemes: frozenset[ExternalIdScheme], reason: str
+) -> None:
+    asset_id = root(world)
+    world.ports["deployment"].minted_schemes = schemes
+    with refused("ExternalIdMintingNotConfiguredError", reason):
+        assigned(world, asset_id)
+    with refused("ExternalIdMintingNotConfiguredError", reason):
+        world.when(MintMissingAssetExternalIds())
+    assert (minter.asked, world.records, asset_of(world, asset_id).external_id) == ([], {}, None)
+
+
+@pytest.mark.parametrize("suffix", ["two words", "ümlaut", "a?b", "a#b", "100%"])
+def test_a_suffix_that_no_registry_accepts_is_refused_before_one_is_asked(world: World, minter: Minter, suffix: str) -> None:
+    with refused("InvalidExternalIdSuffixError"):
+        assigned(world, root(world), suffix=suffix)
+    assert minter.asked == []
 
 
 @pytest.mark.parametrize("suffix", ["", "  ", "s" * 201])

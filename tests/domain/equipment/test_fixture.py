@@ -25,6 +25,7 @@ from domain.equipment.fixture import (
 from domain.equipment.frame import RegisterFrame
 from domain.equipment.model import DefineModel
 from domain.equipment.mount import InstallAsset, Mount, RegisterMount, UninstallAsset
+from domain.equipment.values import ExternalIdScheme
 from domain.federation.facility import RegisterFacility
 from domain.shared.refusals import ExternalIdMintError
 from tests.domain.equipment.test_placement import form
@@ -44,7 +45,11 @@ class Beamline:
     def __init__(self) -> None:
         self.world = World()
         self.world.ports["deployment"] = SimpleNamespace(
-            **LENIENT, base_url="https://baton.lumen.example", landing_page_template=None, publisher="Lumen Light Source"
+            **LENIENT,
+            base_url="https://baton.lumen.example",
+            landing_page_template=None,
+            publisher="Lumen Light Source",
+            minted_schemes=frozenset(ExternalIdScheme),
         )
         self.world.ports["mint"] = lambda scheme, suffix, metadata: SimpleNamespace(scheme=scheme, value=f"10.5072/{suffix}")
         self.world.create(RegisterFacility(code="lumen", display_name="Lumen Light Source", kind="Site"))
@@ -246,7 +251,7 @@ def test_a_chosen_suffix_and_the_record_reach_the_registry(beamline: Beamline) -
     beamline.world.ports["mint"] = mint
     fixture = beamline.register()
     beamline.world.when(AssignFixtureExternalId(external_id_scheme="Handle", suffix=" microscope-1 "), on=fixture)
-    assert (asked["scheme"], asked["suffix"], asked["metadata"]["name"]) == ("Handle", "microscope-1", "Microscope")
+    assert (asked["scheme"], asked["suffix"], asked["metadata"].title) == ("Handle", "microscope-1", "Microscope")
 
 
 def test_an_assigned_fixture_asks_no_registry(beamline: Beamline) -> None:
@@ -255,6 +260,14 @@ def test_an_assigned_fixture_asks_no_registry(beamline: Beamline) -> None:
     del beamline.world.ports["mint"]
     with refused("FixtureCannotAssignExternalIdError", "already_assigned"):
         beamline.world.when(AssignFixtureExternalId(external_id_scheme="DOI"), on=fixture)
+
+
+def test_a_fixture_gets_no_identifier_where_no_registry_is_configured(beamline: Beamline) -> None:
+    beamline.world.ports["deployment"].minted_schemes = frozenset()
+    fixture = beamline.register()
+    with refused("ExternalIdMintingNotConfiguredError", "no_minter"):
+        beamline.world.when(AssignFixtureExternalId(external_id_scheme="DOI"), on=fixture)
+    assert len(beamline.world.streams["Fixture", fixture]) == 1
 
 
 def test_a_registry_that_fails_leaves_no_event(beamline: Beamline) -> None:

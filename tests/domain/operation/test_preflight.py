@@ -51,7 +51,7 @@ STARTING = [
     "enclosures_permitted",
     "targets_unclaimed",
 ]
-RESUMING = ["conduct_unpinned" if name == "steps_prepared" else name for name in STARTING]
+RESUMING = [*STARTING[:4], "conduct_unpinned", "programs_allowed", *STARTING[5:]]
 STEPS = (setpoint("bl7:energy", 25.0),)
 LOOP: dict[str, Any] = {"convergence_capture_name": "offset", "criterion": criterion(0, 0.5)}
 

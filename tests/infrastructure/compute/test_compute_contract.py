@@ -92,7 +92,7 @@ class ProcessBench(Bench):
     kind = ActuationKind.PHYSICAL
 
     def __init__(self, directory: Path) -> None:
-        self.compute = LocalProcesses(directory / "jobs", grace=5)
+        self.compute = LocalProcesses(directory / "jobs", programs=[sys.executable], grace=5)
         self.marks = directory / "marks"
         self.marks.mkdir()
         self.gate = directory / "gate"

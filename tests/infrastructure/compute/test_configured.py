@@ -1,5 +1,6 @@
 """Where a deployment runs its jobs, and the settings no process starts with."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ async def test_local_processes_run_under_the_settings(tmp_path: Path) -> None:
     settings = Settings(
         compute_substrate="local_process",
         compute_job_directory=tmp_path,
+        compute_programs=[sys.executable],
         compute_timeout_seconds=1,
         compute_environment={"SITE": "bl7"},
     )

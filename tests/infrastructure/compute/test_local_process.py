@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -23,9 +25,11 @@ from application.conducting.compute import (
     MeasurementNotFoundError,
     provide_result,
 )
+from infrastructure.compute.accounts import AccountUnusableError, account_named
 from infrastructure.compute.local_process import LocalProcesses
 from tests.waiting import until
 
+PROGRAMS = (sys.executable, "/bin/sh", "/etc/passwd", "no-such-program", "true")
 REPORTS = "import json, sys; print(json.dumps({'measurements': [{'name': 'found', 'value': %s}]}))"
 
 
@@ -36,7 +40,7 @@ def jobs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def compute(jobs: Path) -> LocalProcesses:
-    return LocalProcesses(jobs)
+    return LocalProcesses(jobs, programs=PROGRAMS)
 
 
 @pytest.fixture
@@ -53,6 +57,10 @@ def python(program: str, *arguments: str, **fields: Any) -> JobSpec:
 async def measured(compute: LocalProcesses, job: JobSpec) -> Any:
     result = await provide_result(compute, await compute.submit(job), writes_artifact=False)
     return {item.name: item.value for item in result.measurements}
+
+
+def directory_names(jobs: Path) -> list[str]:
+    return os.listdir(jobs) if jobs.exists() else []
 
 
 def lives(pid: int) -> bool:
@@ -83,7 +91,7 @@ class TestWhatAJobIsGiven:
 
     async def test_the_workers_secrets_are_not_in_its_environment(self, jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DATABASE_URL", "postgresql://baton:secret@db/baton")
-        compute = LocalProcesses(jobs, environment={"OMP_NUM_THREADS": "2"})
+        compute = LocalProcesses(jobs, programs=PROGRAMS, environment={"OMP_NUM_THREADS": "2"})
         job = python(REPORTS % "dict(__import__('os').environ)", env={"SAMPLE": "A7"})
         environment = (await measured(compute, job))["found"]
         assert "DATABASE_URL" not in environment
@@ -108,6 +116,50 @@ class TestWhatAJobIsGiven:
         await compute.submit(job)
         for directory in (jobs, jobs / str(job.submission_key)):
             assert directory.stat().st_mode & 0o077 == 0
+
+
+class TestWhichProgramsRun:
+    @pytest.mark.parametrize("program", ["/bin/false", "sh", "/bin/../bin/sh", "//bin/sh", "/bin/sh ", "/BIN/SH"])
+    async def test_a_program_that_is_not_listed_letter_by_letter_is_not_begun(
+        self, compute: LocalProcesses, jobs: Path, program: str
+    ) -> None:
+        job = JobSpec(submission_key=uuid4(), command=(program, "-c", "true"))
+        with pytest.raises(ComputeSubmitRejectedError, match="not among COMPUTE_PROGRAMS"):
+            await compute.submit(job)
+        assert await compute.find(job.submission_key) is None
+        assert directory_names(jobs) == []
+
+    async def test_nothing_is_read_into_its_arguments(self, compute: LocalProcesses) -> None:
+        words = "$HOME; `id` > /tmp/x *"
+        job = python(REPORTS % "sys.argv[1]", words)
+        assert (await measured(compute, job))["found"] == words
+
+    async def test_a_program_runs_as_another_user_who_sees_nothing_of_the_worker(
+        self, jobs: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only root can have it so, and anybody else is told."""
+        if os.geteuid() != 0:
+            with pytest.raises(AccountUnusableError, match="takes a worker run by root"):
+                account_named("nobody")
+            return
+        monkeypatch.setenv("HOME", "/root")
+        account = account_named("nobody")
+        compute = LocalProcesses(jobs, programs=PROGRAMS, user=account)
+        looks = (
+            'n=0; for f in "$1/job.json" "$1/lock" /proc/$2/environ; do cat "$f" > /dev/null 2>&1 && n=$((n+1)); done; '
+            "echo kept > mine; "
+            'echo "{\\"measurements\\": [{\\"name\\": \\"uid\\", \\"value\\": $(id -u)}, '
+            '{\\"name\\": \\"seen\\", \\"value\\": $n}, {\\"name\\": \\"home\\", \\"value\\": \\"$HOME\\"}]}"'
+        )
+        key = uuid4()
+        job = JobSpec(submission_key=key, command=("/bin/sh", "-c", looks, "sh", str(jobs / str(key)), str(os.getpid())))
+        assert await measured(compute, job) == {"uid": account.uid, "seen": 0, "home": account.home}
+        assert (jobs / str(key) / "work" / "mine").stat().st_uid == account.uid
+
+    @pytest.mark.parametrize(("name", "words"), [("no-such-user", "does not know"), ("root", "root")])
+    def test_a_user_that_programs_cannot_run_as_is_refused(self, name: str, words: str) -> None:
+        with pytest.raises(AccountUnusableError, match=words):
+            account_named(name)
 
 
 class TestWhatAJobPrints:
@@ -148,6 +200,46 @@ class TestWhatAJobPrints:
     async def test_a_last_line_beyond_reason_is_refused(self, compute: LocalProcesses) -> None:
         with pytest.raises(MeasurementNotFoundError, match="longer than 1048576 bytes"):
             await measured(compute, python("print('[' + '1,' * 600_000 + '1]')"))
+
+
+class TestWhatIsKeptOfTheOutput:
+    LIMIT = 100_000
+
+    @pytest.fixture
+    def compute(self, jobs: Path) -> LocalProcesses:
+        return LocalProcesses(jobs, programs=PROGRAMS, output_limit=self.LIMIT, timeout=2, grace=0.2)
+
+    def kept(self, jobs: Path, job: JobSpec, name: str = "stdout") -> bytes:
+        return (jobs / str(job.submission_key) / name).read_bytes()
+
+    async def test_of_much_output_the_beginning_and_the_end_are_kept(self, compute: LocalProcesses, jobs: Path) -> None:
+        job = python("print('first'); [print('x' * 79) for _ in range(500_000)]; " + (REPORTS % 6))
+        assert await measured(compute, job) == {"found": 6}
+        kept = self.kept(jobs, job)
+        assert self.LIMIT < len(kept) < self.LIMIT + 100
+        assert kept.startswith(b"first\n")
+        dropped = re.search(rb"\n\[(\d+) bytes were left out here\]\n", kept)
+        assert dropped is not None
+        assert int(dropped[1]) + self.LIMIT == len(b"first\n") + 500_000 * 80 + len(kept.splitlines()[-1]) + 1
+
+    @pytest.mark.parametrize("size", [0, 1, 49_999, 50_000, 50_001, 99_999, 100_000])
+    async def test_up_to_the_limit_everything_is_kept(self, compute: LocalProcesses, jobs: Path, size: int) -> None:
+        job = python("import sys; sys.stdout.write(('ab' * 50_000)[:int(sys.argv[1])])", str(size))
+        await compute.await_terminal_state(await compute.submit(job))
+        assert self.kept(jobs, job) == (b"ab" * 50_000)[:size]
+
+    async def test_endless_output_neither_fills_the_disk_nor_blocks(self, compute: LocalProcesses, jobs: Path) -> None:
+        job = JobSpec(submission_key=uuid4(), command=("/bin/sh", "-c", "yes & yes >&2"))
+        assert await compute.await_terminal_state(await compute.submit(job)) is JobStatus.TIMED_OUT
+        for name in ("stdout", "stderr"):
+            kept = self.kept(jobs, job, name)
+            assert self.LIMIT < len(kept) < self.LIMIT + 100
+            assert int(re.search(rb"\[(\d+) bytes", kept)[1]) > 10 * self.LIMIT  # type: ignore[index]
+
+    async def test_the_last_words_of_a_flood_of_errors_are_kept(self, compute: LocalProcesses) -> None:
+        flood = "import sys; [sys.stderr.write('x' * 99 + '\\n') for _ in range(50_000)]; sys.exit('no flats')"
+        with pytest.raises(ComputeJobFailedError, match="no flats"):
+            await measured(compute, python(flood))
 
 
 class TestHowAJobFails:
@@ -192,7 +284,7 @@ class TestHowAJobFails:
     async def test_a_directory_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(b"")
         with pytest.raises(ComputeNotAvailableError, match="COMPUTE_JOB_DIRECTORY"):
-            await LocalProcesses(tmp_path / "file").submit(python("pass"))
+            await LocalProcesses(tmp_path / "file", programs=PROGRAMS).submit(python("pass"))
 
 
 class TestStopping:
@@ -215,7 +307,7 @@ class TestStopping:
         return job_id, [int(number) for number in numbers]  # type: ignore[attr-defined]
 
     async def test_after_its_time_a_job_is_stopped_with_all_it_started(self, jobs: Path, tmp_path: Path) -> None:
-        compute = LocalProcesses(jobs, timeout=1, grace=0.2)
+        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=1, grace=0.2)
         job_id, family = await self.family(compute, tmp_path / "told", self.STUBBORN)
         assert await compute.await_terminal_state(job_id) is JobStatus.TIMED_OUT
         await until(lambda: not any(lives(pid) for pid in family))
@@ -235,11 +327,56 @@ class TestStopping:
         assert (tmp_path / "parked").read_text() == "parked"
 
     async def test_a_cancelled_job_that_does_not_end_is_killed_with_all_it_started(self, jobs: Path, tmp_path: Path) -> None:
-        compute = LocalProcesses(jobs, grace=0.2)
+        compute = LocalProcesses(jobs, programs=PROGRAMS, grace=0.2)
         job_id, family = await self.family(compute, tmp_path / "told", self.STUBBORN)
         await compute.cancel(job_id)
         assert await compute.await_terminal_state(job_id) is JobStatus.CANCELLED
         await until(lambda: not any(lives(pid) for pid in family))
+
+    AWAY = (
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "if sys.argv[2] == 'twice' and os.fork(): os._exit(0)\n"
+        "os.setsid()\n"
+        "if sys.argv[2] == 'twice' and os.fork(): os._exit(0)\n"
+        "open(sys.argv[1] + '.new', 'w').write(str(os.getpid()))\n"
+        "os.rename(sys.argv[1] + '.new', sys.argv[1])\n"
+        "while True: time.sleep(60)"
+    )
+    """Leaves for a session of its own, with `twice` without its parent too, and does not listen."""
+
+    @pytest.mark.parametrize(
+        ("end", "how"), [*product(["cancelled", "timed out", "left"], ["once", "twice"]), ("runner killed", "once")]
+    )
+    async def test_what_left_for_a_session_of_its_own_ends_with_the_job(
+        self, jobs: Path, tmp_path: Path, end: str, how: str
+    ) -> None:
+        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=2 if end == "timed out" else 60, grace=0.2)
+        told = tmp_path / "told"
+        parent = (
+            "import os, subprocess, sys, time\n"
+            "subprocess.Popen([sys.executable, '-c', sys.argv[2], sys.argv[1], sys.argv[3]])\n"
+            "while not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
+            "time.sleep(0 if sys.argv[4] == 'left' else 60)"
+        )
+        job_id = await compute.submit(python(parent, str(told), self.AWAY, how, end))
+        away = int(await until(lambda: told.exists() and told.read_text()))  # type: ignore[arg-type]
+        if end == "cancelled":
+            await compute.cancel(job_id)
+        elif end == "runner killed":
+            os.kill(int((jobs / job_id / "lock").read_text()), signal.SIGKILL)
+        with suppress(ComputeOutcomeUnknown):
+            await compute.await_terminal_state(job_id)
+        if end == "runner killed":
+            await until(lambda: not lives(away))
+        assert not lives(away)
+
+    async def test_a_job_has_ended_only_when_nothing_of_it_is_left(self, jobs: Path, tmp_path: Path) -> None:
+        compute = LocalProcesses(jobs, programs=PROGRAMS, grace=0.5)
+        job_id, family = await self.family(compute, tmp_path / "told", self.STUBBORN)
+        await compute.cancel(job_id)
+        await compute.await_terminal_state(job_id)
+        assert not any(lives(pid) for pid in family)
 
     async def test_a_job_that_has_ended_leaves_nothing_running(self, compute: LocalProcesses, tmp_path: Path) -> None:
         leaving = self.PARENT.replace("child.wait()", "sys.exit(0)")
@@ -258,7 +395,7 @@ from infrastructure.compute.local_process import LocalProcesses
 
 async def main():
     jobs, key, *command = sys.argv[1:]
-    compute = LocalProcesses(Path(jobs))
+    compute = LocalProcesses(Path(jobs), programs=[command[0]])
     job_id = await compute.submit(JobSpec(submission_key=UUID(key), command=tuple(command)))
     print(job_id, flush=True)
     await compute.await_terminal_state(job_id)
@@ -318,7 +455,7 @@ class TestKilledKeepers:
         job_id = await self.begun_by_a_worker_that_dies(jobs, job)
         await asyncio.to_thread(gate.write_text, "go on")
         await until((jobs / job_id / "outcome.json").exists)
-        assert await LocalProcesses(jobs).find(job.submission_key) == job_id
+        assert await LocalProcesses(jobs, programs=PROGRAMS).find(job.submission_key) == job_id
         assert await compute.await_terminal_state(job_id) is JobStatus.FAILED
         with pytest.raises(ComputeJobFailedError, match="beam lost"):
             await compute.fetch_measurements(job_id)
@@ -359,14 +496,14 @@ class TestKilledKeepers:
     async def test_a_claim_that_was_never_begun_is_no_job_and_may_be_run(self, compute: LocalProcesses, jobs: Path) -> None:
         job = python(REPORTS % 1)
         with pytest.raises(ComputeNotAvailableError):
-            await LocalProcesses(jobs, interpreter="/bin/false").submit(job)
+            await LocalProcesses(jobs, programs=PROGRAMS, interpreter="/bin/false").submit(job)
         assert await compute.find(job.submission_key) is None
         with pytest.raises(ComputeOutcomeUnknown):
             await compute.await_terminal_state(str(job.submission_key))
         assert await measured(compute, job) == {"found": 1}
 
     async def test_a_job_that_does_not_end_in_its_time_is_not_waited_for_for_ever(self, jobs: Path, gate: Path) -> None:
-        compute = LocalProcesses(jobs, timeout=1, grace=0.1, patience=0.1)
+        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=1, grace=0.1, patience=0.1)
         job_id = await compute.submit(python(f"open({str(gate)!r}).read()"))
         runner = int((jobs / job_id / "lock").read_text())
         os.kill(runner, signal.SIGSTOP)
@@ -387,7 +524,7 @@ class TestKilledKeepers:
 
 async def test_two_workers_that_share_the_directory_run_a_key_once(jobs: Path, tmp_path: Path) -> None:
     job = python("import os, sys; open(sys.argv[1], 'a').write('x')", str(tmp_path / "ran"))
-    workers = [LocalProcesses(jobs) for _ in range(4)]
+    workers = [LocalProcesses(jobs, programs=PROGRAMS) for _ in range(4)]
     found = await asyncio.gather(*(worker.submit(job) for worker in workers for _ in range(3)))
     assert {UUID(job_id) for job_id in found} == {job.submission_key}
     assert await workers[0].await_terminal_state(found[0]) is JobStatus.SUCCEEDED

@@ -1,0 +1,1 @@
+"""Who issues persistent identifiers: DataCite, or for development nobody."""

@@ -1,0 +1,216 @@
+"""DOIs from DataCite over its REST API.
+
+The identifier follows from the suffix, so a try that was cut off at any point is found by the next one: DataCite then says
+that the DOI is taken, and it is ours if it leads to our own landing page.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+import httpx
+
+from application.minting import Minted
+from domain.equipment.values import ExternalIdScheme
+from domain.shared.citation import Citation, CitedParty
+from domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
+from domain.shared.text import shortened
+
+DEADLINE = 15.0
+"""Seconds for a whole answer: a registry that drips bytes passes every single time limit."""
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+JSON_API = "application/vnd.api+json"
+SCHEMA_VERSION = "http://datacite.org/schema/kernel-4"
+UNKNOWN_CREATOR = CitedParty(name=":unav")
+"""DataCite's own value for a creator that is not known; it registers nothing without one."""
+TAKEN = "already been taken"
+LATER = "nothing was recorded, repeat the request later"
+
+
+class DataCiteMinter:
+    """Registers DOIs under one prefix, as one repository."""
+
+    schemes = frozenset({ExternalIdScheme.DOI})
+
+    def __init__(self, address: str, prefix: str, repository_id: str, password: str, *, deadline: float = DEADLINE) -> None:
+        self._address = address
+        self._prefix = prefix
+        self._account = (repository_id, password)
+        self._deadline = deadline
+
+    @cached_property
+    def _http(self) -> httpx.AsyncClient:
+        """Opened when something is first minted: it reads every certificate there is."""
+        return httpx.AsyncClient(
+            auth=self._account, headers={"Accept": JSON_API}, timeout=self._deadline, follow_redirects=False
+        )
+
+    async def aclose(self) -> None:
+        if "_http" in vars(self):
+            await self._http.aclose()
+
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> Minted:
+        if not metadata.landing_page.startswith(("https://", "http://")):
+            raise ExternalIdMintingNotConfiguredError(
+                "The identifier would lead nowhere, because no address of its page is known; set PUBLIC_BASE_URL.",
+                reason="no_landing_page",
+            )
+        doi = f"{self._prefix}/{suffix}"
+        attributes = {"event": "publish", **attributes_of(metadata)}
+        status, answer = await self._ask("POST", "/dois", {"doi": doi, **attributes})
+        if status == 422 and TAKEN in message_in(answer):
+            found = await self._record(doi)
+            if found is None or found.get("url") != metadata.landing_page:
+                raise ExternalIdMintError(
+                    f"{doi} is registered for something else; give another suffix.", reason="taken", facts={"doi": doi}
+                )
+            status, answer = await self._ask("PUT", path_of(doi), attributes)
+        if status not in (200, 201):
+            refuse(status, answer)
+        issued = member(answer, "data", "id")
+        if not isinstance(issued, str) or issued.lower() != doi.lower():
+            unusable("it does not name the identifier that was asked for")
+        return Minted(scheme, issued)
+
+    async def tombstone(self, scheme: ExternalIdScheme, value: str, reason: str) -> None:
+        found = await self._record(value)
+        if found is None:
+            raise ExternalIdMintError(
+                f"DataCite does not know {value}; check the identifier.", reason="unknown", facts={"doi": value}
+            )
+        if found.get("state") != "findable":
+            return
+        said = [{"description": reason, "descriptionType": "Other"}]
+        status, answer = await self._ask("PUT", path_of(value), {"event": "hide", "descriptions": said})
+        if status != 200:
+            refuse(status, answer)
+
+    async def _record(self, doi: str) -> Mapping[str, Any] | None:
+        """What DataCite has under a DOI; None where it has nothing."""
+        status, answer = await self._ask("GET", path_of(doi))
+        if status == 404:
+            return None
+        if status != 200:
+            refuse(status, answer)
+        attributes = member(answer, "data", "attributes")
+        return attributes if isinstance(attributes, dict) else unusable("it has no attributes")
+
+    async def _ask(self, method: str, path: str, attributes: Mapping[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """The status and the JSON object of an answer; of a failure the object may be empty."""
+        sent = None if attributes is None else json.dumps({"data": {"type": "dois", "attributes": attributes}})
+        headers = {} if sent is None else {"Content-Type": JSON_API}
+        body = bytearray()
+        try:
+            async with (
+                asyncio.timeout(self._deadline),
+                self._http.stream(method, f"{self._address}{path}", content=sent, headers=headers) as response,
+            ):
+                async for part in response.aiter_bytes():
+                    body += part
+                    if len(body) > MAX_ANSWER_BYTES:
+                        unusable("it is too long")
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+            late = isinstance(error, TimeoutError | httpx.TimeoutException)
+            why = f"gave no answer within {self._deadline:g} s" if late else f"cannot be reached ({type(error).__name__})"
+            raise ExternalIdMintError(f"DataCite {why}; {LATER}.", reason="unreachable") from None
+        try:
+            answer = json.loads(body)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            if response.is_success:
+                unusable("it is no JSON object")
+            answer = {}
+        return response.status_code, answer
+
+
+def attributes_of(metadata: Citation) -> dict[str, Any]:
+    """The metadata as DataCite's REST API takes it."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "url": metadata.landing_page,
+        "types": {"resourceTypeGeneral": metadata.resource_type},
+        "titles": [{"title": metadata.title}],
+        "publisher": metadata.publisher,
+        "publicationYear": metadata.publication_year,
+        "creators": parties(metadata.creators or (UNKNOWN_CREATOR,)),
+        "contributors": [{**one, "contributorType": "HostingInstitution"} for one in parties(metadata.hosts)],
+        "subjects": [{"subject": subject} for subject in metadata.subjects],
+        "dates": [{"dateType": one.type, "date": one.date.isoformat()} for one in metadata.dates],
+        "relatedIdentifiers": [
+            {
+                "relatedIdentifier": one.identifier,
+                "relatedIdentifierType": one.identifier_type,
+                "relationType": one.relation_type,
+            }
+            for one in metadata.related_identifiers
+        ],
+        "alternateIdentifiers": [
+            {"alternateIdentifier": one.identifier, "alternateIdentifierType": one.identifier_type}
+            for one in metadata.alternate_identifiers
+        ],
+    }
+
+
+def parties(parties: Iterable[CitedParty]) -> list[dict[str, Any]]:
+    """Institutions as DataCite takes them."""
+    return [
+        {
+            "name": one.name,
+            "nameType": "Organizational",
+            "nameIdentifiers": []
+            if one.identifier is None
+            else [{"nameIdentifier": one.identifier, "nameIdentifierScheme": one.identifier_type}],
+        }
+        for one in parties
+    ]
+
+
+def path_of(doi: str) -> str:
+    """Where DataCite has a DOI."""
+    return f"/dois/{quote(doi, safe='/')}"
+
+
+def member(answer: Mapping[str, Any], *names: str) -> Any:
+    """What stands under these names in an answer; None where nothing does."""
+    found: Any = answer
+    for name in names:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def message_in(answer: Mapping[str, Any]) -> str:
+    """What DataCite says of a failure, in its own words."""
+    errors = answer.get("errors")
+    titles = [error.get("title") for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+    return shortened("; ".join(title for title in titles if isinstance(title, str)))
+
+
+def refuse(status: int, answer: Mapping[str, Any]) -> NoReturn:
+    """Refuse what DataCite answered with a status of failure."""
+    facts = {"status": status}
+    if status in (401, 403):
+        raise ExternalIdMintError(
+            f"DataCite does not accept this service's account (status {status}); check DATACITE_REPOSITORY_ID, "
+            "DATACITE_PASSWORD and that DATACITE_PREFIX is assigned to it.",
+            reason="account_refused",
+            facts=facts,
+        )
+    if status == 429:
+        raise ExternalIdMintError(f"DataCite has too much to do (status 429); {LATER}.", reason="busy", facts=facts)
+    if status >= 500 or status < 400:
+        raise ExternalIdMintError(f"DataCite failed (status {status}); {LATER}.", reason="failed", facts=facts)
+    said = message_in(answer) or "it gives no reason"
+    raise ExternalIdMintError(
+        f"DataCite does not take the record (status {status}: {said}); correct what it names.",
+        reason="rejected",
+        facts=facts,
+    )
+
+
+def unusable(why: str) -> NoReturn:
+    """Refuse an answer that does not say what it must."""
+    raise ExternalIdMintError(f"DataCite's answer cannot be used, {why}; {LATER}.", reason="answer_unusable")

@@ -1,0 +1,97 @@
+"""Real programs of conducts: an end is on record when nothing of them runs, and their directories go in time."""
+
+import os
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from cli.embedded.temporal import EmbeddedTemporal
+from domain.operation.conducting import ConductProcedure
+from domain.operation.procedure import ABORTED
+from domain.operation.stopping import AbortProcedure
+from infrastructure.compute.local_process import LocalProcesses
+from infrastructure.compute.retention import JobRetention
+from infrastructure.runtime import clock
+from tests.waiting import until
+from tests.workflows.stage import Stage, staged
+from tests.workflows.steps import compute
+
+SHELL = "/bin/sh"
+STUBBORN = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > child; exec sleep 60' & echo $$ > parent; wait; sleep 60"
+"""Does not listen, and has a child in a session of its own that does not either."""
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    return tmp_path / "jobs"
+
+
+@pytest.fixture
+def processes(jobs: Path) -> LocalProcesses:
+    return LocalProcesses(jobs, programs=[SHELL], grace=1.5)
+
+
+@pytest.fixture
+async def stage(database_url: str, temporal: EmbeddedTemporal, processes: LocalProcesses) -> AsyncIterator[Stage]:
+    async with staged(database_url, temporal.address, compute=processes, compute_programs=[SHELL]) as stage:
+        yield stage
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def numbers(jobs: Path) -> list[int]:
+    """The processes of the program that runs, once it has said which they are."""
+    found = [path.read_text().strip() for path in jobs.glob("*/work/*")]
+    return [int(number) for number in found if number] if len(found) == 2 else []
+
+
+async def begun(stage: Stage, jobs: Path) -> UUID:
+    procedure_id = await stage.from_recipe([compute(SHELL, "-c", STUBBORN)])
+    await stage.do(ConductProcedure(wait=0), procedure_id)
+    await until(lambda: len(numbers(jobs)) == 2)
+    return procedure_id
+
+
+async def aborted(stage: Stage, procedure_id: UUID) -> bool:
+    return (await stage.procedure(procedure_id)).status is ABORTED
+
+
+async def test_aborted_is_on_record_when_nothing_of_the_program_runs(stage: Stage, jobs: Path) -> None:
+    procedure_id = await begun(stage, jobs)
+    assert all(lives(pid) for pid in numbers(jobs))
+    await stage.do(AbortProcedure(reason="smoke"), procedure_id)
+    await until(partial(aborted, stage, procedure_id))
+    assert not any(lives(pid) for pid in numbers(jobs))
+
+
+async def test_a_directory_is_kept_while_its_conduct_is_live_and_for_a_time_after(
+    stage: Stage, jobs: Path, processes: LocalProcesses
+) -> None:
+    at_once, later = (
+        JobRetention(processes, stage.runtime.conducts, lambda: clock() + timedelta(minutes=1), retention)
+        for retention in (timedelta(0), timedelta(hours=1))
+    )
+    procedure_id = await begun(stage, jobs)
+    (job_id,) = os.listdir(jobs)
+    await at_once.sweep()
+    assert os.listdir(jobs) == [job_id], "it runs"
+    await stage.stop_worker()
+    await processes.cancel(job_id)
+    await processes.await_terminal_state(job_id)
+    await at_once.sweep()
+    assert os.listdir(jobs) == [job_id], "nobody has collected what it brought"
+    await stage.start_worker()
+    await until(partial(aborted, stage, procedure_id))
+    await later.sweep()
+    assert os.listdir(jobs) == [job_id], "its time has not come"
+    await at_once.sweep()
+    assert os.listdir(jobs) == []
