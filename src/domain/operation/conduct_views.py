@@ -169,17 +169,18 @@ def waiting_since(
 ) -> Reads[PendingRequestView]:
     """What a request waits for that came at this time; the step that is done now began when something was last done."""
     pins = yield from latest(procedure.id, ProcedureStepsResolved, count=1)
-    if progress.standing not in AT_A_STEP or progress.step_index is None or not pins:
+    closing, index = progress.phase == ConductPhase.CLOSING.value, progress.step_index
+    steps = [step for pin in pins for step in (pin.resolved_closing_steps if closing else pin.resolved_steps)]
+    if progress.standing not in AT_A_STEP or index is None or index >= len(steps):
         return PendingRequestView(request=request, since=since)
-    closing = progress.phase == ConductPhase.CLOSING.value
-    step = (pins[0].resolved_closing_steps if closing else pins[0].resolved_steps)[progress.step_index]
+    step = steps[index]
     deployment = yield from answered("deployment")
     ahead = ahead_of(step, deployment.action_timeout, deployment.compute_timeout)
     heard = contact_with(silence_of(progress, now)) is WorkerContact.HEARD
     return PendingRequestView(
         request=request,
         since=since,
-        step=StepInProgress(step_index=progress.step_index, closing=closing, kind=step.kind, label=ahead.label),
+        step=StepInProgress(step_index=index, closing=closing, kind=step.kind, label=ahead.label),
         until=progress.active_at + timedelta(seconds=ahead.patience) if heard and request is PendingRequest.HOLD else None,
     )
 

@@ -24,6 +24,7 @@ from domain.run.results import RunConductResult
 from domain.run.run import HoldRun, Run, RunConducted, RunConductStarted, RunStatus
 from domain.run.starting import ResumeRun
 from tests.domain.operation.conducts import FOCUS_STEPS, LOOP, SEARCH, by_hand, from_recipe, opened, result
+from tests.domain.operation.conducts import shown as stands
 from tests.domain.run.beamline import Beamline, beamline
 from tests.domain.world import new_id, refused
 from tests.workflows.steps import setpoint
@@ -432,6 +433,26 @@ def test_the_view_shows_each_phase_where_it_stands(line: Beamline, run_id: UUID)
     after = shown(line, run_id)
     assert (after.result, after.waiting, after.current_procedure_id) == (told, None, None)
     assert after.heartbeat_at == standing["heartbeat_at"]
+
+
+def test_a_hold_of_the_run_says_which_step_of_its_phase_it_waits_for(line: Beamline, run_id: UUID) -> None:
+    line.world.ports["deployment"].action_timeout = line.world.ports["deployment"].compute_timeout = 600.0
+    first = from_recipe(line.world, parent_run_id=run_id)
+    conduct_id = conducted(line, run_id, first)
+    taken_up(line, conduct_id, first)
+    row: Any = line.world.records[RunConductProgress, run_id]
+    line.world.records[RunConductProgress, run_id] = replace(row, phase_index=0)
+    stands(line.world, first, phase="Walking", step_index=0, heartbeat_at=line.world.now)
+    assert shown(line, run_id).pending is None
+    line.world.when(HoldRun(reason="lunch"), on=run_id)
+    held_at = line.world.now
+    pending = shown(line, run_id).pending
+    assert pending is not None
+    assert pending.step is not None
+    assert (pending.request, pending.since, pending.step.step_index) == ("Hold", held_at, 0)
+    assert pending.until is not None
+    stands(line.world, first, phase="Waiting", waiting_for="run")
+    assert shown(line, run_id).pending is None, "the hold is in force"
 
 
 def test_the_record_of_a_conduct_is_read_back_as_it_was_written(line: Beamline, run_id: UUID) -> None:
