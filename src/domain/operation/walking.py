@@ -282,9 +282,9 @@ def lifecycle(target: str, error_class: str, message: str) -> Failure:
 
 
 OBJECTIONS = {
-    "principal_deactivated": "Who asked for this conduct is deactivated",
+    "principal_deactivated": "The account that asked for this conduct is deactivated",
     "agent_not_versioned": "The agent that asked for this conduct is not in service",
-    "principal_unknown": "Who asked for this conduct is not on record",
+    "principal_unknown": "The account that asked for this conduct is not on record",
 }
 """What is said of each reason for which a principal may not act at all."""
 DRIVER_STOOD_DOWN, SUBMITTER_STOOD_DOWN = "SteeringDriverStoodDown", "SubmitterStoodDown"
@@ -292,7 +292,7 @@ DRIVER_STOOD_DOWN, SUBMITTER_STOOD_DOWN = "SteeringDriverStoodDown", "SubmitterS
 
 def submitter_stood_down(objection: str | None, *, steers: bool) -> Failure:
     """The failure of a conduct whose submitter may not act any more; an agent that steers is the search's driver."""
-    why = OBJECTIONS.get(objection or "", "Who asked for this conduct could not act for it")
+    why = OBJECTIONS.get(objection or "", "The account that asked for this conduct could not act for it")
     message = f"{why}; look at the equipment, and have somebody take it up who may, or abort it."
     return lifecycle("hold", DRIVER_STOOD_DOWN if steers else SUBMITTER_STOOD_DOWN, message)
 
