@@ -27,6 +27,7 @@ from domain.shared.reads import Reads, record_of, records_of
 from domain.shared.refusals import Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.times import Instant
+from domain.shared.units import Seconds
 from domain.shared.writes import Claim, Put, Record, Release
 
 NAMES = "enclosure-name"
@@ -240,7 +241,7 @@ class PastEnclosureView(Value):
 class EnclosureView(PastEnclosureView):
     """An enclosure as it is, with the seconds since its permit was last observed; null when it never was."""
 
-    observation_age: float | None
+    observation_age: Annotated[float | None, Seconds]
 
 
 @enclosure.query(get="/{enclosure_id}", returns=EnclosureView | PastEnclosureView)
