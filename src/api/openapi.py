@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from api.counts import describe_counts
 from api.errors import (
     ErrorBody,
     InternalError,
@@ -86,7 +87,7 @@ def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
     for operation in registry:
         paths[operation.path][operation.method.lower()] = operation_entry(operation, forms)
-    return {
+    document = {
         "openapi": "3.1.0",
         "info": {
             "title": "Baton",
@@ -101,6 +102,8 @@ def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
         },
         "security": [{"bearer": []}] if settings.identity_providers else [],
     }
+    counted: dict[str, Any] = describe_counts(document)
+    return counted
 
 
 def schemas(registry: Registry) -> tuple[dict[tuple[str, str], Any], dict[str, Any]]:

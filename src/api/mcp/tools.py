@@ -8,6 +8,7 @@ from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
+from api.counts import describe_counts
 from api.openapi import UUID_SCHEMA, described
 from api.parsing import MAX_KEY_LENGTH
 from application.feed import EventView
@@ -69,7 +70,8 @@ def described_tool(
         idempotent_hint=idempotent,
         open_world_hint=False,
     )
-    return Tool(name=name, title=title, description=description, input_schema=input, output_schema=output, annotations=hints)
+    forms = {"input_schema": describe_counts(input), "output_schema": describe_counts(output)}
+    return Tool(name=name, title=title, description=description, annotations=hints, **forms)
 
 
 def input_schema(operation: Operation) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from domain.shared.listing import ListQuery, Summary
 from domain.shared.reads import Reads, answered, every, members_of
 from domain.shared.refusals import Conflict, Invalid
 from domain.shared.text import FreeText, Text
+from domain.shared.units import Dollars
 from domain.shared.writes import Also, Enlist, Put
 
 KINDS = "agent-kind"
@@ -42,7 +43,8 @@ NOT_DEPRECATED = (DEFINED, VERSIONED, SUSPENDED)
 Names = SortedSet[FreeText]
 Cost = Annotated[
     float,
-    Field(strict=True, description="In US dollars.", json_schema_extra={"unit": {"system": "qudt", "code": "CCY_USD"}}),
+    Field(strict=True),
+    Dollars,
 ]
 
 

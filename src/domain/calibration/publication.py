@@ -138,7 +138,7 @@ class PublishCalibrationRevision(Command):
 
     revision_id: UUID
     peer_facility_id: UUID
-    wait: Annotated[int, Field(ge=0, le=60)] = 30
+    wait: Annotated[int, Field(ge=0, le=60, description="Seconds to wait for the result.")] = 30
 
     def gather(self, calibration: Calibration, call: Call) -> Reads[tuple[PublicationFacts, CalibrationPublication | None]]:
         revision = required_revision(calibration, self.revision_id)

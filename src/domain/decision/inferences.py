@@ -13,6 +13,7 @@ from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
 from domain.shared.reads import Reads
 from domain.shared.text import Remark, Word
 from domain.shared.times import Instant
+from domain.shared.units import Dollars, Milliseconds
 from domain.shared.writes import Answer, Enter
 
 Kind = Annotated[str, Word(100)]
@@ -29,9 +30,7 @@ class Span(Value):
     operation_name: Kind
     provider_name: Kind
     request_model: Name
-    duration: Annotated[
-        Amount | None, Field(description="In milliseconds.", json_schema_extra={"unit": {"system": "udunits", "code": "ms"}})
-    ] = None
+    duration: Annotated[Amount | None, Milliseconds] = None
     response_id: Name | None = None
     response_model: Name | None = None
     output_type: Kind | None = None
@@ -41,9 +40,7 @@ class Span(Value):
     request_max_tokens: Count | None = None
     input_tokens: Count | None = None
     output_tokens: Count | None = None
-    cost: Annotated[
-        Amount | None, Field(description="In US dollars.", json_schema_extra={"unit": {"system": "qudt", "code": "CCY_USD"}})
-    ] = None
+    cost: Annotated[Amount | None, Dollars] = None
     agent_id: Name | None = None
     agent_name: Name | None = None
     agent_description: Annotated[str | None, Remark(2000)] = None
@@ -64,7 +61,7 @@ class Inference(Entry):
     operation_name: str
     provider_name: str
     request_model: str
-    duration: float | None
+    duration: Annotated[float | None, Milliseconds]
     response_id: str | None
     response_model: str | None
     output_type: str | None
@@ -74,7 +71,7 @@ class Inference(Entry):
     request_max_tokens: int | None
     input_tokens: int | None
     output_tokens: int | None
-    cost: float | None
+    cost: Annotated[float | None, Dollars]
     agent_id: str | None
     agent_name: str | None
     agent_description: str | None

@@ -27,6 +27,7 @@ from domain.shared.reads import Reads, answered, record_of, records_of
 from domain.shared.refusals import Invalid, NotFound
 from domain.shared.text import FreeText, Text
 from domain.shared.times import Instant
+from domain.shared.units import Seconds
 from domain.shared.writes import Claim, Put, Record, Release
 
 NAMES = "enclosure-name"
@@ -243,7 +244,7 @@ class EnclosureView(PastEnclosureView):
     Only a monitor reports the permit: `monitored` says whether the service's own is configured to.
     """
 
-    observation_age: float | None
+    observation_age: Annotated[float | None, Seconds]
     monitored: bool
     last_contact_at: datetime | None
 

@@ -143,7 +143,7 @@ class MintMissingAssetExternalIds(Command):
     external_id_scheme: ExternalIdScheme = ExternalIdScheme.DOI
     facility_code: FacilityCode | None = None
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
-    wait: Annotated[int, Field(ge=0, le=60)] = 30
+    wait: Annotated[int, Field(ge=0, le=60, description="Seconds to wait for the result.")] = 30
 
     def examine(self) -> None:
         if self.facility_code is not None:

@@ -17,6 +17,7 @@ from pydantic import Discriminator, Field, Tag
 
 from domain.kernel import Value
 from domain.shared.refusals import Invalid
+from domain.shared.units import Seconds
 
 MOST_EXPRESSIONS = 10
 SHORTEST = 10
@@ -44,7 +45,7 @@ class CronCalendar(Value):
 class EveryCalendar(Value):
     """Every so many seconds, counted from the beginning of 1970 UTC."""
 
-    every: Annotated[int, Field(strict=True, ge=-(2**31), le=2**31 - 1)]
+    every: Annotated[int, Field(strict=True, ge=-(2**31), le=2**31 - 1), Seconds]
 
 
 def _form_of(given: Any) -> str:

@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 from domain.kernel import Value
 from domain.operation.steering import SteeringAdvice, SteeringObjective, SteeringObjectiveKind, SteeringSpace
 from domain.shared.refusals import Unprocessable
-
-Seconds = Field(json_schema_extra={"unit": {"system": "udunits", "code": "s"}})
+from domain.shared.units import Seconds
 
 
 class DecideSubstrate(StrEnum):

@@ -25,6 +25,7 @@ from domain.registry import Internal
 from domain.shared.reads import Reads, happened
 from domain.shared.refusals import Conflict, Invalid
 from domain.shared.text import Text
+from domain.shared.units import Seconds
 
 Index = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
@@ -97,7 +98,7 @@ class EndProcedureIteration(Command):
     model_ref: Annotated[str | None, Internal()] = None
     advised_next_point: Annotated[Point | None, Internal()] = None
     advised_by: Annotated[UUID | None, Internal()] = None
-    advice_latency: Annotated[float | None, Internal()] = None
+    advice_latency: Annotated[float | None, Internal(), Seconds] = None
     discarded: Annotated[bool, Internal()] = False
     conduct_id: Annotated[UUID | None, Internal()] = None
 

@@ -33,6 +33,7 @@ from domain.recipe.recipe import Recipe
 from domain.shared.reads import Reads, every, existing, holder_of, record_of, required, required_all
 from domain.shared.refusals import Conflict, Invalid, Unprocessable
 from domain.shared.text import FreeText, Text, TextsMayContainPersonalData
+from domain.shared.units import Seconds
 from domain.shared.writes import Also, Claim, Put
 
 FIRINGS = "schedule-firing"
@@ -232,8 +233,8 @@ class DefineSchedule(Command):
     calendar: Calendar
     time_zone: Annotated[str, Field(min_length=1, max_length=100)] = "UTC"
     overlap: Overlap = Overlap.SKIP
-    catchup_window: Annotated[int, Field(strict=True, ge=10, le=2**31 - 1)] = 60
-    jitter: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0
+    catchup_window: Annotated[int, Field(strict=True, ge=10, le=2**31 - 1), Seconds] = 60
+    jitter: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1), Seconds] = 0
     target: Target
 
     def gather(self, call: Call) -> Reads[Sources]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -27,6 +27,7 @@ from domain.run.run import Run
 from domain.shared.listing import ListQuery, Page, Summary
 from domain.shared.reads import Reads, Rows, every, latest, record_of
 from domain.shared.text import FreeText
+from domain.shared.units import Seconds
 
 COMING, PAST = 5, 10
 """Firings that are shown ahead, and behind."""
@@ -50,8 +51,8 @@ class ScheduleView(Value):
     calendar: Calendar
     time_zone: str
     overlap: Overlap
-    catchup_window: int
-    jitter: int
+    catchup_window: Annotated[int, Seconds]
+    jitter: Annotated[int, Seconds]
     target: Target
     run_as: UUID
     surface_id: UUID

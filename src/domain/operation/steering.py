@@ -12,6 +12,7 @@ from domain.operation.actuation import ActuationKind
 from domain.operation.results import Measured
 from domain.recipe.sentinels import is_finite
 from domain.shared.refusals import Invalid
+from domain.shared.units import Seconds
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Number = Annotated[float, Field(strict=True)]
@@ -106,7 +107,7 @@ class SteeringBudget(Value):
     """How much one call may spend; each is left unlimited where it is not given."""
 
     iterations_remaining: Annotated[int, Field(strict=True, ge=0)] | None = None
-    wall_clock_remaining: Annotated[float, Field(strict=True, ge=0)] | None = None
+    wall_clock_remaining: Annotated[Annotated[float, Field(strict=True, ge=0)] | None, Seconds] = None
 
 
 class SteeringObservation(Value):

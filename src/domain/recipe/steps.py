@@ -24,10 +24,11 @@ from domain.recipe.sentinels import (
     SteeringRef,
 )
 from domain.shared.text import TRIMMED
+from domain.shared.units import Seconds
 
 Address = Annotated[StrictStr, Field(min_length=1, max_length=300, json_schema_extra={"pattern": TRIMMED})]
 """A control address, opaque here; that nothing surrounds it is judged when a step is read."""
-Timeout = Annotated[StrictFloat, Field(gt=0, le=3600, json_schema_extra={"unit": {"system": "udunits", "code": "s"}})]
+Timeout = Annotated[StrictFloat, Field(gt=0, le=3600), Seconds]
 
 Plain = StrictBool | StrictInt | StrictFloat | StrictStr | tuple[Any, ...]
 Number = StrictInt | StrictFloat

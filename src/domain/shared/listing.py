@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, State
 from domain.shared.reads import Reads, Rows
@@ -60,7 +60,12 @@ class Summary(BaseModel):
     def shown(cls) -> type[BaseModel]:
         """The form of one listed item: every column that is not hidden."""
         columns = {
-            name: (info.rebuild_annotation(), ...) for name, info in cls.model_fields.items() if name not in cls.hidden()
+            name: (
+                info.rebuild_annotation(),
+                Field(description=info.description, json_schema_extra=info.json_schema_extra),
+            )
+            for name, info in cls.model_fields.items()
+            if name not in cls.hidden()
         }
         shown: type[BaseModel] = create_model(cls.__name__.replace("Summary", "Item"), **columns)  # type: ignore[call-overload]
         return shown
