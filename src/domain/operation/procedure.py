@@ -217,6 +217,8 @@ class ProcedureIterationEnded(Event, of=procedure):
     advised_next_point: Point | None = None
     advised_by: UUID | None = None
     advice_latency: float | None = None
+    measurements: tuple[Measured, ...] | None = None
+    """What a pass measured that was judged by what it captured; what a steered one did is recorded before."""
 
 
 class ProcedureHoldRequested(Event, of=procedure):
