@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
+from ipaddress import ip_address
 from os.path import isabs, normpath
 from uuid import UUID
 
@@ -148,10 +149,33 @@ def _model_guards(settings: Settings) -> Iterator[str]:
 
 
 def _engine_guards(settings: Settings) -> Iterator[str]:
+    address = settings.temporal_address
+    if settings.production and address is not None and not settings.temporal_tls and not is_on_this_machine(address):
+        yield (
+            f"APP_ENV={settings.app_env} reaches Temporal at {address} in the clear, where anybody can disturb what is "
+            "conducted; set TEMPORAL_TLS=true."
+        )
+    if (settings.temporal_tls_cert is None) != (settings.temporal_tls_key is None):
+        yield "TEMPORAL_TLS_CERT and TEMPORAL_TLS_KEY go together; set both, or none."
+    for name in ("temporal_tls_ca", "temporal_tls_cert", "temporal_tls_key"):
+        if (path := getattr(settings, name)) is not None and not path.is_file():
+            yield f"{name.upper()} names {path}, which is no file; correct it, or unset it."
+    for name in ("temporal_tls_ca", "temporal_tls_cert", "temporal_tls_key", "temporal_api_key"):
+        if getattr(settings, name) is not None and not settings.temporal_tls:
+            yield f"{name.upper()} counts over TLS only; set TEMPORAL_TLS=true, or unset it."
     if (settings.worker_deployment_name is None) != (settings.worker_build_id is None):
         yield "WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID name a worker together; set both, or none."
     if settings.trace_exporter is TraceExporter.OTLP and not _installed(OTLP_EXPORTER):
         yield "TRACE_EXPORTER=otlp needs an exporter that is not installed; install baton[otlp], or choose console or none."
+
+
+def is_on_this_machine(address: str) -> bool:
+    """Whether a host:port is an address of this machine's own."""
+    host = address.rpartition(":")[0].strip("[]") or address
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _stdio_guards(settings: Settings) -> Iterator[str]:

@@ -109,6 +109,16 @@ class Settings(BaseSettings):
     """host:port of the Temporal server to use; unset, `baton up` starts its own."""
     temporal_namespace: str = "default"
     """The namespace of the service's workflows."""
+    temporal_tls: bool = False
+    """Whether the Temporal server is reached over TLS; production tiers demand it of any server off this machine."""
+    temporal_tls_ca: Path | None = None
+    """A PEM file of the authorities that the server's certificate is checked against; unset, the system's."""
+    temporal_tls_cert: Path | None = None
+    """A PEM file of the certificate that the service shows the server; goes with `TEMPORAL_TLS_KEY`."""
+    temporal_tls_key: Path | None = None
+    """The PEM file of that certificate's key."""
+    temporal_api_key: SecretStr | None = None
+    """The key that the server is called with, over TLS only."""
     worker_deployment_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")] | None = None
     """The deployment that workers belong to, where old ones are kept until their workflows end; unset, a new worker goes
     on with whatever an old one began."""
@@ -305,7 +315,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
         provider["introspection_client_secret"] = provider["introspection_client_secret"] and HIDDEN
         for binding in provider["subject_bindings"]:
             binding["subject"] = HIDDEN
-    for name in ("anthropic_api_key", "openai_api_key", "datacite_password"):
+    for name in ("anthropic_api_key", "openai_api_key", "datacite_password", "temporal_api_key"):
         shown[name] = shown[name] and HIDDEN
     for name in ("anthropic_base_url", "openai_base_url", "datacite_address"):
         shown[name] = shown[name] and _without_password(shown[name])

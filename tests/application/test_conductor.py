@@ -8,6 +8,7 @@ import pytest
 
 from application.authorization import Standings
 from application.conducting.scores import Scores
+from application.control import Reading
 from application.ports import Batch, StoreUnavailableError, StreamAppend
 from domain.kernel import NIL, Call
 from domain.operation.actuation import ActuationKind
@@ -22,7 +23,14 @@ from domain.operation.procedure import (
     ProcedureStatus,
 )
 from domain.operation.progress import ABORT_ASKED, HOLD_ASKED
-from domain.operation.results import ConductResult, Failure, TerminationReason
+from domain.operation.results import (
+    BestPoint,
+    CapturedValue,
+    ConductResult,
+    Failure,
+    LastObjective,
+    TerminationReason,
+)
 from domain.operation.stopping import AbortProcedure, HoldProcedure, TruncateProcedure
 from domain.operation.walking import Finish, Outcome, Verdict, lifecycle
 from domain.run.run import RunAborted, RunResumed, RunStopped
@@ -45,7 +53,7 @@ from tests.application.loops import (
 from tests.application.rehearsal import ENDING, STOOD_DOWN, Live, Permits, Rehearsal, Try, measured, rehearsed
 from tests.domain.world import OPERATOR, new_id
 from tests.timekeeping import LoopTime
-from tests.workflows.steps import action, compute, setpoint
+from tests.workflows.steps import action, capture, compute, setpoint
 
 
 async def test_a_score_that_is_asked_for_twice_at_once_weighs_once(rehearsal: Rehearsal) -> None:
@@ -408,6 +416,42 @@ class TestEnding:
             await rehearsal.passes.judge(*conduct.ids, index)
         result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.COMPLETED, completed_count=1))
         assert (result.iteration_count, result.measurements) == (2, (measured("offset", 0.1),))
+
+
+class TestWhatWasLearned:
+    """What a result tells of the values that the steps brought."""
+
+    async def result(self, rehearsal: Rehearsal, conduct: Live, outcome: Outcome) -> ConductResult:
+        await rehearsal.conductor.end(*conduct.ids, outcome, closed=True)
+        ended = next(event for event in rehearsal.events(conduct) if isinstance(event, ProcedureConducted))
+        return ended.result
+
+    async def test_captures_are_told_with_unit_and_time(self, rehearsal: Rehearsal) -> None:
+        conduct = await rehearsal.opened([capture("bl7:b", "offset")])
+        rehearsal.plant.set_reading("bl7:b", Reading(value=1.5, units="mm", sampled_at=rehearsal.time.now()))
+        await rehearsal.step(conduct)
+        result = await self.result(rehearsal, conduct, Outcome(finish=Finish.COMPLETED))
+        assert result.captures == {"offset": CapturedValue(value=1.5, unit="mm", time=rehearsal.time.now())}
+
+    async def test_a_loop_that_did_not_converge_tells_how_far_it_was(self, rehearsal: Rehearsal) -> None:
+        conduct = await converging(rehearsal, cap=1)
+        await rehearsal.passes.judge(*conduct.ids, await passed(rehearsal, conduct, 9.0))
+        failure = (await rehearsal.passes.start(*conduct.ids)).failure
+        result = await self.result(rehearsal, conduct, Outcome(finish=Finish.FAILED, failure=failure))
+        told = LastObjective(name="offset", value=9.0, iteration_index=1, expected=0, tolerance=0.5)
+        assert (result.succeeded, result.objective) == (False, told)
+        ended = next(event for event in rehearsal.events(conduct) if isinstance(event, ProcedureIterationEnded))
+        assert ended.measurements == (measured("offset", 9.0),)
+
+    async def test_a_search_tells_its_best_point(self, rehearsal: Rehearsal) -> None:
+        conduct = await searching(rehearsal, budget={"iterations_remaining": 2})
+        for reading in (7.5, 3.0):
+            index = await passed(rehearsal, conduct, reading)
+            await rehearsal.passes.record_outcome(*conduct.ids, index)
+            await rehearsal.passes.advise(*conduct.ids, index, Try())
+        result = await self.result(rehearsal, conduct, Outcome(finish=Finish.COMPLETED))
+        assert result.best == BestPoint(name="sharpness", value=7.5, iteration_index=1, point={"focus": -2.0})
+        assert result.termination_reason is TerminationReason.ITERATIONS
 
 
 class TestDenials:

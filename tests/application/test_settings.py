@@ -561,3 +561,34 @@ class TestIdleAgents:
         reached = Settings(app_env="test", anthropic_api_key="k", openai_base_url="http://localhost:8001/v1", **models)
         off = Settings(app_env="test", run_debriefer_enabled=False, caution_drafter_enabled=False, **models)
         assert idle_agents(reached) == idle_agents(off) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "tls", "refused"),
+    [
+        ("temporal.example:7233", False, True),
+        ("10.0.0.7:7233", False, True),
+        ("temporal.example:7233", True, False),
+        ("127.0.0.1:7233", False, False),
+        ("localhost:7233", False, False),
+        ("[::1]:7233", False, False),
+    ],
+)
+def test_production_reaches_temporal_over_tls_or_on_this_machine(address: str, tls: bool, refused: bool) -> None:
+    found = boot_objections(Settings(app_env="production", temporal_address=address, temporal_tls=tls))
+    assert any("TEMPORAL_TLS=true" in objection for objection in found) is refused
+    assert not boot_objections(Settings(temporal_address=address))
+
+
+def test_what_counts_over_tls_only_is_refused_without_it(tmp_path: Path) -> None:
+    pem = tmp_path / "cert.pem"
+    pem.write_text("-")
+    found = boot_objections(Settings(temporal_api_key="secret", temporal_tls_cert=pem, temporal_tls_ca=tmp_path / "absent"))
+    assert [objection.split()[0] for objection in found] == [
+        "TEMPORAL_TLS_CERT",
+        "TEMPORAL_TLS_CA",
+        "TEMPORAL_TLS_CA",
+        "TEMPORAL_TLS_CERT",
+        "TEMPORAL_API_KEY",
+    ]
+    assert shown_settings(Settings(temporal_api_key="secret"))["TEMPORAL_API_KEY"] == "***"

@@ -294,9 +294,13 @@ def listed(value: Any) -> Any:
     return list(map(listed, value)) if isinstance(value, list | tuple) else value
 
 
+UNPLAYED = {"procedure_id", "conduct_id", "skipped_count", "captures", "objective", "best"}
+"""What the paper does not say of a result."""
+
+
 def result_of(event: record.ProcedureConducted) -> dict[str, Any]:
     """A result as the paper has it: without ids, sentences and checksums."""
-    told = event.result.model_dump(mode="json", exclude={"procedure_id", "conduct_id", "skipped_count"})
+    told = event.result.model_dump(mode="json", exclude=UNPLAYED)
     return {
         **told,
         "failure": told["failure"] and less(told["failure"], "message"),

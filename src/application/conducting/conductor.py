@@ -33,8 +33,8 @@ from domain.operation.procedure import (
     ProcedureOutcomeRecorded,
 )
 from domain.operation.progress import WaitingFor
-from domain.operation.results import Artifact, ConductResult, Failure
-from domain.operation.steered import spent_budget
+from domain.operation.results import Artifact, BestPoint, CapturedValue, ConductResult, Failure, LastObjective
+from domain.operation.steered import best_point, spent_budget
 from domain.operation.stopping import (
     EXPIRED,
     AbortProcedure,
@@ -350,6 +350,9 @@ class Conductor:
             update={
                 "iteration_count": procedure.iteration_count if loop else None,
                 "actuation_kind": merged_kind((procedure.actuation_kind, tally.actuation_kind)),
+                "captures": {**(await self._kept_captures(score) if score.resumed else {}), **tally.captures},
+                "objective": await self._objective(score, procedure),
+                "best": await self._best(score),
                 "measurements": tally.measurements,
                 "artifacts": tally.artifacts,
                 "outputs": outputs,
@@ -357,6 +360,38 @@ class Conductor:
                 "closing_failures": tuple(closing[index] for index in sorted(closing, key=lambda index: index or 0)),
             }
         )
+
+    async def _objective(self, score: Score, procedure: Procedure) -> LastObjective | None:
+        """What a loop was judged by, as the last of its passes measured it that did."""
+        if score.convergence is None:
+            return None
+        name, criterion = score.convergence.capture_name, score.convergence.criterion
+        for index in range(procedure.iteration_count, max(score.iterations_before, procedure.iteration_count - 2), -1):
+            tally = await self._ledger.tally(score.conduct_id, index, of_pass=True)
+            if (found := tally.captures.get(name)) is not None:
+                return LastObjective(
+                    name=name,
+                    value=found.value,
+                    iteration_index=index,
+                    expected=criterion.expected,
+                    tolerance=getattr(criterion, "tolerance", None),
+                )
+        return None
+
+    async def _best(self, score: Score) -> BestPoint | None:
+        """The best point of a search."""
+        if score.steering is None:
+            return None
+        return best_point(score.steering, await self._record.happened(score, ProcedureOutcomeRecorded))
+
+    async def _kept_captures(self, score: Score) -> dict[str, CapturedValue]:
+        """The captures of earlier conducts that a conduct which goes on has found."""
+        rows = await self._ledger.slots(score.procedure_id, score.conduct_id, 0, score.boundary)
+        return {
+            row.slot: CapturedValue(value=row.content["value"], time=row.recorded_at)
+            for row in rows
+            if "value" in row.content and not row.closing
+        }
 
     async def _kept(self, score: Score) -> dict[str, Artifact]:
         """The outputs of earlier conducts that a conduct which goes on has found."""

@@ -194,6 +194,7 @@ def shown(reading: Reading) -> dict[str, Any]:
         "quality": reading.quality.value,
         "quality_detail": plain(reading.quality_detail),
         "sampled_at": reading.sampled_at and reading.sampled_at.isoformat(),
+        **({} if reading.units is None else {"units": plain(reading.units)}),
     }
 
 

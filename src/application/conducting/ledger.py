@@ -16,7 +16,7 @@ from domain.operation.activities import Activity
 from domain.operation.actuation import ActuationKind, merged_kind
 from domain.operation.procedure import PendingRequest
 from domain.operation.progress import FilledSlot, WaitingFor
-from domain.operation.results import Artifact, Failure, Measured, SourceKind, left_at, referred
+from domain.operation.results import Artifact, CapturedValue, Failure, Measured, SourceKind, left_at, referred
 from domain.operation.steering import Point
 from domain.operation.walking import Mark, Place, Verdict
 from domain.run.run import RunStatus
@@ -168,12 +168,13 @@ class Tally:
     """Steps of the given pass, or of the list, that were done."""
     failure: Failure | None
     """The step of it that failed."""
+    captures: Mapping[str, CapturedValue]
     closed_count: int
     """Closing steps that came to an outcome."""
 
 
-Brought = tuple[UUID, SourceKind, bool, int, str, Mapping[str, Any]]
-"""An outcome or a deposit: its row, the kind of its step, whether it closes, its index, its mark, and what it says."""
+Brought = tuple[UUID, SourceKind, bool, int, str, datetime, Mapping[str, Any]]
+"""An outcome or a deposit: its row, the kind of its step, whether it closes, its index, its mark, when, and what it says."""
 MEASURED: TypeAdapter[tuple[Measured, ...]] = TypeAdapter(tuple[Measured, ...])
 
 
@@ -183,9 +184,9 @@ Written = tuple[str, Sequence[tuple[Any, UUID]], Sequence[tuple[Any, UUID]]]
 
 def tallied(brought: Sequence[Brought], written: Sequence[Written], kinds: Sequence[str]) -> Tally:
     """What these rows come to: those of the last pass and of closing, what was written, and what was worked on."""
-    main = [(id, payload) for id, _, closing, _, mark, payload in brought if not closing and mark == Mark.OUTCOME]
+    main = [(id, payload) for id, _, closing, _, mark, _, payload in brought if not closing and mark == Mark.OUTCOME]
     failures = {closing: tuple(failures_in(brought, closing=closing)) for closing in (False, True)}
-    done = {index for _, _, closing, index, _, payload in brought if not closing and payload["result"] == "ok"}
+    done = {index for _, _, closing, index, _, _, payload in brought if not closing and payload["result"] == "ok"}
     return Tally(
         measurements=tuple(
             item.model_copy(update={"value": referred(item.value, id)})
@@ -195,7 +196,7 @@ def tallied(brought: Sequence[Brought], written: Sequence[Written], kinds: Seque
         artifacts=tuple(Artifact(**item) for _, payload in main for item in payload.get("artifacts", ())),
         outputs={
             payload["output_ref_name"]: Artifact(**payload["artifact"])
-            for _, _, closing, _, mark, payload in brought
+            for _, _, closing, _, mark, _, payload in brought
             if mark == Mark.DEPOSIT and not closing and "artifact" in payload
         },
         substrate_writes={
@@ -206,13 +207,32 @@ def tallied(brought: Sequence[Brought], written: Sequence[Written], kinds: Seque
         closing_failures=failures[True],
         completed_count=len(done - {failure.step_index for failure in failures[False]}),
         failure=failures[False][-1] if failures[False] else None,
-        closed_count=sum(closing and mark == Mark.OUTCOME for _, _, closing, _, mark, _ in brought),
+        captures=captures_in(brought),
+        closed_count=sum(closing and mark == Mark.OUTCOME for _, _, closing, _, mark, *_ in brought),
     )
+
+
+def captures_in(brought: Sequence[Brought]) -> dict[str, CapturedValue]:
+    """What the main list captured; the unit of what a program measured stands with its measurement."""
+    units = {
+        (index, item["name"]): item.get("units")
+        for _, _, closing, index, _, _, payload in brought
+        for item in (() if closing else payload.get("measurements", ()))
+    }
+    return {
+        name: CapturedValue(
+            value=payload["captured_value"],
+            unit=payload.get("reading", {}).get("units") or units.get((index, name)),
+            time=payload.get("reading", {}).get("sampled_at") or at,
+        )
+        for _, _, closing, index, _, at, payload in brought
+        if not closing and "captured_value" in payload and (name := payload["capture_name"])
+    }
 
 
 def failures_in(brought: Sequence[Brought], *, closing: bool) -> Iterator[Failure]:
     """What failed of one of the two lists."""
-    for _, kind, closes, index, _, payload in brought:
+    for _, kind, closes, index, _, _, payload in brought:
         if closes is closing and payload["result"] == "failed":
             yield Failure(
                 step_index=index,

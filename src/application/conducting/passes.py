@@ -10,7 +10,7 @@ import structlog
 
 from application.conducting.advisers import Advisers
 from application.conducting.conduct_record import ConductRecord, refused
-from application.conducting.ledger import Ledger
+from application.conducting.ledger import Ledger, Tally
 from application.conducting.pulse import Attempt
 from application.conducting.scores import Score, Scores
 from application.conducting.submitters import Submitters
@@ -171,7 +171,9 @@ class Passes:
                 return Turn(verdict=Verdict.FAILED, failure=not_measured(name))
             criterion = score.convergence.criterion
             converged = meets(criterion, criterion.expected, measured)
-            if (turn := await self._try_end(score, iteration_index, converged=converged)) is not None:
+            tally = await self._ledger.tally(conduct_id, iteration_index, of_pass=True)
+            seen = with_captures(tally)
+            if (turn := await self._try_end(score, iteration_index, converged=converged, measurements=seen)) is not None:
                 return turn
         return Turn(verdict=Verdict.GONE)
 
@@ -191,7 +193,8 @@ class Passes:
         if measured is None:
             return Turn(verdict=Verdict.FAILED, failure=not_measured(name))
         if not any(item.name == name for item in measurements):
-            measurements = (*measurements, Measured(name=name, value=measured, kind="Scalar", quality="Good"))
+            unit = tally.captures[name].unit if name in tally.captures else None
+            measurements = (*measurements, Measured(name=name, value=measured, kind="Scalar", units=unit, quality="Good"))
         outcome = ProcedureOutcomeRecorded(
             iteration_index=iteration_index,
             point=begun[0].point or {},
@@ -267,6 +270,17 @@ def disbelieved(score: Score, asked: str) -> Turn:
     """The answer to what the record does not agree with: nothing is written, and whoever asked for it is gone."""
     log.warning("pass_out_of_turn", procedure_id=str(score.procedure_id), conduct_id=str(score.conduct_id), activity=asked)
     return Turn(verdict=Verdict.GONE)
+
+
+def with_captures(tally: Tally) -> tuple[Measured, ...]:
+    """What a pass measured, and what it captured besides."""
+    known = {item.name for item in tally.measurements}
+    captured = (
+        Measured(name=name, value=found.value, kind="Scalar", units=found.unit, quality="Good")
+        for name, found in tally.captures.items()
+        if name not in known
+    )
+    return (*tally.measurements, *captured)
 
 
 REQUESTED = {PendingRequest.HOLD: Verdict.HOLD, PendingRequest.ABORT: Verdict.ABORT}

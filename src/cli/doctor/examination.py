@@ -245,12 +245,14 @@ class Doctor:
     async def _temporal(self) -> "Client":
         from temporalio.client import Client
 
+        from infrastructure.temporal.engine import connection_options
+
         if self._client is None:
             address = self._place("temporal", "temporal_address")
-            namespace = self.settings.temporal_namespace if self.settings else "default"
+            options = {} if self.settings is None else connection_options(self.settings)
             try:
                 async with asyncio.timeout(PATIENCE):
-                    self._client = await Client.connect(address, namespace=namespace)
+                    self._client = await Client.connect(address, **options)
             except (RuntimeError, TimeoutError) as error:
                 raise UnreachableError(
                     "temporal", f"Temporal does not answer at {address}; start it, or correct TEMPORAL_ADDRESS."

@@ -100,6 +100,7 @@ class EndProcedureIteration(Command):
     advised_by: Annotated[UUID | None, Internal()] = None
     advice_latency: Annotated[float | None, Internal(), Seconds] = None
     discarded: Annotated[bool, Internal()] = False
+    measurements: Annotated[tuple[Measured, ...] | None, Internal()] = None
     conduct_id: Annotated[UUID | None, Internal()] = None
 
     def decide(self, procedure: Procedure, call: Call) -> Outcome:
@@ -167,5 +168,7 @@ def passes(
                 found[index] = found[index].model_copy(update={"point": event.point, "measurements": event.measurements})
             case ProcedureIterationEnded():
                 ended = {name: value for name, value in event if name in Iteration.model_fields}
+                if event.measurements is None:
+                    del ended["measurements"]
                 found[index] = found[index].model_copy(update={**ended, "ended_at": event.occurred_at})
     return [found[index] for index in sorted(found)]

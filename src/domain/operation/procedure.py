@@ -225,6 +225,8 @@ class ProcedureIterationEnded(Event, of=procedure):
     advice_latency: float | None = None
     discarded: bool = False
     """Whether the pass was cut off by no fault of its own, so that it tries nobody's patience."""
+    measurements: tuple[Measured, ...] | None = None
+    """What a pass measured that was judged by what it captured; what a steered one did is recorded before."""
 
 
 class ProcedureHoldRequested(Event, of=procedure):

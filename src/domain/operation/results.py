@@ -1,6 +1,7 @@
 """What came of a conduct: one shape for every way to conduct, on the stream, over REST and to agents."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -84,6 +85,33 @@ class Measured(Value):
     quality: str
 
 
+class CapturedValue(Value):
+    """A number that a step captured: what it is counted in, where that is known, and when it was read."""
+
+    value: float
+    unit: str | None = None
+    time: datetime | None = None
+
+
+class LastObjective(Value):
+    """What a loop was judged by when it was measured last, and the band that it must come into."""
+
+    name: str
+    value: float
+    iteration_index: int
+    expected: Annotated[Any, TextsMayContainPersonalData()]
+    tolerance: float | None = None
+
+
+class BestPoint(Value):
+    """The best that a search has measured, in all its conducts, and where."""
+
+    name: str
+    value: float
+    iteration_index: int
+    point: Annotated[dict[str, float | str], TextsMayContainPersonalData()]
+
+
 class ConductResult(Value):
     """The outcome of one conduct. It succeeded exactly when nothing failed before closing."""
 
@@ -102,6 +130,12 @@ class ConductResult(Value):
     iteration_count: int | None = None
     termination_reason: TerminationReason | None = None
     actuation_kind: ActuationKind | None = None
+    captures: dict[str, CapturedValue] = {}
+    """What the steps captured, in the last pass where there are passes."""
+    objective: LastObjective | None = None
+    """Of a loop that runs until it converges."""
+    best: BestPoint | None = None
+    """Of a search for the largest, the smallest or a wanted value."""
     measurements: tuple[Measured, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     outputs: dict[str, Artifact] = {}

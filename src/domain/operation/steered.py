@@ -26,7 +26,7 @@ from domain.operation.procedure import (
 )
 from domain.operation.programs import ComputeProgramNotAllowedError
 from domain.operation.progress import ConductProgress, WaitingFor
-from domain.operation.results import TerminationReason
+from domain.operation.results import BestPoint, TerminationReason
 from domain.operation.steering import (
     DecideAdviceMalformedError,
     Name,
@@ -34,6 +34,7 @@ from domain.operation.steering import (
     SteeringBudget,
     SteeringEvidence,
     SteeringObjective,
+    SteeringObjectiveKind,
     SteeringObservation,
     SteeringSpace,
     check_advice,
@@ -231,6 +232,27 @@ def remaining(design: ProcedureSteeringDeclared, passes: int, started_at: dateti
         iterations_remaining=None if iterations is None else max(0, iterations - passes),
         wall_clock_remaining=None if seconds is None else max(0.0, seconds - (now - started_at).total_seconds()),
     )
+
+
+def best_point(design: ProcedureSteeringDeclared, outcomes: Sequence[ProcedureOutcomeRecorded]) -> BestPoint | None:
+    """The best that a search has measured; None where there is no better and worse, or nothing was measured."""
+    objective, name = design.objective, design.objective_capture_name
+    found = [
+        BestPoint(name=name, value=item.value, iteration_index=outcome.iteration_index, point=outcome.point)
+        for outcome in outcomes
+        for item in outcome.measurements
+        if item.name == name and isinstance(item.value, int | float)
+    ]
+    match objective.kind:
+        case SteeringObjectiveKind.MAXIMIZE:
+            return max(found, key=lambda one: one.value, default=None)
+        case SteeringObjectiveKind.MINIMIZE:
+            return min(found, key=lambda one: one.value, default=None)
+        case SteeringObjectiveKind.SATISFY:
+            wanted = objective.target_value or 0
+            return min(found, key=lambda one: abs(one.value - wanted), default=None)
+        case SteeringObjectiveKind.EXPLORE:
+            return None
 
 
 def spent_budget(

@@ -220,7 +220,10 @@ class MemoryLedger:
             if row.mark in (Mark.OUTCOME, Mark.DEPOSIT) and (row.closing or row.iteration_index == iteration_index)
         ]
         brought.sort(key=lambda row: (row.closing, row.step_index, row.mark == Mark.DEPOSIT))
-        found: Any = [(row.event_id, row.step_kind, row.closing, row.step_index, row.mark, row.payload) for row in brought]
+        found: Any = [
+            (row.event_id, row.step_kind, row.closing, row.step_index, row.mark, row.sampled_at, row.payload)
+            for row in brought
+        ]
         return tallied(
             found,
             [(address, *values) for address, values in written.items()],

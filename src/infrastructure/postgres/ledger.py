@@ -143,13 +143,14 @@ filled AS (
 SELECT DISTINCT ON (slot, content ? 'artifact') * FROM filled ORDER BY slot, content ? 'artifact', recorded_at DESC
 """
 BROUGHT = f"""
-SELECT event_id, step_kind, closing, step_index, mark, payload FROM {ENTRIES}
+SELECT event_id, step_kind, closing, step_index, mark, sampled_at, payload FROM {ENTRIES}
 WHERE conduct_id = %(conduct)s AND mark IN ('outcome', 'deposit') AND (closing OR iteration_index = %(iteration)s)
 ORDER BY closing, step_index, mark DESC
 """
 PASS = f"""
-SELECT event_id, step_kind, closing, step_index, mark, payload FROM {ENTRIES}
-WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND NOT closing AND mark = 'outcome' ORDER BY step_index
+SELECT event_id, step_kind, closing, step_index, mark, sampled_at, payload FROM {ENTRIES}
+WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND NOT closing AND mark IN ('outcome', 'deposit')
+ORDER BY step_index, mark DESC
 """
 WRITTEN = f"""
 WITH sent AS (

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import structlog
@@ -18,7 +18,7 @@ from temporalio.common import (
     WorkflowIDReusePolicy,
 )
 from temporalio.exceptions import WorkflowAlreadyStartedError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from application.ports import EngineUnavailableError, EngineView, Job
 from application.settings import Settings
@@ -48,11 +48,26 @@ async def connect(settings: Settings, tracing: "Tracing | None" = None) -> Clien
         raise EngineUnavailableError("No workflow engine is configured; set TEMPORAL_ADDRESS.")
     return await Client.connect(
         settings.temporal_address,
-        namespace=settings.temporal_namespace,
+        **connection_options(settings),
         data_converter=data_converter,
         interceptors=[] if tracing is None else [tracing.interceptor],
         runtime=core_runtime(),
     )
+
+
+def connection_options(settings: Settings) -> dict[str, Any]:
+    """How the server is reached: the namespace and, where they are set, TLS and an API key."""
+    authorities, certificate, private_key = (
+        None if path is None else path.read_bytes()
+        for path in (settings.temporal_tls_ca, settings.temporal_tls_cert, settings.temporal_tls_key)
+    )
+    tls = TLSConfig(server_root_ca_cert=authorities, client_cert=certificate, client_private_key=private_key)
+    key = settings.temporal_api_key
+    return {
+        "namespace": settings.temporal_namespace,
+        "tls": tls if settings.temporal_tls else False,
+        "api_key": None if key is None else key.get_secret_value(),
+    }
 
 
 def trouble_of(described: WorkflowExecutionDescription) -> str | None:

@@ -55,7 +55,7 @@ KEYS = {
     "ProcedureIterationStarted": "iteration_index point advice",
     "ProcedureOutcomeRecorded": "iteration_index point measurements succeeded actuation_kind",
     "ProcedureAdvised": "conduct_id iteration_index advice advised_by",
-    "ProcedureIterationEnded": f"iteration_index converged reason {STEERED} advice_latency discarded",
+    "ProcedureIterationEnded": f"iteration_index converged reason {STEERED} advice_latency discarded measurements",
     "ProcedureHoldRequested": "conduct_id reason decided_by_decision_id",
     "ProcedureHeld": "reason cause decided_by_decision_id actuation_kind",
     "ProcedureResumed": "re_establishment_boundary conduct_id command_name decided_by_decision_id "
