@@ -1,12 +1,13 @@
 """One process leads, for as long as its session lasts; what it achieved is known to all, and gone with it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 from structlog.testing import capture_logs
 
+from infrastructure.background import Supervisor
 from infrastructure.postgres import leadership
 from infrastructure.postgres.leadership import is_led, lead, note_settled, unsettled
 from infrastructure.postgres.pool import dedicated
@@ -40,15 +41,9 @@ class Work:
             self.working -= 1
 
 
-@asynccontextmanager
-async def standing(url: str, work: Callable[[Connection], object]) -> AsyncIterator[None]:
+def standing(url: str, work: Callable[[Connection], object]) -> AbstractAsyncContextManager[None]:
     """A process that stands for election."""
-    task = asyncio.create_task(lead(url, LOCK, work))  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    return Supervisor().supervise("leading", lambda: lead(url, LOCK, work))  # type: ignore[arg-type]
 
 
 async def test_one_leads_and_the_next_takes_over_when_it_leaves(database_url: str, owner: Connection) -> None:
@@ -93,7 +88,7 @@ async def test_work_that_fails_is_logged_and_begun_again(database_url: str) -> N
     with capture_logs() as lines:
         async with standing(database_url, work):
             await until(lambda: len(attempts) == 2)
-    assert [line["error"] for line in lines if line["event"] == "leader_failed"][:1] == ["RuntimeError"]
+    assert [line["error"] for line in lines if line["event"] == "task_ended"][:1] == ["RuntimeError"]
 
 
 async def test_what_is_settled_is_known_by_name_and_gone_with_the_session(database_url: str, owner: Connection) -> None:
