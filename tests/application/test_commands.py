@@ -15,13 +15,13 @@ from application.unit import decoded
 from domain.access.actor import (
     ActorKind,
     ActorProfile,
-    BindActorSubject,
     DeactivateActor,
     ForgetActor,
     ReactivateActor,
     RegisterActor,
     UpdateActorProfile,
 )
+from domain.access.subject_binding import BindActorSubject
 from domain.equipment.role import DefineRole
 from domain.kernel import Call, Command, Event
 from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Refusal
@@ -36,7 +36,7 @@ from infrastructure.memory.store import MemoryStore
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore
 from infrastructure.runtime import ProviderFacts
-from tests.application.calling import OPERATOR, SECOND, Calling, planned_visit
+from tests.application.calling import OPERATOR, SECOND, Calling, lenient, planned_visit
 from tests.domain.world import new_id, refused
 
 
@@ -346,8 +346,8 @@ class TestCrashes:
 
         bind = BindActorSubject(issuer="https://login.example.org", subject="mira")
         with pytest.raises(end):
-            await replace(calling, ports={"identity_provider": ends}).do(bind, on=id, key="retry-1")
-        restarted = replace(calling, ports={"identity_provider": knows})
+            await replace(calling, ports={"identity_provider": ends, "deployment": lenient}).do(bind, on=id, key="retry-1")
+        restarted = replace(calling, ports={"identity_provider": knows, "deployment": lenient})
         with refused(IdempotencyClaimLostError, "in_flight"):
             await restarted.do(bind, on=id, key="retry-1")
         calling.clock.now += 60 * SECOND

@@ -1,6 +1,7 @@
 """Any sequence of commands on access and trust, with any texts and times: what the store holds is what was decided."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -9,14 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from domain.access.actor import (
-    BindActorSubject,
     DeactivateActor,
     ForgetActor,
     ReactivateActor,
     RegisterActor,
-    UnbindActorSubject,
     UpdateActorProfile,
 )
+from domain.access.subject_binding import BindActorSubject, UnbindActorSubject
 from domain.kernel import NIL, Command
 from domain.shared.refusals import Refusal
 from domain.trust.conduit import DefineConduit
@@ -37,7 +37,7 @@ from domain.trust.visit import (
 from domain.trust.zone import DefineZone
 from infrastructure.runtime import ProviderFacts
 from tests.application.twins import Twins
-from tests.domain.world import OPERATOR, START, World, new_id
+from tests.domain.world import LENIENT, OPERATOR, START, World, new_id
 
 ISSUER = "https://login.example.org"
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=8)
@@ -89,7 +89,7 @@ class Lives(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.twins = Twins(World(ports={"identity_provider": provider}))
+        self.twins = Twins(World(ports={"identity_provider": provider, "deployment": SimpleNamespace(**LENIENT)}))
 
     def teardown(self) -> None:
         self.twins.close()

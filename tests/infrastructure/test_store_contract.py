@@ -380,6 +380,8 @@ class TestLookUps:
         async with kept.store.session() as session:
             assert await session.members("kind", "b", "a", "unheard") == (first, second)
             assert await session.members("kind") == ()
+            assert await session.enlisted("kind") == (first, second, other)
+            assert await session.enlisted("unheard") == ()
 
     async def test_enlisting_twice_is_enlisting_once(self, kept: Kept) -> None:
         id = new_id()

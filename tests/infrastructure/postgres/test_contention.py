@@ -20,7 +20,7 @@ from domain.trust.visit import CONTROL_LOCK, CompleteVisit, RecordVisitArrival, 
 from infrastructure.postgres.pool import runtime_pool
 from infrastructure.postgres.store import PostgresStore
 from infrastructure.runtime import ProviderFacts
-from tests.application.calling import OPERATOR, START, Calling, planned_visit
+from tests.application.calling import OPERATOR, START, Calling, lenient, planned_visit
 from tests.domain.world import new_id, refused
 from tests.infrastructure.postgres.observing import Connection, project, rows, until_waiting
 
@@ -43,7 +43,7 @@ class TestOneStream:
             return ProviderFacts(known=True, bound=False)
 
         async with runtime_pool(database_url, WRITERS) as pool:
-            calling = Calling(PostgresStore(pool), ports={"identity_provider": provider})
+            calling = Calling(PostgresStore(pool), ports={"identity_provider": provider, "deployment": lenient})
             actor = await calling.create(RegisterActor(name="Mira"))
             binds = [calling.do(subject(number), on=actor) for number in range(WRITERS)]
             outcomes = await asyncio.gather(*binds, return_exceptions=True)
@@ -131,7 +131,7 @@ class TestConnections:
 
         async with runtime_pool(database_url, 4) as pool:
             store = PostgresStore(pool)
-            calling = Calling(store, ports={"identity_provider": provider})
+            calling = Calling(store, ports={"identity_provider": provider, "deployment": lenient})
             actors = [await calling.create(RegisterActor(name=name)) for name in "abcd"]
             binds = [calling.acting_as(actor).do(subject(0), on=actor) for actor in actors]
             async with asyncio.timeout(5):
