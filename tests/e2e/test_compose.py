@@ -66,9 +66,10 @@ def test_the_example_names_every_setting_and_starts_in_production(monkeypatch: p
 
 def test_only_the_api_can_be_reached_from_other_machines_and_the_engine_cannot_be_told_anything() -> None:
     composed = services()
-    published = {name: service.get("ports", []) for name, service in composed.items()}
-    assert {name for name, ports in published.items() if ports} == {"api", "temporal-ui"}
-    assert all(port.startswith("127.0.0.1:") for port in published["temporal-ui"])
+    published = {name: service["ports"] for name, service in composed.items() if "ports" in service}
+    assert published == {"network": ["8000:8000", "127.0.0.1:8233:8080"]}, "the API, and the engine's UI on this machine"
+    sharing = {name for name, service in composed.items() if service.get("network_mode") == "service:network"}
+    assert sharing == {"temporal", "temporal-ui", "api", "projector", "worker"}
     assert composed["temporal-ui"]["environment"]["TEMPORAL_DISABLE_WRITE_ACTIONS"] == "true"
     beside = services("docker-compose.host-network.yml")
     assert beside["worker"]["network_mode"] == "host"
@@ -102,7 +103,7 @@ def test_its_processes_start_and_their_health_checks_pass(database: str, tempora
         return [*own[words[0]], *(word.replace("8000", str(port)) for word in words[1:])]
 
     def environment(service: dict[str, Any]) -> dict[str, str]:
-        places = {"baton-postgres:5432": database, "temporal:7233": temporal.address}
+        places = {"baton-postgres:5432": database, "127.0.0.1:7233": temporal.address}
         own = dict(service["environment"])
         for name, place in places.items():
             own = {variable: value.replace(name, place) for variable, value in own.items()}
