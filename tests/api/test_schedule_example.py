@@ -146,7 +146,9 @@ async def test_texts_of_a_schedule_are_for_those_who_may_read_them(database_url:
         id = await admin.create("/schedules", nightly(await recipe(admin)))
         await refuse_firing(api, id)
         (_, defined), (_, refused) = await payloads(reader, f"/schedules/{id}")
-        assert (defined["name"], defined["target"], refused["detail"]) == (None, None, None)
+        target = defined["target"]
+        assert (defined["name"], target["name"], refused["detail"]) == (None, None, None)
+        assert (target["kind"], target["conduct"]["command"]) == ("ConductRecipe", "conduct_procedure")
         assert (defined["run_as"], refused["code"]) == (str(ADMIN), "UnauthorizedError")
         (_, defined), (_, refused) = await payloads(admin, f"/schedules/{id}")
         assert (defined["name"], refused["detail"]) == ("Nightly darks", "Mira Okafor may not do this any more.")

@@ -392,6 +392,12 @@ class TestOnce:
             await books.begun(place, kind="action", once=True)
         await books.begun(conduct.at(6), kind="action")
 
+    async def test_what_an_earlier_conduct_left_out_was_not_begun(self, books: Books) -> None:
+        earlier = await books.opened()
+        await books.ledger.settle(row(earlier.at(5), Mark.OUTCOME, kind="action", result="skipped"))
+        conduct = await books.taken_up(earlier)
+        assert (await books.ledger.begin(crossing(conduct.at(5), kind="action", once=True))).marked
+
     async def test_what_the_conduct_itself_began_is_in_its_rows(self, books: Books, conduct: Conduct) -> None:
         await books.begun(conduct.at(5), kind="action", once=True)
         again = await books.ledger.begin(crossing(conduct.at(5), kind="action", once=True))

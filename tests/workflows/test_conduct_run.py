@@ -110,6 +110,7 @@ async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: Se
             "conduct_id": str(phase_conduct_id(conduct_id, id)),
             "succeeded": True,
             "completed_count": 1,
+            "skipped_count": 0,
             "iteration_count": None,
             "failure": None,
             "closing_failures": [],

@@ -220,7 +220,10 @@ class Conductor:
         """
         tally = await self._ledger.tally(score.conduct_id, procedure.iteration_count if score.loops else 0)
         cut = None if outcome.closing_cut_at is None else tally.closed_count
-        seen = {"completed_count": tally.completed_count, "termination_reason": None, "closing_cut_at": cut}
+        passes, now = procedure.iteration_count - score.iterations_before, self._clock()
+        spent = None if score.steering is None else spent_budget(score.steering, passes, score.started_at, now)
+        reason = None if outcome.termination_reason is None else spent
+        seen = {"completed_count": tally.completed_count, "termination_reason": reason, "closing_cut_at": cut}
         said = outcome.model_copy(update=seen)
         if (failure := outcome.failure) is not None and failure.step_index is not None:
             if failure.error_class == INTERRUPTED and failure.step_index < len(score.steps):

@@ -109,7 +109,9 @@ class ScheduleDefined(Event, of=schedule):
     overlap: Overlap
     catchup_window: int
     jitter: int
-    target: Annotated[dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"command", "kind", "substrate"}))]
+    target: Annotated[
+        dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"command", "kind", "procedure_kind", "substrate"}))
+    ]
     run_as: UUID
     surface_id: UUID
     conduit_id: UUID

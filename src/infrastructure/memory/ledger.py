@@ -28,7 +28,7 @@ from domain.operation.progress import (
     WaitingFor,
 )
 from domain.operation.steering import Point
-from domain.operation.walking import Mark, Place
+from domain.operation.walking import SKIPPED, Mark, Place
 from domain.run.run import Run, RunStatus
 from domain.shared.writes import Record
 from infrastructure.memory.store import MemoryStore, slots_of
@@ -282,6 +282,7 @@ class MemoryLedger:
             and row.mark is not None
             and not row.closing
             and row.step_kind in ONCE
+            and row.payload["result"] != SKIPPED
             for row in self._activities()
         )
 

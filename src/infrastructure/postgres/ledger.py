@@ -71,6 +71,7 @@ found AS (
         %(once)s AND EXISTS (
             SELECT FROM {ENTRIES} WHERE procedure_id = %(procedure)s AND step_index = %(index)s AND NOT closing
             AND mark IS NOT NULL AND step_kind IN ('action', 'compute') AND conduct_id <> %(conduct)s
+            AND payload ->> 'result' <> 'skipped'
         ) AS begun,
         (SELECT json_agg(json_build_array(event_id, mark, attempt, payload,
             extract(epoch FROM clock_timestamp() - recorded_at)::float8) ORDER BY attempt) {HERE}) AS rows
