@@ -224,13 +224,9 @@ class Runtime:
         self._stack.push_async_callback(self.models.aclose)
         if self._minter is not None:
             self._stack.push_async_callback(self._minter.aclose)
-        pruner = Pruner(self.pool, timedelta(hours=self.settings.idempotency_ttl_hours))
-        tasks = {
-            "verdicts": self.verdicts.run,
-            "waking": self.waker.run,
-            "listening": self.listener.run,
-            "pruning": pruner.run,
-        }
+        tasks = {"verdicts": self.verdicts.run, "waking": self.waker.run, "listening": self.listener.run}
+        if life := timedelta(hours=self.settings.idempotency_ttl_hours):
+            tasks["pruning"] = Pruner(self.pool, life).run
         for name, run in tasks.items():
             await self._stack.enter_async_context(self.supervisor.supervise(name, run))
         return self

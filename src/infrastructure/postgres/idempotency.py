@@ -21,11 +21,10 @@ class Pruner:
         self._life = life
 
     async def run(self) -> None:
-        """Prune until cancelled; a failure is tried again next hour, and a life of zero prunes nothing."""
-        while True:
+        """Prune until cancelled; a failure is tried again next hour."""
+        while self._life:
             try:
-                if self._life:
-                    await self.prune()
+                await self.prune()
             except (psycopg.Error, TimeoutError) as error:
                 log.warning("idempotency_not_pruned", error=type(error).__name__)
             await asyncio.sleep(PRUNE_INTERVAL)
