@@ -361,8 +361,10 @@ async def test_me_says_who_i_am_and_what_i_may_do(database_url: str, issuer: Iss
 
 async def test_a_person_without_an_actor_is_somebody_all_the_same(gate: Gate) -> None:
     me = (await gate.me()).json()
-    assert (me["principal_id"], me["kind"], me["name"]) == (MIRA, None, None)
-    assert me["permitted_commands"] == sorted(REGISTRY.command_names())
+    assert (me["principal_id"], me["kind"], me["name"]) == (MIRA, None, "not registered")
+    beyond_reach = REGISTRY.command_names() - set(me["permitted_commands"])
+    for_others = {"ObserveEnclosureStatus", "ObserveSupplyStatus", "RecordAgentDecision", "RequestDecisionDebrief"}
+    assert beyond_reach == for_others, "what monitors and agents alone can call"
 
 
 async def test_a_live_stream_ends_with_its_token(gate: Gate) -> None:

@@ -11,14 +11,11 @@ from cli import processes
 processes.LONGEST_STOP = 1
 
 async def deaf():
+    processes.when_told(lambda: None)
     print("here", flush=True)
-    while True:
-        try:
-            await asyncio.sleep(3600)
-        except asyncio.CancelledError:
-            continue
+    await asyncio.sleep(3600)
 
-asyncio.run(processes.until_told(deaf()))
+asyncio.run(deaf())
 """
 
 

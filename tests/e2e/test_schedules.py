@@ -17,8 +17,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from tests.e2e.stack import Stack, alive, eventually, running_stack
 from tests.workflows.steps import check, setpoint
 
-ADMIN, KEEPER = str(uuid4()), str(uuid4())
-"""Who sets everything up, and whose schedule it is."""
+ADMIN = str(uuid4())
+"""Who sets everything up."""
 HTTP, CONDUIT = "00000000-0000-0000-0000-000000000020", "00000000-0000-0000-0000-000000000010"
 ENVIRONMENT = {
     "APP_ENV": "test",
@@ -42,18 +42,20 @@ def granted(stack: Stack, principal_id: str) -> str:
     return stack.create("/policies", {"name": "All", **place, **everything, "permitted_principal_ids": [principal_id]})
 
 
-def defined(stack: Stack) -> tuple[str, str]:
-    """A schedule of somebody who was granted all it needs, and the policy that grants it."""
+def defined(stack: Stack) -> tuple[str, str, str]:
+    """A schedule of somebody who was granted all it needs, the policy that grants it, and who that is."""
     acting_as(stack, ADMIN)
-    _, policy = (granted(stack, principal_id) for principal_id in (ADMIN, KEEPER))
+    granted(stack, ADMIN)
+    keeper = stack.create("/actors", {"name": "Keeper of darks", "kind": "service_account"})
+    policy = granted(stack, keeper)
     shapes = {"required_affordances": [], "executor_shapes": ["PROCEDURE"]}
     capability = stack.create("/capabilities", {"code": f"baton.capability.darks_{uuid4().hex}", "name": "Darks", **shapes})
     steps = [setpoint("bl7:shutter", 1), check("bl7:gate", 1, timeout=300)]
     recipe = stack.create("/recipes", {"name": "darks", "capability_id": capability, "steps": steps})
-    acting_as(stack, KEEPER)
+    acting_as(stack, keeper)
     target = {"kind": "ConductRecipe", "recipe_id": recipe, "name": "Darks {fired_at}"}
     asked = {"name": "Darks", "calendar": {"every": EVERY}, "catchup_window": WINDOW, "target": target}
-    return stack.create("/schedules", asked), policy
+    return stack.create("/schedules", asked), policy, keeper
 
 
 def outcomes(stack: Stack, schedule_id: str) -> list[dict[str, Any]]:
@@ -101,7 +103,7 @@ def seconds(time: str) -> float:
 
 def test_a_schedule_lives_through_a_power_cut_and_stops_with_its_grant(tmp_path: Path) -> None:
     with running_stack(tmp_path, **ENVIRONMENT, **CLOSED) as stack:
-        schedule_id, policy_id = defined(stack)
+        schedule_id, policy_id, keeper = defined(stack)
         eventually(lambda: asyncio.run(is_kept(stack, schedule_id)), what=stack.said)
         trigger(stack, schedule_id)
         begun = eventually(lambda: conducted(stack, schedule_id), what=stack.said)[0]["procedure_id"]
@@ -115,7 +117,7 @@ def test_a_schedule_lives_through_a_power_cut_and_stops_with_its_grant(tmp_path:
     eventually(lambda: time.time() > ceil(dark_at / EVERY) * EVERY + WINDOW + 1)
     back_at = time.time()
     with running_stack(tmp_path, ports, **ENVIRONMENT, **OPEN) as stack:
-        acting_as(stack, KEEPER)
+        acting_as(stack, keeper)
 
         def on_time() -> bool:
             times = [seconds(one["scheduled_at"]) for one in conducted(stack, schedule_id)]
@@ -129,7 +131,7 @@ def test_a_schedule_lives_through_a_power_cut_and_stops_with_its_grant(tmp_path:
         assert eventually(missed, what="nothing was counted as missed") >= 1
         acting_as(stack, ADMIN)
         revoked = stack.client.post(
-            f"/policies/{policy_id}/revoke-grant", json={"permitted_principal_id": KEEPER, "reason": "left"}
+            f"/policies/{policy_id}/revoke-grant", json={"permitted_principal_id": keeper, "reason": "left"}
         )
         assert revoked.status_code == 204, revoked.text
         trigger(stack, schedule_id)

@@ -149,7 +149,7 @@ async def test_no_step_is_done_for_somebody_deactivated_and_another_takes_it_up(
     event = await held(stage, id)
     assert (event.cause, "SubmitterStoodDown" in event.reason) == (HoldCause.SUBMITTER_STOOD_DOWN, True)
     assert stage.control.writes == [("a", 1)]
-    result = await stage.conduct(ConductFromProcedure(re_establishment_boundary=2, wait=60), id)
+    result = await stage.conduct(ConductFromProcedure(wait=60), id)
     assert result["succeeded"]
     assert stage.control.writes == [("a", 1), *(("a", value) for value in range(3, 13)), ("shutter", 0)]
 
@@ -194,7 +194,7 @@ async def test_a_run_is_held_with_its_phase_and_somebody_else_conducts_what_is_l
         history = await session.history("Run", series.run_id, 0, 10)
     assert next(row for row in history if row.event_type == RunHeld.__name__).principal_id == NIL
     await stage.do(ResumeRun(), series.run_id)
-    assert (await stage.conduct(ConductFromProcedure(re_establishment_boundary=2, wait=60), first))["succeeded"]
+    assert (await stage.conduct(ConductFromProcedure(wait=60), first))["succeeded"]
     assert (await series.conduct(second)).status == 200
     assert (await series.run()).status is RunStatus.COMPLETED
     assert stage.control.writes == [("a", 1), ("b", 2), ("c", 3)]

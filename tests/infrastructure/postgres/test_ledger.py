@@ -215,6 +215,12 @@ async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> 
         "until": None,
         "since": None,
         "boundary": 7,
+        "judged": True,
+        "first": False,
+        "before": 1,
+        "bounds": ["ProcedureIterationStarted", "ProcedureIterationEnded"],
+        "bounds_begin": "ProcedureIterationStarted",
+        "point": "{}",
         **statements.folded(FoldedStanding(new_id(), None, 3, 2)),
     }
     client = psycopg.AsyncClientCursor(owner)

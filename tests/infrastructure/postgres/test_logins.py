@@ -25,6 +25,8 @@ PRODUCTION = {
     "APP_ENV": "production",
     "REQUIRE_AUTHENTICATED_PRINCIPAL": "true",
     "AUTHORIZATION_MODE": "policy",
+    "COMPUTE_SUBSTRATE": "local_process",
+    "COMPUTE_JOB_DIRECTORY": "/var/tmp/jobs",
     "IDENTITY_PROVIDERS": '[{"issuer": "https://id.example.org", "jwks_url": "https://id.example.org/keys", '
     '"audiences": {"00000000-0000-0000-0000-000000000020": "baton"}}]',
 }
