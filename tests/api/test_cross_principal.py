@@ -39,9 +39,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 OPEN = {"get_my_access"}
 UNANSWERED = {"list_calibration_at_risk_results"}
 """What is refused to everybody, because what it would show is not recorded."""
-QUERIES = [
-    operation for operation in REGISTRY if operation.kind == "query" and operation.name not in OPEN | UNANSWERED
-]
+QUERIES = [operation for operation in REGISTRY if operation.kind == "query" and operation.name not in OPEN | UNANSWERED]
 BY_ID = [operation for operation in QUERIES if "{" in operation.path or operation.has_body]
 TOOLS = [operation for operation in QUERIES if operation.mcp]
 
