@@ -51,7 +51,7 @@ class Supervisor:
         state = self.tasks[name] = TaskState()
         begun, pause = time.monotonic(), 0.0
         while True:
-            because: BaseException | None = None
+            because, said = "returned", dict[str, Any]()
             try:
                 await asyncio.sleep(pause)
                 begun, state.running = time.monotonic(), True
@@ -59,18 +59,18 @@ class Supervisor:
             except GeneratorExit:
                 raise
             except BaseException as error:  # even one that means to end the process: only a stop ends this task
-                because = error
+                # Nothing of it is kept: its frames may hold a connection that is half open.
+                because, said = type(first_cause(error)).__name__, traced(first_cause(error))
                 _forget_cancellation()
             state.running = False
             if stopping.is_set():
                 return
             state.restarts += 1
             state.ended_at = datetime.now(UTC)
-            state.because = "returned" if because is None else type(first_cause(because)).__name__
+            state.because = because
             lived = time.monotonic() - begun
             pause = SHORTEST_PAUSE if lived > LONGEST_PAUSE else min(max(2 * pause, SHORTEST_PAUSE), LONGEST_PAUSE)
-            said = {} if because is None else traced(first_cause(because))
-            log.error("task_ended", task=name, because=state.because, starts_again_in=pause, **said)
+            log.error("task_ended", task=name, because=because, starts_again_in=pause, **said)
 
 
 def first_cause(error: BaseException) -> BaseException:

@@ -129,3 +129,26 @@ async def test_processes_see_each_other_and_how_their_tasks_fare(database_url: s
             assert (trouble.task, trouble.restarts, trouble.because) == ("reactions", 1, "OperationalError")
             assert await unled_tasks(connection) == ["monitoring", "reactions", "schedules", "projections"]
         assert await running_processes(connection) == []
+
+
+async def test_a_connection_that_was_being_opened_is_closed_when_its_task_stops() -> None:
+    """Or PostgreSQL waits for its other end for a minute, and nobody can drop a database meanwhile."""
+    opened, closed = asyncio.Event(), asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.set()
+        while await reader.read(1024):
+            pass
+        closed.set()
+        writer.close()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+
+        async def connect() -> None:
+            await psycopg.AsyncConnection.connect(f"host=127.0.0.1 port={port} user=baton dbname=baton sslmode=disable")
+
+        async with Supervisor().supervise("connecting", connect):
+            await opened.wait()
+        async with asyncio.timeout(5):
+            await closed.wait()
