@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
 
 def request(method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
     """A request as bytes."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: bench", f"Content-Length: {len(body)}"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"]
     if body:
         lines.append("Content-Type: application/json")
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
