@@ -13,7 +13,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	touch $@
 
 demo: install
-	$(BIN)/python -m demo $(if $(filter-out 0,$(ONCE)),--once) $(ARGS)
+	$(BIN)/python -m baton.demo $(if $(filter-out 0,$(ONCE)),--once) $(ARGS)
 
 up: install
 	$(BIN)/baton up $(ARGS)

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.temporal import EmbeddedTemporal
-from cli.up import SEARCH_ATTRIBUTES
-from infrastructure.postgres.migrate import migrate
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.up import SEARCH_ATTRIBUTES
+from baton.infrastructure.postgres.migrate import migrate
 from tests.running import Api, running_api
 from tests.waiting import until
 

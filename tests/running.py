@@ -10,11 +10,11 @@ from uuid import UUID
 import httpx
 import uvicorn
 
-from api.app import create_app
-from api.connections import timed_connection
-from application.settings import Settings
-from infrastructure.background import Supervisor
-from infrastructure.postgres.projections import Projector
+from baton.api.app import create_app
+from baton.api.connections import timed_connection
+from baton.application.settings import Settings
+from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres.projections import Projector
 from tests.workflows.steps import PROGRAMS
 
 

@@ -8,16 +8,16 @@ from uuid import UUID
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.attempts import going_on
-from application.agents.consulting import BusyError
-from application.agents.expirer import Expirer
-from application.agents.model_agents import Leased, ModelAgents
-from application.agents.promoter import Promoter
-from application.agents.regenerations import Regenerations
-from application.agents.supervisor import Supervisor
-from domain.agent.concluding import Order
-from domain.agent.expiry import DuePage
-from domain.agent.promotion import ProposalOrder
+from baton.activities.heartbeats import going_on
+from baton.application.agents.expirer import Expirer
+from baton.application.agents.model_agents import Leased, ModelAgents
+from baton.application.agents.model_consultation import BusyError
+from baton.application.agents.promoter import Promoter
+from baton.application.agents.regenerations import Regenerations
+from baton.application.agents.supervisor import Supervisor
+from baton.domain.agent.conclusions import Order
+from baton.domain.agent.expiry import DuePage
+from baton.domain.agent.promotion import ProposalOrder
 
 AGAIN = timedelta(seconds=3)
 """After this long somebody whose turn it was not comes again."""

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from temporalio import activity
 
-from application.publications import Publications
+from baton.application.publications import Publications
 
 
 class CalibrationPublicationActivities:

@@ -5,14 +5,14 @@ from uuid import UUID
 
 from temporalio import activity
 
-from activities.attempts import EngineAttempt, going_on, handed_on, refuse_foreign_workflow
-from application.conducting.conductor import Conductor
-from application.conducting.conducts import workflow_id
-from application.conducting.passes import Passes
-from application.conducting.scores import Scores
-from application.conducting.steps import Steps
-from domain.operation.results import Failure
-from domain.operation.walking import Briefing, Outcome, Place, Report, Turn, Verdict
+from baton.activities.heartbeats import EngineAttempt, going_on, handed_on, refuse_foreign_workflow
+from baton.application.conduct.conduct_plan import Scores
+from baton.application.conduct.conduct_work import workflow_id
+from baton.application.conduct.conductor import Conductor
+from baton.application.conduct.passes import Passes
+from baton.application.conduct.step_runner import Steps
+from baton.domain.operation.conduct.messages import Briefing, Outcome, Place, Report, Turn, Verdict
+from baton.domain.operation.conduct.results import Failure
 
 
 class ConductActivities:

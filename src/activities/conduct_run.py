@@ -4,10 +4,10 @@ from uuid import UUID
 
 from temporalio import activity
 
-from activities.attempts import EngineAttempt, going_on, handed_on, refuse_foreign_workflow
-from application.conducting.conducts import workflow_id
-from application.conducting.run_conductor import RunConductor
-from domain.run.driving import PhaseReport, PhaseVerdict, RunOutcome
+from baton.activities.heartbeats import EngineAttempt, going_on, handed_on, refuse_foreign_workflow
+from baton.application.conduct.conduct_work import workflow_id
+from baton.application.conduct.run_conductor import RunConductor
+from baton.domain.run.messages import PhaseReport, PhaseVerdict, RunOutcome
 
 
 class RunConductActivities:

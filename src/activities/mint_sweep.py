@@ -4,7 +4,7 @@ from uuid import UUID
 
 from temporalio import activity
 
-from application.mint_sweeps import MintSweeps
+from baton.application.mint_sweeps import MintSweeps
 
 
 class MintSweepActivities:

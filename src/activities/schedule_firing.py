@@ -2,9 +2,9 @@
 
 from temporalio import activity
 
-from activities.attempts import EngineAttempt, going_on, handed_on
-from application.scheduling.firings import Firings
-from domain.operation.firing import DueFiring, FiringVerdict
+from baton.activities.heartbeats import EngineAttempt, going_on, handed_on
+from baton.application.schedules.firings import Firings
+from baton.domain.operation.schedule.messages import DueFiring, FiringVerdict
 
 
 class ScheduleFiringActivities:

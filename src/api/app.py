@@ -14,26 +14,26 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request as BehindRequest
 from starlette.responses import Response as BehindResponse
 
-from api.authentication import Authentication
-from api.conduct_streams import ConductStream
-from api.docs import DOCS_PAGE, page_headers
-from api.edge import Edge, not_found, refused
-from api.http import Request, Response
-from api.mcp import McpEndpoint
-from api.metrics import observe_processes
-from api.openapi import openapi_document
-from api.rest import OperationEndpoint
-from api.streams import EventStream, OpenStreams
-from api.tracing import Continued
-from application.feed import StreamEvents
-from application.identity import METADATA_PATH
-from application.ports import Caller
-from application.settings import Settings
-from domain.contexts import REGISTRY
-from domain.operation.actuation import actuation_of
-from domain.operation.conduct_views import StreamProcedureConduct
-from domain.shared.refusals import Refusal
-from infrastructure.runtime import Runtime
+from baton.api.authentication import Authentication
+from baton.api.conduct_streams import ConductStream
+from baton.api.docs import DOCS_PAGE, page_headers
+from baton.api.edge import Edge, not_found, refused
+from baton.api.http import Request, Response
+from baton.api.mcp import McpEndpoint
+from baton.api.metrics import observe_processes
+from baton.api.openapi import openapi_document
+from baton.api.rest import OperationEndpoint
+from baton.api.streams import EventStream, OpenStreams
+from baton.api.tracing import Continued
+from baton.application.feed import StreamEvents
+from baton.application.identity import METADATA_PATH
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.domain.contexts import REGISTRY
+from baton.domain.operation.conduct.actuation import actuation_of
+from baton.domain.operation.conduct.views import StreamProcedureConduct
+from baton.domain.shared.refusals import Refusal
+from baton.infrastructure.runtime import Runtime
 
 HEALTHY = b'{"status":"ok"}'
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."

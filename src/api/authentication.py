@@ -6,22 +6,22 @@ from uuid import UUID
 
 import orjson
 
-from api.http import Request, Response, Scope, header
-from api.origins import OriginRule
-from api.parsing import uuid_from
-from application.identity import (
+from baton.api.http import Request, Response, Scope, header
+from baton.api.origins import OriginRule
+from baton.api.parsing import uuid_from
+from baton.application.identity import (
     METADATA_PATH,
     IdentityRegistry,
     InvalidTokenError,
     UnauthenticatedError,
     bearer_token,
 )
-from application.identity import challenge as challenge_header
-from application.ports import Caller
-from application.settings import Settings
-from domain.kernel import NIL
-from domain.shared.refusals import Refusal
-from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP, SurfaceKind
+from baton.application.identity import challenge as challenge_header
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.domain.kernel import NIL
+from baton.domain.shared.refusals import Refusal
+from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP, SurfaceKind
 
 OPEN_PATHS = frozenset(
     {

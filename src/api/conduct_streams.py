@@ -5,16 +5,16 @@ import time
 from collections.abc import AsyncGenerator
 from uuid import UUID
 
-from api.authentication import expired
-from api.errors import RequestValidationError
-from api.http import Request, Response
-from api.parsing import from_query, uuid_from
-from api.streams import STILL_HERE, News, OpenStreams, Pace, frame, unless
-from application.conducting.conduct_sights import Watch, Watching
-from application.ports import Caller
-from application.service import Service
-from domain.operation.conduct_frames import Frame, FrameKind
-from domain.operation.conduct_views import ConductView, StreamProcedureConduct, may_be_conducted
+from baton.api.authentication import expired
+from baton.api.errors import RequestValidationError
+from baton.api.http import Request, Response
+from baton.api.parsing import from_query, uuid_from
+from baton.api.streams import STILL_HERE, News, OpenStreams, Pace, frame, unless
+from baton.application.conduct.conduct_reader import Watch, Watching
+from baton.application.ports import Caller
+from baton.application.service import Service
+from baton.domain.operation.conduct.frames import Frame, FrameKind
+from baton.domain.operation.conduct.views import ConductView, StreamProcedureConduct, may_be_conducted
 
 
 class ConductStream:

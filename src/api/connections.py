@@ -7,8 +7,8 @@ import orjson
 import uuid_utils.compat
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from api.errors import RequestTimeoutError, error_body
-from api.metrics import observe
+from baton.api.errors import RequestTimeoutError, error_body
+from baton.api.metrics import observe
 
 LOOKS = 4
 """How often a connection is looked at within its limit."""

@@ -15,15 +15,15 @@ import orjson
 import structlog
 import uuid_utils.compat
 
-from api.authentication import Authentication, challenge
-from api.errors import (
+from baton.api.authentication import Authentication, challenge
+from baton.api.errors import (
     InternalError,
     MethodNotAllowedError,
     RouteNotFoundError,
     ServiceStoppingError,
     error_body,
 )
-from api.http import (
+from baton.api.http import (
     NOSNIFF,
     ClientDisconnected,
     Endpoint,
@@ -36,12 +36,12 @@ from api.http import (
     header,
     too_large,
 )
-from api.metrics import observe
-from api.routing import Routes
-from application.ports import Caller, StoreUnavailableError
-from application.telemetry import traced
-from domain.kernel import NIL
-from domain.shared.refusals import IdempotencyClaimLostError, Refusal
+from baton.api.metrics import observe
+from baton.api.routing import Routes
+from baton.application.ports import Caller, StoreUnavailableError
+from baton.application.telemetry import traced
+from baton.domain.kernel import NIL
+from baton.domain.shared.refusals import IdempotencyClaimLostError, Refusal
 
 log = structlog.get_logger()
 

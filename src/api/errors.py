@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from domain.shared.refusals import Refusal, Unavailable, Unprocessable
+from baton.domain.shared.refusals import Refusal, Unavailable, Unprocessable
 
 
 class FieldError(BaseModel):

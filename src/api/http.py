@@ -6,8 +6,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from api.errors import RequestTooLargeError
-from application.ports import Caller
+from baton.api.errors import RequestTooLargeError
+from baton.application.ports import Caller
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

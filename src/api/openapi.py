@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from api.counts import describe_counts
-from api.errors import (
+from baton.api.counts import describe_counts
+from baton.api.errors import (
     ErrorBody,
     InternalError,
     RepeatedHeaderError,
@@ -18,21 +18,21 @@ from api.errors import (
     TooManyStreamsError,
     UnsupportedMediaTypeError,
 )
-from api.origins import ForeignRequestError
-from api.parsing import MAX_KEY_LENGTH
-from application.feed import EventView, StreamEvents
-from application.identity import (
+from baton.api.origins import ForeignRequestError
+from baton.api.parsing import MAX_KEY_LENGTH
+from baton.application.feed import EventView, StreamEvents
+from baton.application.identity import (
     IntrospectionUnavailableError,
     InvalidTokenError,
     KeySetUnavailableError,
     UnauthenticatedError,
 )
-from application.ports import StoreUnavailableError
-from application.settings import Settings
-from domain.kernel import Command, History, Query
-from domain.operation.conduct_views import StreamProcedureConduct
-from domain.registry import Operation, Registry
-from domain.shared.refusals import (
+from baton.application.ports import StoreUnavailableError
+from baton.application.settings import Settings
+from baton.domain.kernel import Command, History, Query
+from baton.domain.operation.conduct.views import StreamProcedureConduct
+from baton.domain.registry import Operation, Registry
+from baton.domain.shared.refusals import (
     ConcurrencyError,
     IdempotencyClaimLostError,
     IdempotencyConflictError,

@@ -4,10 +4,10 @@ import re
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from api.errors import RepeatedHeaderError, UnsupportedMediaTypeError
-from api.http import Scope, header, headers_of
-from application.settings import Settings
-from domain.shared.refusals import Forbidden
+from baton.api.errors import RepeatedHeaderError, UnsupportedMediaTypeError
+from baton.api.http import Scope, header, headers_of
+from baton.application.settings import Settings
+from baton.domain.shared.refusals import Forbidden
 
 LOOPBACK = (rb"localhost", rb"127(?:\.[0-9]{1,3}){3}", rb"\[::1\]")
 ADDRESSES = (rb"[0-9]{1,3}(?:\.[0-9]{1,3}){3}", rb"\[[0-9a-f:.]+\]")

@@ -10,8 +10,8 @@ from uuid import UUID
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from api.errors import RequestValidationError
-from domain.registry import Operation
+from baton.api.errors import RequestValidationError
+from baton.domain.registry import Operation
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -6,14 +6,14 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from api.errors import RequestValidationError
-from api.http import Request, Response
-from api.parsing import decoded, from_json, from_query, idempotency_key, refuse_internal, uuid_from
-from application.ports import Caller, Executed
-from application.queries import HistoryPage
-from application.service import Service
-from domain.registry import Operation
-from domain.shared.listing import Page
+from baton.api.errors import RequestValidationError
+from baton.api.http import Request, Response
+from baton.api.parsing import decoded, from_json, from_query, idempotency_key, refuse_internal, uuid_from
+from baton.application.ports import Caller, Executed
+from baton.application.queries import HistoryPage
+from baton.application.service import Service
+from baton.domain.registry import Operation
+from baton.domain.shared.listing import Page
 
 
 class OperationEndpoint:

@@ -6,17 +6,17 @@ from collections.abc import AsyncGenerator, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from api.authentication import expired
-from api.errors import RequestValidationError, TooManyStreamsError
-from api.http import Request, Response
-from api.parsing import from_query
-from api.rest import plain_json
-from application.commands import refuse_denied
-from application.feed import EventFilter, Feed, Sight, StreamEvents
-from application.ports import Authorizer, Bookmark, Caller, EventRow
-from application.queries import envelope
-from domain.access.principals import Names
-from domain.shared.refusals import UnauthorizedError
+from baton.api.authentication import expired
+from baton.api.errors import RequestValidationError, TooManyStreamsError
+from baton.api.http import Request, Response
+from baton.api.parsing import from_query
+from baton.api.rest import plain_json
+from baton.application.commands import refuse_denied
+from baton.application.feed import EventFilter, Feed, Sight, StreamEvents
+from baton.application.ports import Authorizer, Bookmark, Caller, EventRow
+from baton.application.queries import envelope
+from baton.domain.access.principals import Names
+from baton.domain.shared.refusals import UnauthorizedError
 
 STILL_HERE = b": still here\n\n"
 MOST_ROWS = 200

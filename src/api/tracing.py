@@ -5,7 +5,7 @@ from typing import Any
 from opentelemetry.context import attach, detach
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from api.http import Receive, Scope, Send, header
+from baton.api.http import Receive, Scope, Send, header
 
 FIELDS = ("traceparent", "tracestate")
 

@@ -3,15 +3,15 @@
 from typing import Any
 from uuid import UUID
 
-from application.ports import Caller, FoldedStanding, Store, VerdictLog
-from application.unit import decoded
-from domain.access.actor import Actor, ActorKind
-from domain.agent.agent import Agent, AgentStatus
-from domain.kernel import NIL, SYSTEM_CONDUIT, Aggregate
-from domain.registry import REGISTRY
-from domain.trust.authorization import AuthzResult, Standing, denied, judge, permitted_commands
-from domain.trust.conduit import Decision
-from domain.trust.policy import LISTENERS, Policy, look_up_key
+from baton.application.ports import Caller, FoldedStanding, Store, VerdictLog
+from baton.application.unit_of_work import decoded
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.agent.agent import Agent, AgentStatus
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Aggregate
+from baton.domain.registry import REGISTRY
+from baton.domain.trust.authorization import AuthzResult, Standing, denied, judge, permitted_commands
+from baton.domain.trust.conduit import Decision
+from baton.domain.trust.policy import LISTENERS, Policy, look_up_key
 
 ALLOWED = AuthzResult(Decision.ALLOW)
 

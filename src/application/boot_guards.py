@@ -7,12 +7,12 @@ from ipaddress import ip_address
 from os.path import isabs, normpath
 from uuid import UUID
 
-from application.identity_providers import provider_objections, reaches
-from application.language_models import OFFLINE, named_model
-from application.settings import ComputeSubstrate, PidMinter, Settings, TraceExporter
-from domain.agent.seeded_ids import SEEDED_IDS
-from domain.kernel import NIL
-from domain.operation.deciding import DecideSubstrate
+from baton.application.identity_providers import provider_objections, reaches
+from baton.application.language_models import OFFLINE, named_model
+from baton.application.settings import ComputeSubstrate, PidMinter, Settings, TraceExporter
+from baton.domain.agent.seeded_ids import SEEDED_IDS
+from baton.domain.kernel import NIL
+from baton.domain.operation.steering.decider_choice import DecideSubstrate
 
 OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 

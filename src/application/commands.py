@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from uuid import UUID
 
-from application.authorization import is_system
-from application.looking import found
-from application.ports import (
+from baton.application.authorization import is_system
+from baton.application.ports import (
     Authorizer,
     Batch,
     Caller,
@@ -23,14 +22,15 @@ from application.ports import (
     Store,
     StreamAppend,
 )
-from application.unit import Unit
-from domain.access.actor import Actor
-from domain.kernel import Call, Command, Event, Outcome
-from domain.registry import Operation
-from domain.shared.canonical import content_hash, derived_uuid7
-from domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
-from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Release
-from domain.trust.authorization import AuthzResult
+from baton.application.record_reader import found
+from baton.application.unit_of_work import Unit
+from baton.domain.access.actor import Actor
+from baton.domain.kernel import Call, Command, Event, Outcome
+from baton.domain.registry import Operation
+from baton.domain.shared.canonical import content_hash, derived_uuid7
+from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
+from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Release
+from baton.domain.trust.authorization import AuthzResult
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0
 """Seconds before a command that lost a race is given again, if it lost more than one."""

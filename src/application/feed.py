@@ -11,15 +11,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from application.ports import Authorizer, Bookmark, Caller, EventRow, Store
-from application.queries import READ_EVENT_TEXTS, envelope, names_in
-from domain.access.actor import Actor, ActorKind
-from domain.access.principals import Names, names_of
-from domain.kernel import Call, Query, SortedSet, Value
-from domain.registry import REGISTRY, Operation
-from domain.shared.listing import Page, malformed, opaque, revealed
-from domain.shared.reads import Reads, answered, existing
-from domain.trust.authorization import reachable_commands
+from baton.application.ports import Authorizer, Bookmark, Caller, EventRow, Store
+from baton.application.queries import READ_EVENT_TEXTS, envelope, names_in
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.access.principals import Names, names_of
+from baton.domain.kernel import Call, Query, SortedSet, Value
+from baton.domain.registry import REGISTRY, Operation
+from baton.domain.shared.listing import Page, malformed, opaque, revealed
+from baton.domain.shared.reads import Reads, answered, existing
+from baton.domain.trust.authorization import reachable_commands
 
 SCAN = 1000
 MOST_SCANNED = 20_000

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import ClassVar, Protocol
 from uuid import UUID
 
-from domain.access.actor import ActorKind
-from domain.shared.refusals import Refusal, Unavailable
+from baton.domain.access.actor import ActorKind
+from baton.domain.shared.refusals import Refusal, Unavailable
 
 REALM = "baton"
 METADATA_PATH = "/.well-known/oauth-protected-resource"

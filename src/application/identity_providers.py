@@ -9,9 +9,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from domain.access.actor import ActorKind
-from domain.agent.seeded_ids import SEEDED_IDS
-from domain.kernel import NIL
+from baton.domain.access.actor import ActorKind
+from baton.domain.agent.seeded_ids import SEEDED_IDS
+from baton.domain.kernel import NIL
 
 SIGNATURE_ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),

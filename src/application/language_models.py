@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from domain.agent.model_ref import ModelRef
-from domain.shared.text import UNWRITABLE, writable
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.shared.text import UNWRITABLE, writable
 
 ATTEMPTS = 3
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from application.commands import Commands
-from application.looking import row_of
-from application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Progress, Store, WorkItem
-from application.unit import Unit
-from domain.equipment.asset import Asset, AssetExternalIdAssigned
-from domain.equipment.asset_external_id import (
+from baton.application.commands import Commands
+from baton.application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Progress, Store, WorkItem
+from baton.application.record_reader import row_of
+from baton.application.unit_of_work import Unit
+from baton.domain.equipment.asset import Asset, AssetExternalIdAssigned
+from baton.domain.equipment.asset_external_id import (
     AssignAssetExternalId,
     MintMissingAssetExternalIds,
     MintSweep,
@@ -19,11 +19,11 @@ from domain.equipment.asset_external_id import (
     noted,
     shown,
 )
-from domain.equipment.asset_views import AssetSummary, ListAssets
-from domain.equipment.values import AssignedExternalId
-from domain.shared.listing import Page, Where
-from domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
-from domain.shared.writes import Put
+from baton.domain.equipment.asset_views import AssetSummary, ListAssets
+from baton.domain.equipment.values import AssignedExternalId
+from baton.domain.shared.listing import Page, Where
+from baton.domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
+from baton.domain.shared.writes import Put
 
 LOCK = "mint-sweep"
 PAGE = 100

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from domain.equipment.values import ExternalIdScheme
-from domain.shared.citation import Citation
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.shared.citation import Citation
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from domain.shared.identifiers import InvalidFacilityCodeError, check_facility_code
+from baton.domain.shared.identifiers import InvalidFacilityCodeError, check_facility_code
 
 
 def _facility_code(code: str) -> str:

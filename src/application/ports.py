@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from domain.agent.reactions import OpenItem
-from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, StoredEvent
-from domain.shared.listing import ListQuery, Page, Summary, Where
-from domain.shared.logbooks import Entry
-from domain.shared.refusals import Unavailable
-from domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Record, Release
-from domain.trust.authorization import AuthzResult
+from baton.domain.agent.reactions import OpenItem
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, StoredEvent
+from baton.domain.shared.listing import ListQuery, Page, Summary, Where
+from baton.domain.shared.logbooks import Entry
+from baton.domain.shared.refusals import Unavailable
+from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Record, Release
+from baton.domain.trust.authorization import AuthzResult
 
 R = TypeVar("R", bound=Record)
 

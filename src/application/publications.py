@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
-from application.looking import row_of
-from application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Port, Store, StreamAppend, WorkItem
-from application.publishing import Publisher, SendingFailedError, Signer, SigningFailedError
-from application.unit import Unit
-from domain.calibration.calibration import Calibration, required_revision
-from domain.calibration.publication import (
+from baton.application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Port, Store, StreamAppend, WorkItem
+from baton.application.publishing import Publisher, SendingFailedError, Signer, SigningFailedError
+from baton.application.record_reader import row_of
+from baton.application.unit_of_work import Unit
+from baton.domain.calibration.calibration import Calibration, required_revision
+from baton.domain.calibration.publication import (
     LOCK,
     UNDER_WAY,
     CalibrationPublication,
@@ -29,12 +29,12 @@ from domain.calibration.publication import (
     signed,
     signing_credential,
 )
-from domain.federation.credential import Credential
-from domain.federation.facility import Facility, own_facility
-from domain.federation.permit import Permit
-from domain.shared.reads import Reads, required
-from domain.shared.refusals import Refusal
-from domain.shared.writes import Put
+from baton.domain.federation.credential import Credential
+from baton.domain.federation.facility import Facility, own_facility
+from baton.domain.federation.permit import Permit
+from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.writes import Put
 
 
 class Publications:

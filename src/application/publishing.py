@@ -3,7 +3,7 @@
 from typing import Protocol
 from uuid import UUID
 
-from domain.calibration.publication import Signature
+from baton.domain.calibration.publication import Signature
 
 
 class SigningFailedError(Exception):

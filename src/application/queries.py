@@ -8,13 +8,13 @@ from uuid import UUID
 
 import orjson
 
-from application.commands import refuse_denied
-from application.ports import Authorizer, Caller, Clock, EventRow, IdGenerator, Port, Session, Store
-from application.unit import Unit, missing
-from domain.access.principals import Names, names_of
-from domain.kernel import Call, History, Query, State, TimeTravel
-from domain.registry import REGISTRY
-from domain.shared.listing import malformed, opaque, revealed
+from baton.application.commands import refuse_denied
+from baton.application.ports import Authorizer, Caller, Clock, EventRow, IdGenerator, Port, Session, Store
+from baton.application.unit_of_work import Unit, missing
+from baton.domain.access.principals import Names, names_of
+from baton.domain.kernel import Call, History, Query, State, TimeTravel
+from baton.domain.registry import REGISTRY
+from baton.domain.shared.listing import malformed, opaque, revealed
 
 READ_EVENT_TEXTS = "ReadEventTexts"
 PROJECTIONS = "projections"

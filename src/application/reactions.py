@@ -13,8 +13,7 @@ from uuid import UUID
 
 import structlog
 
-from application.looking import row_of
-from application.ports import (
+from baton.application.ports import (
     Batch,
     Bookmark,
     Caller,
@@ -26,10 +25,11 @@ from application.ports import (
     Job,
     Store,
 )
-from application.telemetry import told, traced
-from domain.agent.reactions import LOCK, LONGEST_ERROR, Logged, OpenItem, Reaction
-from domain.kernel import Event
-from domain.shared.writes import Put
+from baton.application.record_reader import row_of
+from baton.application.telemetry import told, traced
+from baton.domain.agent.reactions import LOCK, LONGEST_ERROR, Logged, OpenItem, Reaction
+from baton.domain.kernel import Event
+from baton.domain.shared.writes import Put
 
 log = structlog.get_logger()
 

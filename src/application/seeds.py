@@ -7,31 +7,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from application.commands import add_outcome
-from application.looking import found
-from application.ports import Batch, Clock, IdGenerator, Store, StreamAppend
-from domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
-from domain.access.seeded_actors import monitor_id
-from domain.agent.agent import Agent
-from domain.agent.seeded import SEEDED, SeededAgent
-from domain.equipment.catalog import SEEDED_ROLES
-from domain.equipment.role import ROLE_NAME, Role
-from domain.federation.facility import Facility, FacilityKind, RegisterFacility
-from domain.kernel import NIL, SYSTEM_CONDUIT, Call, Outcome, State
-from domain.safety.clearance_template import (
+from baton.application.commands import add_outcome
+from baton.application.ports import Batch, Clock, IdGenerator, Store, StreamAppend
+from baton.application.record_reader import found
+from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
+from baton.domain.access.seeded_actors import monitor_id
+from baton.domain.agent.agent import Agent
+from baton.domain.agent.seeded_agents import SEEDED, SeededAgent
+from baton.domain.equipment.catalog import SEEDED_ROLES
+from baton.domain.equipment.role import ROLE_NAME, Role
+from baton.domain.federation.facility import Facility, FacilityKind, RegisterFacility
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Outcome, State
+from baton.domain.safety.clearance_template import (
     SEEDED_TITLES,
     TEMPLATE_CODE,
     code_key,
     seeded_template,
 )
-from domain.shared.canonical import derived_uuid7
-from domain.shared.identifiers import FACILITY_CODE
-from domain.shared.refusals import Conflict
-from domain.shared.text import name_key
-from domain.shared.writes import Enlist, Put
-from domain.trust.conduit import Conduit, ConduitDefined, opened_logbook
-from domain.trust.policy import LISTENERS, Policy, PolicyDefined, PolicyGrantRevoked, look_up_key
-from domain.trust.surface import (
+from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.identifiers import FACILITY_CODE
+from baton.domain.shared.refusals import Conflict
+from baton.domain.shared.text import name_key
+from baton.domain.shared.writes import Enlist, Put
+from baton.domain.trust.conduit import Conduit, ConduitDefined, opened_logbook
+from baton.domain.trust.policy import LISTENERS, Policy, PolicyDefined, PolicyGrantRevoked, look_up_key
+from baton.domain.trust.surface import (
     SYSTEM_HTTP,
     SYSTEM_MCP_STDIO,
     SYSTEM_MCP_STREAMABLE_HTTP,
@@ -39,7 +39,7 @@ from domain.trust.surface import (
     SurfaceDefined,
     SurfaceKind,
 )
-from domain.trust.zone import Zone, ZoneDefined
+from baton.domain.trust.zone import Zone, ZoneDefined
 
 COMMAND_NAME = "SystemBootstrap"
 SYSTEM_ZONE = UUID(int=0x30)

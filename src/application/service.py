@@ -8,11 +8,11 @@ from uuid import UUID
 
 import structlog
 
-from application.commands import Commands
-from application.ports import Authorizer, Caller, Engine, EngineUnavailableError, Executed, Progress, Work
-from application.queries import Queries
-from application.telemetry import traced
-from domain.kernel import Command, Query
+from baton.application.commands import Commands
+from baton.application.ports import Authorizer, Caller, Engine, EngineUnavailableError, Executed, Progress, Work
+from baton.application.queries import Queries
+from baton.application.telemetry import traced
+from baton.domain.kernel import Command, Query
 
 log = structlog.get_logger()
 

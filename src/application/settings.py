@@ -17,8 +17,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from application.identity_providers import IdentityProvider, reaches
-from application.plant import (
+from baton.application.identity_providers import IdentityProvider, reaches
+from baton.application.plant import (
     ControlRoute,
     FacilityCode,
     MonitoredName,
@@ -27,8 +27,8 @@ from application.plant import (
     SignalValue,
     SimulatedDevice,
 )
-from domain.operation.deciding import DecideSubstrate
-from domain.safety.clearance_template import SEEDED_TITLES
+from baton.domain.operation.steering.decider_choice import DecideSubstrate
+from baton.domain.safety.clearance_template import SEEDED_TITLES
 
 PRODUCTION_TIER = frozenset({"prod", "production", "staging"})
 HIDDEN = "***"

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from domain.shared.refusals import Refusal
+from baton.domain.shared.refusals import Refusal
 
 
 def configure_logging(level: str) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from application.ports import Caller, Work
-from domain.operation.work_items import WorkFound
-from domain.shared.refusals import Refusal, Unavailable
+from baton.application.ports import Caller, Work
+from baton.domain.operation.conduct.work_items import WorkFound
+from baton.domain.shared.refusals import Refusal, Unavailable
 
 
 async def found_work(works: Iterable[Work], caller: Caller, work_id: UUID) -> WorkFound | None:

@@ -1,5 +1,5 @@
-"""`python -m cli`: the same as `baton`."""
+"""`python -m baton.cli`: the same as `baton`."""
 
-from cli.main import main
+from baton.cli.main import main
 
 main()

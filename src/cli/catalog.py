@@ -9,10 +9,10 @@ import httpx
 from rich.console import Console
 from rich.progress import track
 
-from cli.embedded.process import wait_until
-from cli.reaching import client_of, refuse_unanswered, refuse_unauthenticated
-from cli.refusing import refuse
-from domain.equipment.catalog import (
+from baton.cli.embedded.process import wait_until
+from baton.cli.service_client import client_of, refuse_unanswered, refuse_unauthenticated
+from baton.cli.startup_errors import refuse
+from baton.domain.equipment.catalog import (
     STARTER_ASSEMBLIES,
     STARTER_FAMILIES,
     STARTER_MODELS,
@@ -20,8 +20,8 @@ from domain.equipment.catalog import (
     CatalogFamily,
     CatalogModel,
 )
-from domain.shared.canonical import content_hash
-from domain.shared.text import name_key
+from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.text import name_key
 
 PAGE = 100
 PATIENCE = 10.0

@@ -27,7 +27,7 @@ Token = Annotated[str | None, typer.Option(envvar="BATON_TOKEN", help="Bearer to
 
 def main() -> None:
     """Run the command line."""
-    gc.disable()  # until everything is loaded: see `cli.processes.settle`
+    gc.disable()  # until everything is loaded: see `baton.cli.processes.settle`
     app()
 
 
@@ -41,7 +41,7 @@ def up(
     temporal_ui_port: Annotated[int, typer.Option(help="Port of the Temporal UI; 0 takes a free one.")] = 8233,
 ) -> None:
     """Bring up the whole service: PostgreSQL and Temporal (unless outside ones are named), api, worker, projector."""
-    from cli.up import Stack
+    from baton.cli.up import Stack
 
     Stack(data_dir, host, port, temporal_port, temporal_ui_port, any_host=insecure_any_host).run()
 
@@ -54,7 +54,7 @@ def api(
     descriptor: Annotated[int | None, typer.Option(hidden=True, help="A listening socket that the parent opened.")] = None,
 ) -> None:
     """Serve REST and MCP on outside servers (DATABASE_URL, TEMPORAL_ADDRESS)."""
-    from cli.processes import serve_api
+    from baton.cli.processes import serve_api
 
     serve_api(host, port, descriptor, any_host=insecure_any_host)
 
@@ -62,7 +62,7 @@ def api(
 @app.command()
 def worker() -> None:
     """Monitor the plant and run the workflows; any number may run, one monitors."""
-    from cli.processes import run_worker
+    from baton.cli.processes import run_worker
 
     run_worker()
 
@@ -70,7 +70,7 @@ def worker() -> None:
 @app.command()
 def projector() -> None:
     """Keep the projections; any number may run, one leads."""
-    from cli.processes import run_projector
+    from baton.cli.processes import run_projector
 
     run_projector()
 
@@ -78,7 +78,7 @@ def projector() -> None:
 @app.command()
 def mcp(data_dir: DataDir = Path(".baton")) -> None:
     """Serve MCP over standard input and output, on outside servers or beside the stack of the data directory."""
-    from cli.processes import run_mcp
+    from baton.cli.processes import run_mcp
 
     run_mcp(data_dir)
 
@@ -89,7 +89,7 @@ def doctor(
     data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Say what is wrong and how to mend it."""
-    from cli.doctor import examine
+    from baton.cli.doctor import examine
 
     raise SystemExit(examine(only, data_dir))
 
@@ -100,7 +100,7 @@ def rebuild(
     data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Fill projections anew from the log while the service goes on."""
-    from cli.processes import rebuild_projections
+    from baton.cli.processes import rebuild_projections
 
     rebuild_projections(names or [], data_dir)
 
@@ -108,8 +108,8 @@ def rebuild(
 @catalog.command("load")
 def load(url: Url = None, token: Token = None, data_dir: DataDir = Path(".baton")) -> None:
     """Load the starter catalog through the running service; what is there already is left alone."""
-    from cli.catalog import load_catalog
-    from cli.reaching import service_url
+    from baton.cli.catalog import load_catalog
+    from baton.cli.service_client import service_url
 
     load_catalog(service_url(url, data_dir), token)
 
@@ -122,7 +122,7 @@ def watch(
     data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Follow a conduct to its end and print what came of it: exit code 0 where it succeeded, 1 where not, 2 out of reach."""
-    from cli.reaching import service_url
-    from cli.watching import watch_conduct
+    from baton.cli.conduct_watch import watch_conduct
+    from baton.cli.service_client import service_url
 
     watch_conduct(service_url(url, data_dir), token, procedure_id)

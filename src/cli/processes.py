@@ -9,13 +9,13 @@ from pathlib import Path
 
 import psycopg
 
-from application.boot_guards import bootstrap_awaits_binding, bootstrap_objections, database_objections
-from application.log_stream import protect_streams
-from application.settings import Settings
-from application.telemetry import configure_logging
-from cli.embedded.process import wait_until
-from cli.places import noted_place
-from cli.refusing import NO_DATABASE, chosen_settings, refuse, required_database
+from baton.application.boot_guards import bootstrap_awaits_binding, bootstrap_objections, database_objections
+from baton.application.log_stream import protect_streams
+from baton.application.settings import Settings
+from baton.application.telemetry import configure_logging
+from baton.cli.embedded.process import wait_until
+from baton.cli.stack_address import noted_place
+from baton.cli.startup_errors import NO_DATABASE, chosen_settings, refuse, required_database
 
 LONGEST_STOP = 18
 """Seconds that stopping may take: what is in progress has 5 to end, and what it set going twice as many to be halted."""
@@ -34,7 +34,7 @@ def configured(*, stdio: bool = False, data_dir: Path | None = None) -> Settings
     url = required_database(settings)
     prepare(settings)
     if settings.production:
-        from infrastructure.postgres.form import can_rewrite_log
+        from baton.infrastructure.postgres.schema_version import can_rewrite_log
 
         if objections := database_objections(settings, can_rewrite_log=can_rewrite_log(url)):
             refuse(*objections)
@@ -66,7 +66,7 @@ def on_stack(settings: Settings, data_dir: Path) -> Settings:
 
 def prepare(settings: Settings) -> None:
     """Give the database the form this build needs, as any number of processes may at once, or wait until one has."""
-    from infrastructure.postgres.form import NewerDatabaseError, has_current_form, may_migrate
+    from baton.infrastructure.postgres.schema_version import NewerDatabaseError, has_current_form, may_migrate
 
     url = required_database(settings)
     owner_url = settings.database_owner_url
@@ -89,7 +89,7 @@ def prepare(settings: Settings) -> None:
 def migrate_or_refuse(url: str) -> None:
     import sqlalchemy
 
-    from infrastructure.postgres.migrate import migrate
+    from baton.infrastructure.postgres.migrate import migrate
 
     try:
         migrate(url)
@@ -105,8 +105,8 @@ def one_line(error: object) -> str:
 def serve_api(host: str, port: int, descriptor: int | None = None, *, any_host: bool = False) -> None:
     """The API until it is told to stop, on this port or on a socket that the parent opened."""
     settings = configured()
-    from cli.serving import serve
-    from infrastructure.temporal.lines import speak_in_lines
+    from baton.cli.api_server import serve
+    from baton.infrastructure.temporal.sdk_logging import speak_in_lines
 
     speak_in_lines()
     serve(settings, host, port, descriptor, any_host)
@@ -117,9 +117,9 @@ def run_projector() -> None:
     settings = configured()
     import uvloop
 
-    from infrastructure.background import Supervisor
-    from infrastructure.postgres.process_reports import Reporter
-    from infrastructure.postgres.projections import Projector
+    from baton.infrastructure.background import Supervisor
+    from baton.infrastructure.postgres.process_reports import Reporter
+    from baton.infrastructure.postgres.projections import Projector
 
     url = required_database(settings)
 
@@ -145,10 +145,10 @@ def run_worker() -> None:
         refuse("TEMPORAL_ADDRESS is not set; point it at a Temporal server, or use `baton up`, which brings its own.")
     import uvloop
 
-    from cli.worker import run
-    from infrastructure.compute.accounts import AccountUnusableError
-    from infrastructure.control.routes import AdapterMissingError
-    from infrastructure.temporal.lines import speak_in_lines
+    from baton.cli.worker import run
+    from baton.infrastructure.compute.accounts import AccountUnusableError
+    from baton.infrastructure.control.routes import AdapterMissingError
+    from baton.infrastructure.temporal.sdk_logging import speak_in_lines
 
     speak_in_lines()
     settle()
@@ -163,9 +163,9 @@ def run_mcp(data_dir: Path) -> None:
     settings = configured(stdio=True, data_dir=data_dir)
     import uvloop
 
-    from api.mcp import serve_stdio
-    from infrastructure.runtime import BootRefused
-    from infrastructure.temporal.lines import speak_in_lines
+    from baton.api.mcp import serve_stdio
+    from baton.infrastructure.runtime import BootRefused
+    from baton.infrastructure.temporal.sdk_logging import speak_in_lines
 
     speak_in_lines()
     settle()
@@ -197,8 +197,8 @@ def rebuild_projections(names: list[str], data_dir: Path) -> None:
     import uvloop
     from rich.console import Console
 
-    from domain.contexts import REGISTRY
-    from infrastructure.postgres.projections import rebuild
+    from baton.domain.contexts import REGISTRY
+    from baton.infrastructure.postgres.projections import rebuild
 
     known = REGISTRY.projections
     if unknown := [name for name in names if name not in known]:

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from application.log_stream import protect_streams
-from application.settings import Settings, shown_settings
-from cli.embedded.process import Premises, Server, StartError, available_ports, wait_until
-from cli.keeping import STOPPING, Keeper, Piece, start_again
-from cli.listening import listener, require_loopback, url_of
-from cli.places import remove_note, write_note
-from cli.refusing import chosen_settings, refuse
-from infrastructure.temporal.attributes import KIND, NAMES
+from baton.application.log_stream import protect_streams
+from baton.application.settings import Settings, shown_settings
+from baton.cli.api_socket import listener, require_loopback, url_of
+from baton.cli.child_processes import STOPPING, Keeper, Piece, start_again
+from baton.cli.embedded.process import Premises, Server, StartError, available_ports, wait_until
+from baton.cli.stack_address import remove_note, write_note
+from baton.cli.startup_errors import chosen_settings, refuse
+from baton.infrastructure.temporal.attributes import KIND, NAMES
 
 if TYPE_CHECKING:
-    from cli.embedded.postgres import EmbeddedPostgres
-    from cli.embedded.temporal import EmbeddedTemporal
+    from baton.cli.embedded.postgres import EmbeddedPostgres
+    from baton.cli.embedded.temporal import EmbeddedTemporal
 
 LOOPBACK = "127.0.0.1"
 PATIENCE = 120.0
@@ -120,14 +120,14 @@ class Stack:
                 start.result()
 
     def _start_postgres(self) -> None:
-        from cli.embedded.postgres import EmbeddedPostgres
+        from baton.cli.embedded.postgres import EmbeddedPostgres
 
         self._postgres = EmbeddedPostgres(self._data_dir / "postgres")
         start_again("PostgreSQL", self._postgres)
         self._database_owner_url, self._database_url = self._postgres.owner_url, self._postgres.runtime_url
 
     def _start_temporal(self, port: int, ui_port: int) -> None:
-        from cli.embedded.temporal import EmbeddedTemporal
+        from baton.cli.embedded.temporal import EmbeddedTemporal
 
         directory = self._data_dir / "temporal"
         self._temporal = EmbeddedTemporal(directory, port=port, ui_port=ui_port, search_attributes=SEARCH_ATTRIBUTES)
@@ -142,7 +142,7 @@ class Stack:
             if name == "api" and self._any_host:
                 arguments.append("--insecure-any-host")
             environment = partial(self._environment, name)
-            piece = Piece(name, ["-m", "cli", name, *arguments], self._data_dir, environment, inherited)
+            piece = Piece(name, ["-m", "baton.cli", name, *arguments], self._data_dir, environment, inherited)
             self._pieces[name] = piece
             piece.start()
 

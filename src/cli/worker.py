@@ -17,44 +17,44 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from activities.agents import AgentActivities
-from activities.calibration_publication import CalibrationPublicationActivities
-from activities.conduct import ConductActivities
-from activities.conduct_run import RunConductActivities
-from activities.mint_sweep import MintSweepActivities
-from activities.schedule_firing import ScheduleFiringActivities
-from application.boot_guards import idle_agents
-from application.conducting.compute import Compute
-from application.conducting.reconciling import Reconciler
-from application.ports import EngineUnavailableError, StoreUnavailableError, Work
-from application.settings import Settings
-from application.telemetry import traced
-from cli.processes import when_told
-from infrastructure.compute.configured import configured_compute
-from infrastructure.compute.local_process import LocalProcesses
-from infrastructure.compute.retention import JobRetention
-from infrastructure.conducting import Conducting, conducting
-from infrastructure.control.routes import opened_control
-from infrastructure.monitoring import monitoring
-from infrastructure.postgres.leadership import REACTIONS_LOCK, SCHEDULES_LOCK, lead
-from infrastructure.postgres.pool import Connection
-from infrastructure.runtime import Runtime, clock
-from infrastructure.temporal.attributes import add_missing
-from infrastructure.temporal.engine import TASK_QUEUE, connect
-from infrastructure.temporal.interceptors import CallerCarrier
-from infrastructure.temporal.versioning import deployment_of
-from workflows.calibration_publication import CalibrationPublicationWorkflow
-from workflows.concluding import DebriefWorkflow, DraftCautionWorkflow, RegenerateDebriefWorkflow
-from workflows.conduct import ConductWorkflow
-from workflows.conduct_run import ConductRunWorkflow
-from workflows.mint_sweep import MintSweepWorkflow
-from workflows.rule_agents import (
+from baton.activities.agents import AgentActivities
+from baton.activities.calibration_publication import CalibrationPublicationActivities
+from baton.activities.conduct import ConductActivities
+from baton.activities.conduct_run import RunConductActivities
+from baton.activities.mint_sweep import MintSweepActivities
+from baton.activities.schedule_firing import ScheduleFiringActivities
+from baton.application.boot_guards import idle_agents
+from baton.application.conduct.compute import Compute
+from baton.application.conduct.reconciliation import Reconciler
+from baton.application.ports import EngineUnavailableError, StoreUnavailableError, Work
+from baton.application.settings import Settings
+from baton.application.telemetry import traced
+from baton.cli.processes import when_told
+from baton.infrastructure.compute.configured import configured_compute
+from baton.infrastructure.compute.local_process import LocalProcesses
+from baton.infrastructure.compute.retention import JobRetention
+from baton.infrastructure.conducting import Conducting, conducting
+from baton.infrastructure.control.routes import opened_control
+from baton.infrastructure.monitoring import monitoring
+from baton.infrastructure.postgres.leadership import REACTIONS_LOCK, SCHEDULES_LOCK, lead
+from baton.infrastructure.postgres.pool import Connection
+from baton.infrastructure.runtime import Runtime, clock
+from baton.infrastructure.temporal.attributes import add_missing
+from baton.infrastructure.temporal.engine import TASK_QUEUE, connect
+from baton.infrastructure.temporal.interceptors import CallerCarrier
+from baton.infrastructure.temporal.versioning import deployment_of
+from baton.workflows.agent_conclusions import DebriefWorkflow, DraftCautionWorkflow, RegenerateDebriefWorkflow
+from baton.workflows.calibration_publication import CalibrationPublicationWorkflow
+from baton.workflows.conduct import ConductWorkflow
+from baton.workflows.conduct_run import ConductRunWorkflow
+from baton.workflows.mint_sweep import MintSweepWorkflow
+from baton.workflows.rule_agents import (
     ExpireClearancesWorkflow,
     ExpireClearanceWorkflow,
     PromoteCautionWorkflow,
     SuperviseRunsWorkflow,
 )
-from workflows.schedule_firing import ScheduleFiringWorkflow
+from baton.workflows.schedule_firing import ScheduleFiringWorkflow
 
 log = structlog.get_logger()
 

@@ -1,4 +1,4 @@
-"""`python -m demo`: the whole night; stays up afterwards until Ctrl-C, or with --once ends with an exit code."""
+"""`python -m baton.demo`: the whole night; stays up afterwards until Ctrl-C, or with --once ends with an exit code."""
 
 import signal
 from contextlib import suppress
@@ -8,11 +8,11 @@ from typing import Annotated
 import httpx
 import typer
 
-from cli.embedded.process import StartError
-from cli.refusing import refuse
-from demo.hall import Hall
-from demo.story import STAGES, Night
-from demo.telling import Teller
+from baton.cli.embedded.process import StartError
+from baton.cli.startup_errors import refuse
+from baton.demo.beamline_processes import Hall
+from baton.demo.narration import Teller
+from baton.demo.night import STAGES, Night
 
 Once = Annotated[bool, typer.Option(help="End when the story does, with exit code 0 if every stage did what it should.")]
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept; emptied first.")]

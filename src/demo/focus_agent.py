@@ -1,4 +1,4 @@
-"""An agent that finds the focus over MCP, in a process of its own: `python -m demo.focus_agent <url> <procedure>`.
+"""An agent that finds the focus over MCP, in a process of its own: `python -m baton.demo.focus_agent <url> <procedure>`.
 
 Its token comes as `BATON_TOKEN`, where nobody else sees it.
 

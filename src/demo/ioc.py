@@ -1,4 +1,4 @@
-"""The beamline as an EPICS server: `python -m demo.ioc <directory>`, a soft IOC in a process of its own.
+"""The beamline as an EPICS server: `python -m baton.demo.ioc <directory>`, a soft IOC in a process of its own.
 
 Signals are named as areaDetector and motor records name theirs, so that what works it here works it on a real beamline.
 """
@@ -15,8 +15,8 @@ from caproto import ChannelType, SkipWrite
 from caproto.asyncio.server import Context
 from caproto.server import PVGroup, pvproperty
 
-from demo.identity import LOOPBACK
-from demo.optics import FULL_CURRENT, Beamline, Picture, sharpness
+from baton.demo.identity import LOOPBACK
+from baton.demo.optics import FULL_CURRENT, Beamline, Picture, sharpness
 
 TICK = 0.01
 """Seconds between two steps of what moves."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from demo.phantom import COLUMNS, ROWS, Image, shadow
+from baton.demo.phantom import COLUMNS, ROWS, Image, shadow
 
 Picture = NDArray[np.uint16]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from demo.phantom import Image
+from baton.demo.phantom import Image
 
 INK, MARK = "#1f3a5f", "#d1495b"
 

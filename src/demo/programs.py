@@ -1,4 +1,4 @@
-"""The programs that recipes of the beamline run: `python -m demo.programs <name>`, with their task in the environment.
+"""The programs that recipes of the beamline run: `python -m baton.demo.programs <name>`, with their task in the environment.
 
 Each is given its pictures as `CONDUCT_INPUT_URIS` and its numbers as `CONDUCT_PARAMETERS`. One that measures prints what
 it found as its last line, one that makes something writes it to `CONDUCT_OUTPUT_URI`.
@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlsplit
 import h5py
 import numpy as np
 
-from demo.optics import FULL_CURRENT
-from demo.phantom import Image
-from demo.tomography import absorption, axis_offset, slice_of
+from baton.demo.optics import FULL_CURRENT
+from baton.demo.phantom import Image
+from baton.demo.tomography import absorption, axis_offset, slice_of
 
 NOMINAL_PIXEL = 0.0075
 """Millimetres that a pixel shows by the objective's data sheet. It really shows more, so centring takes several passes."""

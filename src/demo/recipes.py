@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from demo.optics import FULL_CURRENT
+from baton.demo.optics import FULL_CURRENT
 
 Step = dict[str, Any]
 
@@ -39,7 +39,7 @@ def captured(name: str) -> Step:
 
 def program(name: str, *inputs: Path, **more: Any) -> Step:
     """One of our own programs."""
-    command = [PROGRAM, "-m", "demo.programs", name]
+    command = [PROGRAM, "-m", "baton.demo.programs", name]
     return {"kind": "compute", "command": command, "input_uris": [path.as_uri() for path in inputs], **more}
 
 

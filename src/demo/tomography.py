@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from demo.phantom import Image, positions
+from baton.demo.phantom import Image, positions
 
 LEAST = 1e-3
 """The least part of the beam that counts as seen."""

@@ -34,14 +34,14 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from domain.registry import REGISTRY, Operation, Projection, snake_case
-from domain.shared.annotations import marks
-from domain.shared.canonical import derived_uuid7
-from domain.shared.reads import Reads
-from domain.shared.refusals import Conflict, NotFound, Refusal, named
-from domain.shared.text import MayContainPersonalData, hiding
-from domain.shared.times import Instant
-from domain.shared.writes import Write
+from baton.domain.registry import REGISTRY, Operation, Projection, snake_case
+from baton.domain.shared.annotations import marks
+from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.reads import Reads
+from baton.domain.shared.refusals import Conflict, NotFound, Refusal, named
+from baton.domain.shared.text import MayContainPersonalData, hiding
+from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Write
 
 NIL = UUID(int=0)
 """The SYSTEM principal, and the surface of in-process callers."""
@@ -299,11 +299,11 @@ class Aggregate(Generic[S]):
     NotFound: type[Refusal]
     AlreadyExists: type[Refusal]
 
-    def __init__(self, state: type[S], path: str, *, axis: str = "status", id_name: str | None = None) -> None:
+    def __init__(self, state: type[S], path: str, *, context: str, axis: str = "status", id_name: str | None = None) -> None:
         self.state = state
         self.name = state.__name__
         self.label = snake_case(self.name).replace("_", " ")
-        self.context = state.__module__.split(".")[1]
+        self.context = context
         self.path = path
         self.axis = axis
         self.id_name = id_name or f"{snake_case(self.name)}_id"
@@ -313,12 +313,8 @@ class Aggregate(Generic[S]):
         """What is said of ids that stand for something else than a stream of this kind."""
         self._begin: Callable[[Any], S]
         self._evolve: Callable[[S, Any], S] | None = None
-        self.NotFound = named(
-            NotFound, f"{self.name}NotFoundError", f"There is no {self.label} with this id.", state.__module__
-        )
-        self.AlreadyExists = named(
-            Conflict, f"{self.name}AlreadyExistsError", f"This {self.label} exists already.", state.__module__
-        )
+        self.NotFound = named(NotFound, f"{self.name}NotFoundError", f"There is no {self.label} with this id.", context)
+        self.AlreadyExists = named(Conflict, f"{self.name}AlreadyExistsError", f"This {self.label} exists already.", context)
         state.aggregate = self
         REGISTRY.aggregates[self.name] = self
         history = type(
@@ -433,7 +429,7 @@ class Aggregate(Generic[S]):
                 Conflict,
                 f"{self.name}Cannot{verb or command.__name__.replace(self.name, '', 1)}Error",
                 f"`{options.get('name', snake_case(command.__name__))}` is not possible now; the reason says why.",
-                command.__module__,
+                options.get("context", self.context),
             )
             self._declare(command, "command", method, absolute, **options)
             return command
@@ -501,7 +497,7 @@ class Aggregate(Generic[S]):
             name=options.pop("name", snake_case(input.__name__)),
             command_name=options.pop("command_name", input.__name__),
             kind=kind,
-            context=input.__module__.split(".")[1],
+            context=options.pop("context", self.context),
             method=method,
             path=path,
             input=input,

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from domain.shared.annotations import marks, text_refusals
-from domain.shared.reads import Reads
-from domain.shared.refusals import Refusal
-from domain.shared.text import refuse_blank_text
+from baton.domain.shared.annotations import marks, text_refusals
+from baton.domain.shared.reads import Reads
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.text import refuse_blank_text
 
 if TYPE_CHECKING:
-    from domain.kernel import Aggregate, Call, Command, Outcome, Query, State
+    from baton.domain.kernel import Aggregate, Call, Command, Outcome, Query, State
 
 Q = TypeVar("Q", bound="Query")
 
@@ -163,7 +163,7 @@ class Registry:
 REGISTRY = Registry()
 
 
-def question(path: str, **options: Any) -> "Callable[[type[Q]], type[Q]]":
+def question(path: str, *, context: str, **options: Any) -> "Callable[[type[Q]], type[Q]]":
     """Declares a query that is about no aggregate."""
 
     def declare(query: "type[Q]") -> "type[Q]":
@@ -171,7 +171,7 @@ def question(path: str, **options: Any) -> "Callable[[type[Q]], type[Q]]":
             name=snake_case(query.__name__),
             command_name=query.__name__,
             kind="query",
-            context=query.__module__.split(".")[1],
+            context=context,
             method="GET",
             path=path,
             input=query,

@@ -4,25 +4,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from application.agents.consulting import Consulting, Models
-from application.agents.expirer import Expirer
-from application.agents.hands import Hands
-from application.agents.model_agents import ModelAgents
-from application.agents.ports import LogbookMirror, People, Spending
-from application.agents.promoter import Promoter
-from application.agents.regenerations import Regenerations
-from application.agents.subscribers import CAUTION_DRAFTER, RUN_DEBRIEFER, BeamLosses, Proposals, RunEndings
-from application.agents.supervisor import Supervisor
-from application.agents.turns import Turns
-from application.commands import Commands
-from application.ports import Authorizer, Clock, IdGenerator, Port
-from application.queries import Queries
-from application.reactions import Subscriber
-from application.scheduling.schedule_triggers import ScheduleTriggers
-from application.settings import Settings
-from domain.agent.debriefing import DEBRIEF
-from domain.agent.drafting import DRAFT
-from infrastructure.postgres.store import PostgresStore
+from baton.application.agents.agent_client import Hands
+from baton.application.agents.budget_lock import Turns
+from baton.application.agents.expirer import Expirer
+from baton.application.agents.model_agents import ModelAgents
+from baton.application.agents.model_consultation import Consulting, Models
+from baton.application.agents.ports import LogbookMirror, People, Spending
+from baton.application.agents.promoter import Promoter
+from baton.application.agents.regenerations import Regenerations
+from baton.application.agents.subscribers import CAUTION_DRAFTER, RUN_DEBRIEFER, BeamLosses, Proposals, RunEndings
+from baton.application.agents.supervisor import Supervisor
+from baton.application.commands import Commands
+from baton.application.ports import Authorizer, Clock, IdGenerator, Port
+from baton.application.queries import Queries
+from baton.application.reactions import Subscriber
+from baton.application.schedules.schedule_triggers import ScheduleTriggers
+from baton.application.settings import Settings
+from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.debrief import DEBRIEF
+from baton.infrastructure.postgres.store import PostgresStore
 
 SUBSCRIBERS = (RUN_DEBRIEFER, CAUTION_DRAFTER, Proposals.name, BeamLosses.name, ScheduleTriggers.name)
 """The names of all that this build has follow the log; a bookmark under another name is an older build's."""

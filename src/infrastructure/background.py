@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from application.telemetry import traced
+from baton.application.telemetry import traced
 
 log = structlog.get_logger()
 

@@ -9,27 +9,27 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from application.conducting.actions import Actions
-from application.conducting.advisers import Advisers
-from application.conducting.compute import Compute
-from application.conducting.conduct_record import ConductRecord
-from application.conducting.conductor import Conductor
-from application.conducting.effects import Effects
-from application.conducting.passes import Passes
-from application.conducting.run_conductor import RunConductor
-from application.conducting.scores import Scores
-from application.conducting.steps import Limits, Steps, Worker
-from application.conducting.submitters import Submitters
-from application.control import Control
-from domain.operation.deciding import offered
-from infrastructure.actions.registry import installed_actions
-from infrastructure.compute.configured import configured_compute
-from infrastructure.compute.job_runner import birth_of
-from infrastructure.decide.configured import ConfiguredDeciders
-from infrastructure.postgres.conduct_progress import PostgresRunProgress
-from infrastructure.postgres.ledger import PostgresLedger
-from infrastructure.runtime import Runtime, clock
-from infrastructure.timekeeping import WallClock
+from baton.application.conduct.actions import Actions
+from baton.application.conduct.advice import Advisers
+from baton.application.conduct.compute import Compute
+from baton.application.conduct.conduct_plan import Scores
+from baton.application.conduct.conductor import Conductor
+from baton.application.conduct.passes import Passes
+from baton.application.conduct.procedure_stream import ConductRecord
+from baton.application.conduct.run_conductor import RunConductor
+from baton.application.conduct.step_effects import Effects
+from baton.application.conduct.step_runner import Limits, Steps, Worker
+from baton.application.conduct.submitters import Submitters
+from baton.application.control import Control
+from baton.domain.operation.steering.decider_choice import offered
+from baton.infrastructure.actions.registry import installed_actions
+from baton.infrastructure.compute.configured import configured_compute
+from baton.infrastructure.compute.job_runner import birth_of
+from baton.infrastructure.decide.configured import ConfiguredDeciders
+from baton.infrastructure.postgres.conduct_progress import PostgresRunProgress
+from baton.infrastructure.postgres.ledger import PostgresLedger
+from baton.infrastructure.runtime import Runtime, clock
+from baton.infrastructure.wall_clock import WallClock
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import partial
 
-from application.control import Control
-from application.monitoring.monitors import Account, Intervals
-from application.monitoring.observations import ControlObserver, permit_signals, supply_signals
-from application.monitoring.permit_monitor import ENCLOSURE_MONITOR, EnclosureMonitor
-from application.monitoring.stale_permits import StalePermits
-from application.monitoring.supply_monitor import SUPPLY_MONITOR, SupplyMonitor
-from infrastructure.postgres.leadership import MONITOR_LOCK, lead, note_settled
-from infrastructure.postgres.pool import Connection
-from infrastructure.runtime import Runtime, clock, new_id
+from baton.application.control import Control
+from baton.application.monitoring.monitors import Account, Intervals
+from baton.application.monitoring.observations import ControlObserver, permit_signals, supply_signals
+from baton.application.monitoring.permit_monitor import ENCLOSURE_MONITOR, EnclosureMonitor
+from baton.application.monitoring.stale_permits import StalePermits
+from baton.application.monitoring.supply_monitor import SUPPLY_MONITOR, SupplyMonitor
+from baton.infrastructure.postgres.leadership import MONITOR_LOCK, lead, note_settled
+from baton.infrastructure.postgres.pool import Connection
+from baton.infrastructure.runtime import Runtime, clock, new_id
 
 INTERVALS = Intervals()
 

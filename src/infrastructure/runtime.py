@@ -10,62 +10,62 @@ from uuid import UUID
 
 import uuid_utils.compat
 
-from application.agents.ports import LogbookMirror
-from application.agents.ticks import Ticks, ticks_of
-from application.authorization import PermissiveAuthorizer, PolicyAuthorizer, Standings
-from application.commands import Commands
-from application.conducting.conduct_sights import Watching
-from application.conducting.conducts import Conducts
-from application.conducting.procedure_conducts import ProcedureConducts
-from application.conducting.run_conducts import RunConducts
-from application.feed import Feed
-from application.mint_sweeps import MintSweeps
-from application.monitoring.supply_monitor import registration_of
-from application.ports import Caller, Port
-from application.publications import Publications
-from application.queries import Queries
-from application.reactions import Dispatcher, ReactionSights
-from application.scheduling.firings import Firings
-from application.scheduling.schedule_keeping import ScheduleKeeper
-from application.seeds import Seeds
-from application.service import Service
-from application.settings import Settings, TraceExporter
-from application.work_items import found_work
-from domain.access.actor import Actor, ActorKind, SubjectBinding
-from domain.agent.model_ref import ModelRef
-from domain.enclosure.enclosure import RegisterEnclosure, name_key
-from domain.equipment.values import ExternalIdScheme
-from domain.federation.facility import Facility
-from domain.operation.deciding import DecideSubstrate, offered
-from domain.shared.citation import Citation
-from domain.shared.identifiers import FACILITY_CODE
-from domain.supply.supply import address_key
-from infrastructure.agents import agents_of
-from infrastructure.background import Supervisor
-from infrastructure.identity.provider_client import ProviderClient
-from infrastructure.identity.registry import ProviderRegistry
-from infrastructure.llm.configured import ConfiguredModels
-from infrastructure.logbook.mirrors import FileMirror
-from infrastructure.minting.configured import configured_minter
-from infrastructure.postgres.conduct_progress import PostgresStalls
-from infrastructure.postgres.conduct_sights import PostgresConductSights
-from infrastructure.postgres.idempotency import Pruner
-from infrastructure.postgres.leadership import unsettled
-from infrastructure.postgres.ledger import PostgresLedger
-from infrastructure.postgres.people import PostgresPeople
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.process_reports import ProcessReport, Reporter, running_processes, unled_tasks
-from infrastructure.postgres.spending import PostgresSpending
-from infrastructure.postgres.store import PostgresStore
-from infrastructure.postgres.verdicts import PostgresVerdictLog
-from infrastructure.postgres.waking import Listener, Waker
-from infrastructure.publishing.publishers import OutboxPublisher
-from infrastructure.publishing.signers import KeyDirectorySigner
-from infrastructure.temporal.calendars import TemporalCalendars
-from infrastructure.temporal.engine import TemporalEngine
+from baton.application.agents.agent_schedules import Ticks, ticks_of
+from baton.application.agents.ports import LogbookMirror
+from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, Standings
+from baton.application.commands import Commands
+from baton.application.conduct.conduct_reader import Watching
+from baton.application.conduct.conduct_work import Conducts
+from baton.application.conduct.procedure_conducts import ProcedureConducts
+from baton.application.conduct.run_conducts import RunConducts
+from baton.application.feed import Feed
+from baton.application.mint_sweeps import MintSweeps
+from baton.application.monitoring.supply_monitor import registration_of
+from baton.application.ports import Caller, Port
+from baton.application.publications import Publications
+from baton.application.queries import Queries
+from baton.application.reactions import Dispatcher, ReactionSights
+from baton.application.schedules.firings import Firings
+from baton.application.schedules.schedule_reconciliation import ScheduleKeeper
+from baton.application.seeds import Seeds
+from baton.application.service import Service
+from baton.application.settings import Settings, TraceExporter
+from baton.application.work_items import found_work
+from baton.domain.access.actor import Actor, ActorKind, SubjectBinding
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.enclosure.enclosure import RegisterEnclosure, name_key
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.federation.facility import Facility
+from baton.domain.operation.steering.decider_choice import DecideSubstrate, offered
+from baton.domain.shared.citation import Citation
+from baton.domain.shared.identifiers import FACILITY_CODE
+from baton.domain.supply.supply import address_key
+from baton.infrastructure.agents import agents_of
+from baton.infrastructure.background import Supervisor
+from baton.infrastructure.identity.provider_client import ProviderClient
+from baton.infrastructure.identity.registry import ProviderRegistry
+from baton.infrastructure.llm.configured import ConfiguredModels
+from baton.infrastructure.logbook.mirrors import FileMirror
+from baton.infrastructure.minting.configured import configured_minter
+from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
+from baton.infrastructure.postgres.conduct_progress import PostgresStalls
+from baton.infrastructure.postgres.conduct_reader import PostgresConductSights
+from baton.infrastructure.postgres.idempotency import Pruner
+from baton.infrastructure.postgres.leadership import unsettled
+from baton.infrastructure.postgres.ledger import PostgresLedger
+from baton.infrastructure.postgres.people import PostgresPeople
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.process_reports import ProcessReport, Reporter, running_processes, unled_tasks
+from baton.infrastructure.postgres.spending import PostgresSpending
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.infrastructure.postgres.wake_ups import Listener, Waker
+from baton.infrastructure.publishing.publishers import OutboxPublisher
+from baton.infrastructure.publishing.signers import KeyDirectorySigner
+from baton.infrastructure.temporal.calendars import TemporalCalendars
+from baton.infrastructure.temporal.engine import TemporalEngine
 
 if TYPE_CHECKING:
-    from infrastructure.telemetry.tracing import Tracing
+    from baton.infrastructure.telemetry.tracing import Tracing
 
 
 def clock() -> datetime:
@@ -352,7 +352,7 @@ def tracing_of(settings: Settings) -> "Tracing | None":
     """Where traces go, if they are wanted; what makes them is not even loaded otherwise."""
     if settings.trace_exporter is TraceExporter.NONE:
         return None
-    from infrastructure.telemetry.tracing import configured_tracing
+    from baton.infrastructure.telemetry.tracing import configured_tracing
 
     return configured_tracing(settings)
 

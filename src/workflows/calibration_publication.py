@@ -3,7 +3,7 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from workflows.calling import quickly
+    from baton.workflows.activity_calls import quickly
 
 SIGN = "sign_calibration_publication"
 SEND = "send_calibration_publication"

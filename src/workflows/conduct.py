@@ -12,10 +12,7 @@ from temporalio.exceptions import is_cancelled_exception
 from temporalio.workflow import ActivityCancellationType
 
 with workflow.unsafe.imports_passed_through():
-    from domain.operation.procedure import ConductMode
-    from domain.operation.progress import ConductPhase
-    from domain.operation.results import Failure
-    from domain.operation.walking import (
+    from baton.domain.operation.conduct.messages import (
         ENDS,
         Ahead,
         Briefing,
@@ -29,7 +26,10 @@ with workflow.unsafe.imports_passed_through():
         Verdict,
         closes,
     )
-    from workflows.calling import HEARTBEAT, RETRY, SHORT, STATE, is_findable, patiently, shortly, to_its_end
+    from baton.domain.operation.conduct.progress import ConductPhase
+    from baton.domain.operation.conduct.results import Failure
+    from baton.domain.operation.procedure.procedure import ConductMode
+    from baton.workflows.activity_calls import HEARTBEAT, RETRY, SHORT, STATE, is_findable, patiently, shortly, to_its_end
 
 STEPS_PER_EXECUTION = 500
 """Steps after which a conduct goes on in a fresh history."""

@@ -16,8 +16,8 @@ from temporalio.exceptions import WorkflowAlreadyStartedError, is_cancelled_exce
 from temporalio.workflow import ChildWorkflowCancellationType, ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
-    from domain.operation.progress import ConductPhase
-    from domain.run.driving import (
+    from baton.domain.operation.conduct.progress import ConductPhase
+    from baton.domain.run.messages import (
         ENDS,
         PhaseJob,
         PhaseReport,
@@ -26,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
         RunFinish,
         RunOutcome,
     )
-    from workflows.calling import STATE, is_findable, patiently, shortly, to_its_end
+    from baton.workflows.activity_calls import STATE, is_findable, patiently, shortly, to_its_end
 
 
 @workflow.defn(name="conduct-run")

@@ -6,9 +6,9 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.workflow import ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
-    from domain.agent.expiry import DuePage
-    from domain.agent.promotion import ProposalOrder
-    from workflows.calling import shortly
+    from baton.domain.agent.expiry import DuePage
+    from baton.domain.agent.promotion import ProposalOrder
+    from baton.workflows.activity_calls import shortly
 
 
 @workflow.defn(name="promote-caution")

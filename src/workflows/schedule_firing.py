@@ -7,9 +7,9 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
-    from domain.operation.firing import DueFiring, FiringOrder, FiringVerdict
-    from domain.operation.progress import ConductPhase
-    from workflows.calling import STATE, is_findable, patiently, shortly
+    from baton.domain.operation.conduct.progress import ConductPhase
+    from baton.domain.operation.schedule.messages import DueFiring, FiringOrder, FiringVerdict
+    from baton.workflows.activity_calls import STATE, is_findable, patiently, shortly
 
 SCHEDULED = SearchAttributeKey.for_datetime("TemporalScheduledStartTime")
 """Where the engine says for when it started a workflow: the time of the calendar, whatever jitter was added."""

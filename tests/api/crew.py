@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from application.ports import Batch, StreamAppend
-from domain.access.actor import ActorKind, ActorRegistered
-from domain.agent.agent import AgentVersioned, DefineAgent, defined
-from domain.agent.model_ref import ModelRef
-from domain.kernel import NIL, Call
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
+from baton.application.ports import Batch, StreamAppend
+from baton.domain.access.actor import ActorKind, ActorRegistered
+from baton.domain.agent.agent import AgentVersioned, DefineAgent, defined
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.kernel import NIL, Call
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.api.agents import MCP
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.domain.world import START, new_id

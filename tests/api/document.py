@@ -3,9 +3,9 @@
 from functools import cache
 from typing import Any
 
-from api.openapi import openapi_document
-from application.settings import Settings
-from domain.contexts import REGISTRY
+from baton.api.openapi import openapi_document
+from baton.application.settings import Settings
+from baton.domain.contexts import REGISTRY
 
 
 @cache

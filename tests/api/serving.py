@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.conftest import with_database
 from tests.running import Api, running_api
 

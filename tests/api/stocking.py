@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import uuid4
 
-from infrastructure.runtime import new_id
+from baton.infrastructure.runtime import new_id
 from tests.api.agents import agent, done
 from tests.api.furnishing import SYSTEM_HTTP, furnished, placed_in, planned_on
 from tests.api.furnishings.agent import in_service

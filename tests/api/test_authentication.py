@@ -12,10 +12,10 @@ import httpx
 import psycopg
 import pytest
 
-from application.identity import SENTENCES, TokenFault
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.contexts import REGISTRY
-from domain.registry import Operation
+from baton.application.identity import SENTENCES, TokenFault
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.contexts import REGISTRY
+from baton.domain.registry import Operation
 from tests.api.agents import framed
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.api.listening import listening

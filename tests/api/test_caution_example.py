@@ -6,7 +6,7 @@ from uuid import UUID
 
 import psycopg
 
-from domain.kernel import NIL
+from baton.domain.kernel import NIL
 from tests.api.beamline import cleared, planned
 from tests.api.rivals import at_once
 from tests.api.telling import anonymous, cause

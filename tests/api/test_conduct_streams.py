@@ -7,12 +7,12 @@ from contextlib import AsyncExitStack, aclosing
 from typing import Any
 from uuid import UUID, uuid4
 
-from api.conduct_streams import ConductStream
-from api.http import Request
-from api.streams import OpenStreams, Pace
-from application.ports import Caller
-from application.settings import Settings
-from infrastructure.runtime import Runtime
+from baton.api.conduct_streams import ConductStream
+from baton.api.http import Request
+from baton.api.streams import OpenStreams, Pace
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.infrastructure.runtime import Runtime
 from tests.api.crew import crewed
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.api.watching import Told, briefs, watched, watching

@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 from uuid import UUID, uuid4
 
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.grants import needed_grants
-from domain.trust.surface import SYSTEM_MCP_STREAMABLE_HTTP
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.conduct.grants import needed_grants
+from baton.domain.trust.surface import SYSTEM_MCP_STREAMABLE_HTTP
 from tests.api.agents import agent, refusal
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.domain.federation.peers import grant

@@ -13,8 +13,8 @@ import psutil
 import psycopg
 import pytest
 
-from api.streams import POOL_SHARE
-from cli.embedded.postgres import EmbeddedPostgres
+from baton.api.streams import POOL_SHARE
+from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.api.furnishing import planned_on
 from tests.api.listening import listening
 from tests.api.serving import shared_database

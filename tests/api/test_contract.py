@@ -23,10 +23,10 @@ from schemathesis.core import NOT_SET
 from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
 from schemathesis.schemas import BaseSchema
 
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.contexts import REGISTRY
-from domain.kernel import History
-from domain.registry import Operation, snake_case
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import History
+from baton.domain.registry import Operation, snake_case
 from tests.api.document import document
 from tests.api.furnishing import furnished, renewed
 from tests.api.serving import Served, served, shared_database

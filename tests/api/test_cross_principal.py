@@ -10,10 +10,10 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 
-from api.mcp.tools import tool_of
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.contexts import REGISTRY
-from domain.registry import Operation
+from baton.api.mcp.tools import tool_of
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.contexts import REGISTRY
+from baton.domain.registry import Operation
 from tests.api.agents import MCP, agent, called, done, text_of
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished
 from tests.api.serving import shared_database

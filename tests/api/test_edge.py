@@ -15,10 +15,10 @@ import psycopg
 import pytest
 import structlog
 
-from api.parsing import repeatable_fields
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.contexts import REGISTRY
-from domain.registry import Operation
+from baton.api.parsing import repeatable_fields
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.contexts import REGISTRY
+from baton.domain.registry import Operation
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, placed_in, planned_on
 from tests.api.serving import shared_database
 from tests.running import Api, running_api

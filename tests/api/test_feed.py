@@ -13,14 +13,14 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from api.http import Request
-from api.streams import EventStream, OpenStreams, Pace
-from application.ports import Caller
-from application.settings import Settings
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.contexts import REGISTRY
-from domain.kernel import Aggregate
-from infrastructure.runtime import Runtime
+from baton.api.http import Request
+from baton.api.streams import EventStream, OpenStreams, Pace
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Aggregate
+from baton.infrastructure.runtime import Runtime
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished, planned_on
 from tests.api.listening import listening
 from tests.api.serving import shared_database

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.contexts import REGISTRY
-from domain.registry import Operation
-from domain.shared.listing import ListQuery
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.contexts import REGISTRY
+from baton.domain.registry import Operation
+from baton.domain.shared.listing import ListQuery
 from tests.api.filters import MEANT, SHOWN, WHOLE, Asked, instant
 from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, planned_on
 from tests.api.serving import Served, served, shared_database

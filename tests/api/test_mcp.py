@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from domain.contexts import REGISTRY
+from baton.domain.contexts import REGISTRY
 from tests.api.agents import FRAME, MCP, agent, done, framed, refusal, text_of
 from tests.running import Api, running_api
 

@@ -10,7 +10,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
-from cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.embedded.temporal import EmbeddedTemporal
 from tests.api.agents import FRAME, agent, framed
 from tests.api.test_mcp_stdio import PROCESS
 from tests.waiting import until

@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 from mcp import Client, StdioServerParameters
 
-from api.mcp import serve_stdio
-from application.settings import AuthorizationMode, Settings
-from domain.kernel import NIL
+from baton.api.mcp import serve_stdio
+from baton.application.settings import AuthorizationMode, Settings
+from baton.domain.kernel import NIL
 from tests.api.agents import done, refusal
 from tests.running import Api, running_api
 
@@ -18,8 +18,8 @@ STDIO = "00000000-0000-0000-0000-000000000021"
 SYSTEM_CONDUIT = "00000000-0000-0000-0000-000000000010"
 PROCESS = """
 import asyncio
-from api.mcp import serve_stdio
-from application.settings import Settings
+from baton.api.mcp import serve_stdio
+from baton.application.settings import Settings
 asyncio.run(serve_stdio(Settings()))
 """
 

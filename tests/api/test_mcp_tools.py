@@ -7,11 +7,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp_types import ToolAnnotations
 
-from api.mcp.search import Index
-from api.mcp.server import CALL, SEARCH
-from api.mcp.tools import tool_of
-from domain.contexts import REGISTRY
-from domain.registry import Operation
+from baton.api.mcp.search import Index
+from baton.api.mcp.server import CALL, SEARCH
+from baton.api.mcp.tools import tool_of
+from baton.domain.contexts import REGISTRY
+from baton.domain.registry import Operation
 from tests.api.document import document
 
 OPERATIONS = [operation for operation in REGISTRY if operation.mcp]

@@ -6,7 +6,7 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import pytest
 
-from infrastructure.runtime import new_id
+from baton.infrastructure.runtime import new_id
 from tests.api.agents import agent, done, refusal
 from tests.api.beamline import Beamline, beamline
 from tests.running import Api

@@ -11,13 +11,13 @@ import httpx
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.contexts import REGISTRY
-from domain.enclosure.enclosure import EnclosurePermitStatus
-from domain.kernel import Command
-from domain.registry import Operation
-from domain.shared.annotations import models_in
-from domain.supply.supply import SupplyStatus
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.contexts import REGISTRY
+from baton.domain.enclosure.enclosure import EnclosurePermitStatus
+from baton.domain.kernel import Command
+from baton.domain.registry import Operation
+from baton.domain.shared.annotations import models_in
+from baton.domain.supply.supply import SupplyStatus
 from tests.api.agents import agent, done, refusal
 from tests.api.crew import PRETENDERS, Crew, crewed
 from tests.api.serving import shared_database

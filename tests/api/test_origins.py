@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.api.agents import FRAME
 from tests.api.serving import shared_database
 from tests.api.test_edge import assert_error

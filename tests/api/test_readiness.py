@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from application.settings import Settings
-from cli.doctor.configuration import examine_actuation
-from domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
-from domain.operation.actuation import actuation_of
-from infrastructure.control.simulator import Simulator
+from baton.application.settings import Settings
+from baton.cli.doctor.configuration import examine_actuation
+from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
+from baton.domain.operation.conduct.actuation import actuation_of
+from baton.infrastructure.control.simulator import Simulator
 from tests.application.monitored import HUTCH, PERMIT, QUICK, Record, monitored, running
 from tests.running import Api, running_api
 from tests.waiting import until

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from domain.shared.schema import DIALECT
+from baton.domain.shared.schema import DIALECT
 from tests.api.beamline import cleared, planned
 from tests.running import Api
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from infrastructure.runtime import new_id
+from baton.infrastructure.runtime import new_id
 from tests.api.beamline import DEFAULTS, Beamline, beamline, planned
 from tests.api.crew import AGENT, register_agent
 from tests.api.telling import history, payloads, refusal

@@ -9,7 +9,7 @@ import httpx
 import psycopg
 import pytest
 
-from infrastructure.runtime import new_id
+from baton.infrastructure.runtime import new_id
 from tests.api.beamline import Beamline, beamline
 from tests.api.rivals import at_once
 from tests.running import Api

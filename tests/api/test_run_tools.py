@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from domain.contexts import REGISTRY
-from infrastructure.runtime import new_id
+from baton.domain.contexts import REGISTRY
+from baton.infrastructure.runtime import new_id
 from tests.api.agents import agent, done, refusal
 from tests.api.beamline import beamline
 from tests.api.crew import AGENT, register_agent

@@ -6,10 +6,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from application.ports import Caller
-from application.settings import Settings
-from domain.operation.schedule import RecordScheduleFiringRefusal
-from infrastructure.runtime import Runtime
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.domain.operation.schedule.schedule import RecordScheduleFiringRefusal
+from baton.infrastructure.runtime import Runtime
 from tests.api.agents import agent, done
 from tests.api.telling import cause, payloads
 from tests.running import Api, running_api

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.procedure import HoldCause, ProcedureOutcomeRecorded, ProcedureStatus
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.procedure.procedure import HoldCause, ProcedureOutcomeRecorded, ProcedureStatus
 from tests.running import Api, running_api
 from tests.waiting import until
 from tests.workflows.stage import Stage, staged

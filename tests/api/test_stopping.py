@@ -8,13 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
-from api.authentication import Authentication
-from api.edge import Edge
-from api.http import Request, Response
-from application.ports import Caller
-from application.settings import Settings
-from infrastructure.identity.provider_client import ProviderClient
-from infrastructure.identity.registry import ProviderRegistry
+from baton.api.authentication import Authentication
+from baton.api.edge import Edge
+from baton.api.http import Request, Response
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.infrastructure.identity.provider_client import ProviderClient
+from baton.infrastructure.identity.registry import ProviderRegistry
 from tests.api.test_edge import assert_error
 
 

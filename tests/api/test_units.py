@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from api.mcp.tools import tool_of
-from domain.contexts import REGISTRY
+from baton.api.mcp.tools import tool_of
+from baton.domain.contexts import REGISTRY
 from tests.api.document import document
 
 DURATION = re.compile(r"(^|_)(wait|every|window|jitter|age|wall_clock\w*|latency|timeout|duration|silence|ttl|seconds)$")

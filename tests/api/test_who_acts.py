@@ -5,10 +5,10 @@ from uuid import uuid4
 
 import psycopg
 
-from application.seeds import SYSTEM_ZONE, monitor_id
-from domain.agent.seeded import SEEDED
-from domain.kernel import NIL, SYSTEM_CONDUIT
-from domain.trust.surface import SYSTEM_HTTP
+from baton.application.seeds import SYSTEM_ZONE, monitor_id
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT
+from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.api.agents import agent, done
 from tests.api.listening import listening
 from tests.api.telling import cause

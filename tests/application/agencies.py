@@ -7,40 +7,40 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from application.agents.consulting import Consulting
-from application.agents.hands import Hands
-from application.agents.model_agents import ModelAgents
-from application.agents.ports import Spending
-from application.agents.regenerations import Regenerations
-from application.agents.turns import Turns
-from application.authorization import PolicyAuthorizer
-from application.ports import Batch, Caller, EventRow, Executed, StoreUnavailableError
-from application.seeds import Seeds
-from application.unit import decoded
-from domain.access.actor import DeactivateActor
-from domain.agent.agent import DefineAgent, SuspendAgent, UpdateAgentBudget, VersionAgent
-from domain.agent.concluding import Order, Task
-from domain.agent.debriefing import DEBRIEF
-from domain.agent.language_model import DefineLanguageModel
-from domain.agent.model_ref import ModelRef
-from domain.agent.seeded import SEEDED
-from domain.decision.decision import Decision
-from domain.enclosure.enclosure import ObserveEnclosureStatus
-from domain.kernel import NIL, SYSTEM_CONDUIT, Command, Event
-from domain.recipe.method import DefineMethod
-from domain.recipe.plan import DefinePlan, UpdatePlanDefaultParameters
-from domain.recipe.practice import DefinePractice
-from domain.run.ending import AbortRun
-from domain.run.run import Run
-from domain.run.starting import StartRun
-from domain.shared.refusals import ConcurrencyError
-from domain.supply.supply import MarkSupplyAvailable, RegisterSupply
-from domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
-from infrastructure.llm.scripted import ScriptedModel
-from infrastructure.logbook.mirrors import MemoryMirror
-from infrastructure.memory.people import MemoryPeople
-from infrastructure.memory.spending import MemorySpending
-from infrastructure.memory.store import MemoryStore, MemoryVerdictLog
+from baton.application.agents.agent_client import Hands
+from baton.application.agents.budget_lock import Turns
+from baton.application.agents.model_agents import ModelAgents
+from baton.application.agents.model_consultation import Consulting
+from baton.application.agents.ports import Spending
+from baton.application.agents.regenerations import Regenerations
+from baton.application.authorization import PolicyAuthorizer
+from baton.application.ports import Batch, Caller, EventRow, Executed, StoreUnavailableError
+from baton.application.seeds import Seeds
+from baton.application.unit_of_work import decoded
+from baton.domain.access.actor import DeactivateActor
+from baton.domain.agent.agent import DefineAgent, SuspendAgent, UpdateAgentBudget, VersionAgent
+from baton.domain.agent.conclusions import Order, Task
+from baton.domain.agent.debrief import DEBRIEF
+from baton.domain.agent.language_model import DefineLanguageModel
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.decision.decision import Decision
+from baton.domain.enclosure.enclosure import ObserveEnclosureStatus
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Command, Event
+from baton.domain.recipe.method import DefineMethod
+from baton.domain.recipe.plan import DefinePlan, UpdatePlanDefaultParameters
+from baton.domain.recipe.practice import DefinePractice
+from baton.domain.run.endings import AbortRun
+from baton.domain.run.run import Run
+from baton.domain.run.start import StartRun
+from baton.domain.shared.refusals import ConcurrencyError
+from baton.domain.supply.supply import MarkSupplyAvailable, RegisterSupply
+from baton.domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
+from baton.infrastructure.llm.scripted import ScriptedModel
+from baton.infrastructure.logbook.mirrors import MemoryMirror
+from baton.testing.people import MemoryPeople
+from baton.testing.spending import MemorySpending
+from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.application.calling import Calling, HandSetClock
 from tests.application.twins import port_of, stored
 from tests.domain.agent.models import entry

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from application.authorization import PermissiveAuthorizer
-from application.commands import Commands
-from application.ports import Authorizer, Caller, Executed, Port, Store
-from application.queries import Queries
-from domain.kernel import Command, Query
-from domain.trust.surface import SYSTEM_HTTP
-from domain.trust.visit import RegisterVisit
+from baton.application.authorization import PermissiveAuthorizer
+from baton.application.commands import Commands
+from baton.application.ports import Authorizer, Caller, Executed, Port, Store
+from baton.application.queries import Queries
+from baton.domain.kernel import Command, Query
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.domain.trust.visit import RegisterVisit
 from tests.domain.world import LENIENT, OPERATOR, START, new_id
 
 SECOND = timedelta(seconds=1)

@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from domain.operation.conducting import ConductUntilConverged
-from domain.operation.steered import ConductUntilAdvised
-from domain.operation.stopping import AbortProcedure, HoldProcedure
-from domain.operation.walking import Verdict
-from domain.run.run import RunAborted, RunHeld, RunStopped
+from baton.domain.operation.conduct.conduct import ConductUntilConverged
+from baton.domain.operation.conduct.messages import Verdict
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+from baton.domain.run.run import RunAborted, RunHeld, RunStopped
 from tests.application.rehearsal import ENDING, Live, Rehearsal
 from tests.workflows.steps import capture, captured, criterion, setpoint, steered
 

@@ -8,18 +8,18 @@ from uuid import UUID
 
 import orjson
 
-from application.control import Quality, Reading
-from application.monitoring.monitors import Account, Intervals
-from application.ports import Caller, EventRow
-from application.settings import Settings
-from domain.enclosure.enclosure import NAMES, EnclosureContact, RegisterEnclosure, name_key
-from domain.kernel import Command
-from domain.supply.supply import ADDRESSES, RegisterSupply, address_key
-from infrastructure.control.simulator import Simulator
-from infrastructure.monitoring import monitoring
-from infrastructure.postgres.pool import dedicated
-from infrastructure.postgres.projections import Projector
-from infrastructure.runtime import Runtime, new_id
+from baton.application.control import Quality, Reading
+from baton.application.monitoring.monitors import Account, Intervals
+from baton.application.ports import Caller, EventRow
+from baton.application.settings import Settings
+from baton.domain.enclosure.enclosure import NAMES, EnclosureContact, RegisterEnclosure, name_key
+from baton.domain.kernel import Command
+from baton.domain.supply.supply import ADDRESSES, RegisterSupply, address_key
+from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.monitoring import monitoring
+from baton.infrastructure.postgres.pool import dedicated
+from baton.infrastructure.postgres.projections import Projector
+from baton.infrastructure.runtime import Runtime, new_id
 
 HUTCH, PERMIT = "Imaging hutch B", "PSS:B:PERMIT"
 QUICK = Intervals(refresh=30, resubscribe=0.05, retry=0.05, first_reading=0.3, sweep=30)

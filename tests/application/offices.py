@@ -6,16 +6,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from application.ports import Clock, EngineUnavailableError
-from application.scheduling.calendars import CalendarEntry, CalendarRefusedError, CalendarView
-from application.scheduling.schedule_keeping import ScheduleKeeper, entry_of
-from domain.operation.calendar import EveryCalendar
-from domain.operation.schedule import DefineSchedule, Schedule
-from domain.operation.schedule_standing import ScheduleChange
-from domain.recipe.capability import CODE_PREFIX, DefineCapability
-from domain.recipe.recipe import DefineRecipe
-from infrastructure.memory.calendars import MemoryCalendars
-from infrastructure.memory.store import MemoryStore
+from baton.application.ports import Clock, EngineUnavailableError
+from baton.application.schedules.calendars import CalendarEntry, CalendarRefusedError, CalendarView
+from baton.application.schedules.schedule_reconciliation import ScheduleKeeper, entry_of
+from baton.domain.operation.schedule.calendar import EveryCalendar
+from baton.domain.operation.schedule.calendar_state import ScheduleChange
+from baton.domain.operation.schedule.schedule import DefineSchedule, Schedule
+from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability
+from baton.domain.recipe.recipe import DefineRecipe
+from baton.testing.calendars import MemoryCalendars
+from baton.testing.store import MemoryStore
 from tests.application.calling import Calling, new_id
 from tests.domain.lives import command
 from tests.domain.operation.conducts import STEPS

@@ -8,48 +8,48 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from application.authorization import PermissiveAuthorizer, Standings
-from application.commands import Commands
-from application.conducting.actions import ActionBody
-from application.conducting.advisers import Advisers
-from application.conducting.conduct_record import ConductRecord
-from application.conducting.conductor import Conductor
-from application.conducting.deciders import Deciders
-from application.conducting.effects import Effects
-from application.conducting.ledger import Closing, Ledger
-from application.conducting.passes import Passes
-from application.conducting.scores import Score, Scores
-from application.conducting.steps import Limits, Steps, Worker
-from application.conducting.submitters import Submitters
-from application.control import Control
-from application.plant import ControlRoute, Substrate
-from application.ports import Authorizer, Batch, Caller, Executed, FoldedStanding, StreamAppend
-from application.timekeeping import Timekeeper
-from application.unit import decoded
-from domain.kernel import Call, Command, Event
-from domain.operation.activities import Activity
-from domain.operation.conducting import ConductProcedure
-from domain.operation.deciding import SELECTABLE
-from domain.operation.procedure import Procedure, ProcedureIterationStarted
-from domain.operation.progress import ConductProgress
-from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
-from domain.operation.results import Failure, Measured
-from domain.operation.walking import Finish, Mark, Outcome, Place, Report, lifecycle
-from domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
-from domain.recipe.method import MethodDefined
-from domain.recipe.plan import PlanDefined
-from domain.recipe.practice import PracticeDefined
-from domain.recipe.recipe import DefineRecipe
-from domain.trust.authorization import AuthzResult, denied
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.actions.registry import ActionRegistry
-from infrastructure.compute.in_memory import SimulatedCompute
-from infrastructure.control.devices import Motor
-from infrastructure.control.routes import RoutedControl
-from infrastructure.control.simulator import Simulator
-from infrastructure.decide.configured import ConfiguredDeciders
-from infrastructure.memory.ledger import MemoryLedger
-from infrastructure.memory.store import MemoryStore
+from baton.application.authorization import PermissiveAuthorizer, Standings
+from baton.application.clock import Timekeeper
+from baton.application.commands import Commands
+from baton.application.conduct.actions import ActionBody
+from baton.application.conduct.advice import Advisers
+from baton.application.conduct.conduct_plan import Score, Scores
+from baton.application.conduct.conductor import Conductor
+from baton.application.conduct.deciders import Deciders
+from baton.application.conduct.ledger import Closing, Ledger
+from baton.application.conduct.passes import Passes
+from baton.application.conduct.procedure_stream import ConductRecord
+from baton.application.conduct.step_effects import Effects
+from baton.application.conduct.step_runner import Limits, Steps, Worker
+from baton.application.conduct.submitters import Submitters
+from baton.application.control import Control
+from baton.application.plant import ControlRoute, Substrate
+from baton.application.ports import Authorizer, Batch, Caller, Executed, FoldedStanding, StreamAppend
+from baton.application.unit_of_work import decoded
+from baton.domain.kernel import Call, Command, Event
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.messages import Finish, Mark, Outcome, Place, Report, lifecycle
+from baton.domain.operation.conduct.progress import ConductProgress
+from baton.domain.operation.conduct.results import Failure, Measured
+from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureIterationStarted
+from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.operation.steering.decider_choice import SELECTABLE
+from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
+from baton.domain.recipe.method import MethodDefined
+from baton.domain.recipe.plan import PlanDefined
+from baton.domain.recipe.practice import PracticeDefined
+from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.trust.authorization import AuthzResult, denied
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.compute.in_memory import SimulatedCompute
+from baton.infrastructure.control.devices import Motor
+from baton.infrastructure.control.routes import RoutedControl
+from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.decide.configured import ConfiguredDeciders
+from baton.testing.ledger import MemoryLedger
+from baton.testing.store import MemoryStore
 from tests.domain.run.lifecycles import begun
 from tests.domain.world import OPERATOR, new_id
 from tests.infrastructure.ledgers import PORTS, Conduct, row

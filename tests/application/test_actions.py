@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from application.conducting.actions import (
+from baton.application.clock import Timekeeper
+from baton.application.conduct.actions import (
     ActionBody,
     ActionRefusedError,
     ActionResultError,
@@ -15,7 +16,7 @@ from application.conducting.actions import (
     UnknownActionError,
     perform,
 )
-from application.control import (
+from baton.application.control import (
     Control,
     ControlNotConnectedError,
     ControlTimeoutError,
@@ -23,8 +24,7 @@ from application.control import (
     Witness,
     always_open,
 )
-from application.timekeeping import Timekeeper
-from infrastructure.control.simulator import Fault, Simulator
+from baton.infrastructure.control.simulator import Fault, Simulator
 from tests.timekeeping import SimulatedTime
 
 

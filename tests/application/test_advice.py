@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from application.conducting.deciders import Decider, DecideTimeoutError
-from domain.operation.deciding import AskedDecide, DecideNotAvailableError
-from domain.operation.procedure import (
+from baton.application.conduct.deciders import Decider, DecideTimeoutError
+from baton.domain.operation.conduct.messages import Finish, Outcome, Turn, Verdict
+from baton.domain.operation.conduct.progress import WaitingFor
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import (
     ProcedureIterationEnded,
     ProcedureIterationStarted,
     ProcedureOutcomeRecorded,
 )
-from domain.operation.progress import WaitingFor
-from domain.operation.steered import AdviseProcedure, ConductUntilAdvisedFrom
-from domain.operation.steering import SteeringAdvice, SteeringEvidence
-from domain.operation.stopping import AbortProcedure, HoldProcedure
-from domain.operation.walking import Finish, Outcome, Turn, Verdict
-from domain.run.run import RunStopped
+from baton.domain.operation.steering.decider_choice import AskedDecide, DecideNotAvailableError
+from baton.domain.operation.steering.steered_conduct import AdviseProcedure, ConductUntilAdvisedFrom
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence
+from baton.domain.run.run import RunStopped
 from tests.application.loops import ASKED, CALLER, FIRST, GRID, HELD_RUN, SEARCH, asked, passed, searching, twice
 from tests.application.rehearsal import ENDING, STOOD_DOWN, Live, Permits, Rehearsal, Try, rehearsed
 from tests.timekeeping import LoopTime

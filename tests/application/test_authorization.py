@@ -9,24 +9,24 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from application.authorization import PermissiveAuthorizer, PolicyAuthorizer, Standings
-from application.ports import Authorizer, Caller, FoldedStanding, StoreUnavailableError
-from application.seeds import Seeds
-from domain.access.actor import Actor, ActorKind, DeactivateActor, ReactivateActor, RegisterActor
-from domain.agent.agent import DefineAgent, VersionAgent
-from domain.contexts import REGISTRY
-from domain.kernel import NIL, SYSTEM_CONDUIT
-from domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
-from domain.trust.conduit import Decision, ListConduitVerdicts, Verdict
-from domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
-from domain.trust.presence import TakeControlOfSurface
-from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, DefineSurface
-from domain.trust.visit import RecordVisitArrival
-from domain.trust.zone import DefineZone
-from infrastructure.memory.store import MemoryStore, MemoryVerdictLog
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
-from infrastructure.postgres.verdicts import PostgresVerdictLog
+from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, Standings
+from baton.application.ports import Authorizer, Caller, FoldedStanding, StoreUnavailableError
+from baton.application.seeds import Seeds
+from baton.domain.access.actor import Actor, ActorKind, DeactivateActor, ReactivateActor, RegisterActor
+from baton.domain.agent.agent import DefineAgent, VersionAgent
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT
+from baton.domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
+from baton.domain.trust.conduit import Decision, ListConduitVerdicts, Verdict
+from baton.domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
+from baton.domain.trust.presence import TakeControlOfSurface
+from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, DefineSurface
+from baton.domain.trust.visit import RecordVisitArrival
+from baton.domain.trust.zone import DefineZone
+from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.application.calling import Calling, planned_visit
 from tests.domain.world import OPERATOR, START, new_id, refused
 

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from application.ports import Batch, Bookmark, Caller, FoldedStanding, Session, Store, StreamAppend
-from application.seeds import Seeds
-from application.unit import decoded
-from domain.access.actor import (
+from baton.application.ports import Batch, Bookmark, Caller, FoldedStanding, Session, Store, StreamAppend
+from baton.application.seeds import Seeds
+from baton.application.unit_of_work import decoded
+from baton.domain.access.actor import (
     ActorKind,
     ActorProfile,
     DeactivateActor,
@@ -21,21 +21,21 @@ from domain.access.actor import (
     RegisterActor,
     UpdateActorProfile,
 )
-from domain.access.subject_binding import BindActorSubject
-from domain.equipment.role import DefineRole
-from domain.kernel import Call, Command, Event
-from domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Refusal
-from domain.trust.authorization import AuthzResult, denied
-from domain.trust.conduit import Decision, DefineConduit
-from domain.trust.policy import RevokePolicyGrant
-from domain.trust.presence import CheckInVisit, TakeControlOfSurface
-from domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
-from domain.trust.visit import HoldVisit, RecordVisitArrival, StartVisit, VisitCheckedIn, VisitHeld
-from domain.trust.zone import DefineZone, Zone
-from infrastructure.memory.store import MemoryStore
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
-from infrastructure.runtime import ProviderFacts
+from baton.domain.access.subject_binding import BindActorSubject
+from baton.domain.equipment.role import DefineRole
+from baton.domain.kernel import Call, Command, Event
+from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Refusal
+from baton.domain.trust.authorization import AuthzResult, denied
+from baton.domain.trust.conduit import Decision, DefineConduit
+from baton.domain.trust.policy import RevokePolicyGrant
+from baton.domain.trust.presence import CheckInVisit, TakeControlOfSurface
+from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
+from baton.domain.trust.visit import HoldVisit, RecordVisitArrival, StartVisit, VisitCheckedIn, VisitHeld
+from baton.domain.trust.zone import DefineZone, Zone
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.infrastructure.runtime import ProviderFacts
+from baton.testing.store import MemoryStore
 from tests.application.calling import OPERATOR, SECOND, Calling, lenient, planned_visit
 from tests.domain.world import new_id, refused
 

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from application.conducting.conduct_sights import Cursor, Found, Watch
-from domain.operation.conduct_frames import LedgerRow
+from baton.application.conduct.conduct_reader import Cursor, Found, Watch
+from baton.domain.operation.conduct.frames import LedgerRow
 from tests.domain.operation.written import OPENED, Conduct, conducts
 
 Said = list[tuple[int, str]]

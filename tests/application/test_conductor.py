@@ -6,14 +6,25 @@ from typing import Any
 
 import pytest
 
-from application.authorization import Standings
-from application.conducting.scores import Scores
-from application.control import Reading
-from application.ports import Batch, StoreUnavailableError, StreamAppend
-from domain.kernel import NIL, Call
-from domain.operation.actuation import ActuationKind
-from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
-from domain.operation.procedure import (
+from baton.application.authorization import Standings
+from baton.application.conduct.conduct_plan import Scores
+from baton.application.control import Reading
+from baton.application.ports import Batch, StoreUnavailableError, StreamAppend
+from baton.domain.kernel import NIL, Call
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.messages import Finish, Outcome, Verdict, lifecycle
+from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED
+from baton.domain.operation.conduct.results import (
+    BestPoint,
+    CapturedValue,
+    ConductResult,
+    Failure,
+    LastObjective,
+    TerminationReason,
+)
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure, TruncateProcedure
+from baton.domain.operation.procedure.procedure import (
     HoldCause,
     ProcedureAbortRequested,
     ProcedureConducted,
@@ -22,22 +33,11 @@ from domain.operation.procedure import (
     ProcedureOutcomeRecorded,
     ProcedureStatus,
 )
-from domain.operation.progress import ABORT_ASKED, HOLD_ASKED
-from domain.operation.results import (
-    BestPoint,
-    CapturedValue,
-    ConductResult,
-    Failure,
-    LastObjective,
-    TerminationReason,
-)
-from domain.operation.stopping import AbortProcedure, HoldProcedure, TruncateProcedure
-from domain.operation.walking import Finish, Outcome, Verdict, lifecycle
-from domain.run.run import RunAborted, RunResumed, RunStopped
-from domain.shared.writes import Enlist
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.compute.in_memory import Simulated
-from infrastructure.memory.store import MemoryStore
+from baton.domain.run.run import RunAborted, RunResumed, RunStopped
+from baton.domain.shared.writes import Enlist
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.compute.in_memory import Simulated
+from baton.testing.store import MemoryStore
 from tests.application.loops import (
     ASKED,
     CENTRED,

@@ -4,14 +4,19 @@ import asyncio
 
 import pytest
 
-from application.conducting.deciders import (
+from baton.application.conduct.deciders import (
     FAULTS,
     DecideColdStartError,
     DecideEvidenceRejectedError,
     DecideTimeoutError,
     advice_from,
 )
-from domain.operation.steering import DecideAdviceMalformedError, SteeringAdvice, SteeringEvidence, SteeringVerdict
+from baton.domain.operation.steering.steering import (
+    DecideAdviceMalformedError,
+    SteeringAdvice,
+    SteeringEvidence,
+    SteeringVerdict,
+)
 from tests.domain.operation.searching import FOCUS, evidence
 
 KNOWN = evidence(FOCUS)

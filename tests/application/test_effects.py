@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from application.conducting.effects import Done, Effects, TellingFault
-from application.control import (
+from baton.application.conduct.step_effects import Done, Effects, TellingFault
+from baton.application.control import (
     ControlNotConnectedError,
     ControlTimeoutError,
     Quality,
@@ -15,14 +15,14 @@ from application.control import (
     ReadingKind,
     always_open,
 )
-from application.plant import Substrate
-from domain.operation.judging import Memory, StepFault
-from domain.operation.results import Artifact
-from domain.recipe.steps import CaptureStep, CheckStep, SetpointStep
-from infrastructure.actions.registry import ActionRegistry
-from infrastructure.control.devices import Motor, PlainSignal
-from infrastructure.control.routes import RoutedControl
-from infrastructure.control.simulator import Fault, Simulator
+from baton.application.plant import Substrate
+from baton.domain.operation.conduct.results import Artifact
+from baton.domain.operation.conduct.step_values import Memory, StepFault
+from baton.domain.recipe.steps import CaptureStep, CheckStep, SetpointStep
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.control.devices import Motor, PlainSignal
+from baton.infrastructure.control.routes import RoutedControl
+from baton.infrastructure.control.simulator import Fault, Simulator
 from tests.application.rehearsal import ROUTES
 from tests.timekeeping import LoopTime
 from tests.workflows.steps import capture, captured, check, setpoint

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.access.actor import ActorKind, ActorRegistered
-from domain.contexts import REGISTRY
+from baton.domain.access.actor import ActorKind, ActorRegistered
+from baton.domain.contexts import REGISTRY
 from tests.application.twins import Twins
 from tests.domain.lifecycles import LIVES, STATELESS
 from tests.domain.lives import Life

@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from application.agents.expirer import Expirer
-from application.queries import Queries
-from domain.agent.expiry import REASON
-from domain.agent.seeded import SEEDED
-from domain.safety.clearance import AmendClearance, Clearance, ClearanceStatus, ExpireClearance
-from domain.shared.canonical import derived_uuid7
+from baton.application.agents.expirer import Expirer
+from baton.application.queries import Queries
+from baton.domain.agent.expiry import REASON
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.safety.clearance import AmendClearance, Clearance, ClearanceStatus, ExpireClearance
+from baton.domain.shared.canonical import derived_uuid7
 from tests.application.agencies import Agency, agency
 from tests.domain.equipment.assets import LUMEN
 from tests.domain.run.beamline import beamline

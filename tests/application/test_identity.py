@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.identity import (
+from baton.application.identity import (
     IntrospectionUnavailableError,
     InvalidTokenError,
     KeySetUnavailableError,

@@ -6,11 +6,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from application.looking import found, row_of
-from application.ports import Caller
-from application.settings import Settings
-from domain.equipment.asset import Asset
-from domain.equipment.asset_external_id import (
+from baton.application.ports import Caller
+from baton.application.record_reader import found, row_of
+from baton.application.settings import Settings
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.asset_external_id import (
     AssignAssetExternalId,
     AssignedExternalId,
     GetAssetMintSweep,
@@ -18,12 +18,12 @@ from domain.equipment.asset_external_id import (
     MintSweep,
     noted,
 )
-from domain.equipment.asset_tree import RegisterAsset
-from domain.kernel import NIL
-from domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError, UnauthorizedError
-from infrastructure.postgres.pool import dedicated
-from infrastructure.postgres.projections import Projector
-from infrastructure.runtime import Runtime
+from baton.domain.equipment.asset_tree import RegisterAsset
+from baton.domain.kernel import NIL
+from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError, UnauthorizedError
+from baton.infrastructure.postgres.pool import dedicated
+from baton.infrastructure.postgres.projections import Projector
+from baton.infrastructure.runtime import Runtime
 from tests.infrastructure.minting.registry_server import ACCOUNT, PASSWORD, PREFIX, running_registry
 
 SYSTEM = Caller.system(UUID(int=7))

@@ -8,21 +8,21 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from application.agents.consulting import MOST_CALLS, BusyError
-from application.agents.model_agents import Leased
-from application.agents.turns import FORGOTTEN, Turns
-from application.language_models import LanguageModelSchemaValidationError, LanguageModelServerError, Usage
-from application.ports import EventRow, StoreUnavailableError
-from domain.access.actor import RegisterActor
-from domain.agent.agent import ResumeAgent
-from domain.agent.budget import Spent
-from domain.agent.debriefing import DEBRIEF
-from domain.agent.drafting import DRAFT
-from domain.agent.seeded import SEEDED
-from domain.decision.inferences import AppendInferences, Inference, Span
-from domain.run.ending import AbortRun, CompleteRun
-from domain.run.narrative import AppendRunLogbookEntries, RunLogbookEntry, Writing
-from domain.shared.canonical import derived_uuid7
+from baton.application.agents.budget_lock import FORGOTTEN, Turns
+from baton.application.agents.model_agents import Leased
+from baton.application.agents.model_consultation import MOST_CALLS, BusyError
+from baton.application.language_models import LanguageModelSchemaValidationError, LanguageModelServerError, Usage
+from baton.application.ports import EventRow, StoreUnavailableError
+from baton.domain.access.actor import RegisterActor
+from baton.domain.agent.agent import ResumeAgent
+from baton.domain.agent.budget import Spent
+from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.debrief import DEBRIEF
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.decision.inferences import AppendInferences, Inference, Span
+from baton.domain.run.endings import AbortRun, CompleteRun
+from baton.domain.run.narrative import AppendRunLogbookEntries, RunLogbookEntry, Writing
+from baton.domain.shared.canonical import derived_uuid7
 from tests.application.agencies import NARRATIVE, NO_ACTION, VERDICT, Agency, agency, order
 from tests.domain.equipment.assets import LUMEN
 from tests.domain.world import new_id

@@ -14,26 +14,26 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from application.control import ControlNotConnectedError, Reading
-from application.monitoring.monitors import Account, Outcome, Pace, followed, repeated
-from application.monitoring.observations import ControlObserver, Observation, permit_signals
-from application.monitoring.permit_monitor import EnclosureMonitor
-from application.monitoring.stale_permits import StalePermits
-from application.monitoring.supply_monitor import SupplyMonitor
-from application.ports import StoreUnavailableError
-from application.service import Service
-from domain.access.seeded_actors import monitor_id
-from domain.enclosure.enclosure import (
+from baton.application.control import ControlNotConnectedError, Reading
+from baton.application.monitoring.monitors import Account, Outcome, Pace, followed, repeated
+from baton.application.monitoring.observations import ControlObserver, Observation, permit_signals
+from baton.application.monitoring.permit_monitor import EnclosureMonitor
+from baton.application.monitoring.stale_permits import StalePermits
+from baton.application.monitoring.supply_monitor import SupplyMonitor
+from baton.application.ports import StoreUnavailableError
+from baton.application.service import Service
+from baton.domain.access.seeded_actors import monitor_id
+from baton.domain.enclosure.enclosure import (
     DecommissionEnclosure,
     EnclosurePermitStatus,
     ObserveEnclosureStatus,
     RegisterEnclosure,
 )
-from domain.kernel import NIL, SYSTEM_CONDUIT
-from domain.supply.supply import DeregisterSupply, MarkSupplyAvailable, RestoreSupply
-from domain.trust.policy import DefinePolicy, RevokePolicyGrant
-from infrastructure.control.simulator import Simulator
-from infrastructure.runtime import clock, new_id
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT
+from baton.domain.supply.supply import DeregisterSupply, MarkSupplyAvailable, RestoreSupply
+from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.runtime import clock, new_id
 from tests.application.monitored import HUTCH, PERMIT, QUICK, Record, bad, good, monitored, running
 from tests.waiting import until
 
@@ -668,7 +668,7 @@ class TestStalePermits:
             assert await record.permits("Vault") == ["Permitted"]
 
     async def test_every_page_is_swept(self, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("application.monitoring.stale_permits.PAGE", 2)
+        monkeypatch.setattr("baton.application.monitoring.stale_permits.PAGE", 2)
         async with running(database_url) as record:
             names = [f"Cabinet {number}" for number in range(5)]
             for name in names:

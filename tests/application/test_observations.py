@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from application.control import Quality, Reading
-from application.monitoring.observations import (
+from baton.application.control import Quality, Reading
+from baton.application.monitoring.observations import (
     ControlObserver,
     Observation,
     permit_signals,
@@ -17,8 +17,8 @@ from application.monitoring.observations import (
     supply_signals,
     supply_status,
 )
-from application.plant import MonitoredSupply, ReadingRule
-from infrastructure.control.simulator import Simulator
+from baton.application.plant import MonitoredSupply, ReadingRule
+from baton.infrastructure.control.simulator import Simulator
 
 LEVEL = (
     ReadingRule(status="Unavailable", below=5),

@@ -4,14 +4,14 @@ from uuid import UUID
 
 import pytest
 
-from application.ports import Batch, StreamAppend
-from domain.access.actor import ActorKind, ActorRegistered
-from domain.enclosure.enclosure import Enclosure, EnclosureContact, ObserveEnclosureStatus, RegisterEnclosure
-from domain.federation.facility import RegisterFacility
-from domain.kernel import NIL, Call
-from domain.supply.supply import ObserveSupplyStatus, RegisterSupply, Supply
-from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
-from infrastructure.memory.store import MemoryStore
+from baton.application.ports import Batch, StreamAppend
+from baton.domain.access.actor import ActorKind, ActorRegistered
+from baton.domain.enclosure.enclosure import Enclosure, EnclosureContact, ObserveEnclosureStatus, RegisterEnclosure
+from baton.domain.federation.facility import RegisterFacility
+from baton.domain.kernel import NIL, Call
+from baton.domain.supply.supply import ObserveSupplyStatus, RegisterSupply, Supply
+from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
+from baton.testing.store import MemoryStore
 from tests.application.calling import Calling
 from tests.domain.world import START, new_id, refused
 

@@ -4,11 +4,11 @@ from uuid import UUID
 
 import pytest
 
-from domain.access.actor import Actor, ActorDeactivated, ActorKind, ActorRegistered, DeactivateActor, RegisterActor
-from domain.kernel import Call, Outcome
-from domain.shared.refusals import Conflict
-from domain.shared.writes import Also, Answer, Claim, Enlist
-from infrastructure.memory.store import MemoryStore
+from baton.domain.access.actor import Actor, ActorDeactivated, ActorKind, ActorRegistered, DeactivateActor, RegisterActor
+from baton.domain.kernel import Call, Outcome
+from baton.domain.shared.refusals import Conflict
+from baton.domain.shared.writes import Also, Answer, Claim, Enlist
+from baton.testing.store import MemoryStore
 from tests.application.calling import Calling
 from tests.domain.world import World, refused
 

@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from application.agents.promoter import Promoter
-from domain.agent.drafting import DRAFT
-from domain.agent.promotion import PromoteCautionProposal, ProposalOrder, caution_id_of
-from domain.agent.seeded import SEEDED
-from domain.caution.caution import Caution, RegisterCaution, RetireCaution
-from domain.decision.decision import Decision
-from domain.shared.refusals import Refusal
+from baton.application.agents.promoter import Promoter
+from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.promotion import PromoteCautionProposal, ProposalOrder, caution_id_of
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.caution.caution import Caution, RegisterCaution, RetireCaution
+from baton.domain.decision.decision import Decision
+from baton.domain.shared.refusals import Refusal
 from tests.application.agencies import Agency, agency
 from tests.application.agencies import order as told
 from tests.application.test_model_agents import concluded

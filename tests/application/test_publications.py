@@ -10,23 +10,23 @@ from uuid import UUID
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from application.ports import Batch, Caller
-from application.publications import Publications
-from application.publishing import SendingFailedError
-from domain.access.actor import RegisterActor
-from domain.calibration.calibration import Calibration
-from domain.calibration.publication import (
+from baton.application.ports import Batch, Caller
+from baton.application.publications import Publications
+from baton.application.publishing import SendingFailedError
+from baton.domain.access.actor import RegisterActor
+from baton.domain.calibration.calibration import Calibration
+from baton.domain.calibration.publication import (
     CalibrationPublicationError,
     OutboundPermitNotActiveError,
     PublishCalibrationRevision,
 )
-from domain.federation.credential import RegisterCredential, RevokeCredential
-from domain.federation.facility import RegisterFacility
-from domain.federation.permit import ActivatePermit, DefinePermit, Permit, ResumePermit, SuspendPermit
-from domain.shared.refusals import ConcurrencyError
-from infrastructure.memory.store import MemoryStore
-from infrastructure.publishing.publishers import MemoryPublisher
-from infrastructure.publishing.signers import MemorySigner
+from baton.domain.federation.credential import RegisterCredential, RevokeCredential
+from baton.domain.federation.facility import RegisterFacility
+from baton.domain.federation.permit import ActivatePermit, DefinePermit, Permit, ResumePermit, SuspendPermit
+from baton.domain.shared.refusals import ConcurrencyError
+from baton.infrastructure.publishing.publishers import MemoryPublisher
+from baton.infrastructure.publishing.signers import MemorySigner
+from baton.testing.store import MemoryStore
 from tests.application.calling import Calling, new_id
 from tests.domain.calibration.values import definition, measured
 from tests.domain.federation.peers import permit_fields

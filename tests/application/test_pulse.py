@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from application.conducting.ledger import Orders
-from application.conducting.pulse import Countermanded, UnheardError, WriteFence, attended, stops
-from application.ports import StoreUnavailableError
-from domain.operation.procedure import PendingRequest
-from domain.run.run import RunStatus
+from baton.application.conduct.heartbeat import Countermanded, UnheardError, WriteFence, attended, stops
+from baton.application.conduct.ledger import Orders
+from baton.application.ports import StoreUnavailableError
+from baton.domain.operation.procedure.procedure import PendingRequest
+from baton.domain.run.run import RunStatus
 from tests.timekeeping import LoopTime
 
 GO_ON = Orders(True)

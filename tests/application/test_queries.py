@@ -10,20 +10,20 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from application.feed import GetMyAccess
-from application.ports import Caller, FoldedStanding
-from domain.access.actor import DeactivateActor, ForgetActor, ListActors, ReactivateActor, RegisterActor
-from domain.contexts import REGISTRY
-from domain.kernel import History, TimeTravel
-from domain.trust.authorization import AuthzResult, denied
-from domain.trust.conduit import Decision
-from domain.trust.presence import CheckInVisit, ListVisitPresence
-from domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, ResumeVisit, StartVisit
-from domain.trust.zone import DefineZone, ListZones
-from infrastructure.memory.store import MemoryStore
-from infrastructure.postgres.pool import dedicated, runtime_pool
-from infrastructure.postgres.projections import Projector
-from infrastructure.postgres.store import PostgresStore
+from baton.application.feed import GetMyAccess
+from baton.application.ports import Caller, FoldedStanding
+from baton.domain.access.actor import DeactivateActor, ForgetActor, ListActors, ReactivateActor, RegisterActor
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import History, TimeTravel
+from baton.domain.trust.authorization import AuthzResult, denied
+from baton.domain.trust.conduit import Decision
+from baton.domain.trust.presence import CheckInVisit, ListVisitPresence
+from baton.domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, ResumeVisit, StartVisit
+from baton.domain.trust.zone import DefineZone, ListZones
+from baton.infrastructure.postgres.pool import dedicated, runtime_pool
+from baton.infrastructure.postgres.projections import Projector
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.testing.store import MemoryStore
 from tests.application.calling import OPERATOR, SECOND, START, Calling, planned_visit
 from tests.domain.world import new_id, refused
 

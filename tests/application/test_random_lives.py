@@ -9,21 +9,21 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from domain.access.actor import (
+from baton.domain.access.actor import (
     DeactivateActor,
     ForgetActor,
     ReactivateActor,
     RegisterActor,
     UpdateActorProfile,
 )
-from domain.access.subject_binding import BindActorSubject, UnbindActorSubject
-from domain.kernel import NIL, Command
-from domain.shared.refusals import Refusal
-from domain.trust.conduit import DefineConduit
-from domain.trust.policy import DefinePolicy, RevokePolicyGrant
-from domain.trust.presence import CheckInVisit, CheckOutVisit, ReleaseControlOfSurface, TakeControlOfSurface
-from domain.trust.surface import DefineSurface
-from domain.trust.visit import (
+from baton.domain.access.subject_binding import BindActorSubject, UnbindActorSubject
+from baton.domain.kernel import NIL, Command
+from baton.domain.shared.refusals import Refusal
+from baton.domain.trust.conduit import DefineConduit
+from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from baton.domain.trust.presence import CheckInVisit, CheckOutVisit, ReleaseControlOfSurface, TakeControlOfSurface
+from baton.domain.trust.surface import DefineSurface
+from baton.domain.trust.visit import (
     AbortVisit,
     CancelVisit,
     CompleteVisit,
@@ -34,8 +34,8 @@ from domain.trust.visit import (
     StartVisit,
     VoidVisit,
 )
-from domain.trust.zone import DefineZone
-from infrastructure.runtime import ProviderFacts
+from baton.domain.trust.zone import DefineZone
+from baton.infrastructure.runtime import ProviderFacts
 from tests.application.twins import Twins
 from tests.domain.world import LENIENT, OPERATOR, START, World, new_id
 

@@ -11,22 +11,22 @@ from uuid import UUID
 
 import pytest
 
-from application.agents.subscribers import BeamLosses, Proposals, RunEndings
-from application.ports import Batch, Caller, Clock, EventRow, Executed, Job, StreamAppend
-from application.reactions import Dispatcher, ReactionSights, place
-from domain.access.actor import ActorKind, ActorRegistered, RegisterActor
-from domain.agent.agent import DeprecateAgent
-from domain.agent.debriefing import DEBRIEF
-from domain.agent.drafting import DRAFT
-from domain.agent.reactions import DismissEventInReaction, ListReactions, ReactionView
-from domain.agent.seeded import SEEDED
-from domain.decision.decision import RegisterDecision
-from domain.kernel import Event
-from domain.run.run import RunAborted, RunCompleted
-from domain.run.starting import StartRun
-from domain.shared.refusals import Refusal
-from domain.supply.supply import MarkSupplyUnavailable, RegisterSupply
-from infrastructure.memory.engine import MemoryEngine
+from baton.application.agents.subscribers import BeamLosses, Proposals, RunEndings
+from baton.application.ports import Batch, Caller, Clock, EventRow, Executed, Job, StreamAppend
+from baton.application.reactions import Dispatcher, ReactionSights, place
+from baton.domain.access.actor import ActorKind, ActorRegistered, RegisterActor
+from baton.domain.agent.agent import DeprecateAgent
+from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.debrief import DEBRIEF
+from baton.domain.agent.reactions import DismissEventInReaction, ListReactions, ReactionView
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.decision.decision import RegisterDecision
+from baton.domain.kernel import Event
+from baton.domain.run.run import RunAborted, RunCompleted
+from baton.domain.run.start import StartRun
+from baton.domain.shared.refusals import Refusal
+from baton.domain.supply.supply import MarkSupplyUnavailable, RegisterSupply
+from baton.testing.engine import MemoryEngine
 from tests.application.agencies import Agency, agency
 from tests.domain.equipment.assets import LUMEN
 from tests.domain.world import new_id
@@ -206,8 +206,8 @@ async def test_catching_up_waits_for_no_news(monkeypatch: pytest.MonkeyPatch) ->
     made = await following(Follower(events=(RunCompleted,)))
     for _ in range(3):
         await made.facility.ended()
-    monkeypatch.setattr("application.reactions.AT_ONCE", 2)
-    monkeypatch.setattr("application.reactions.PACE", 0)
+    monkeypatch.setattr("baton.application.reactions.AT_ONCE", 2)
+    monkeypatch.setattr("baton.application.reactions.PACE", 0)
     told: list[float] = []
 
     async def none(at_most: float) -> None:
@@ -273,8 +273,8 @@ class TestStumbling:
         made = await following(first, second)
         event = await made.facility.ended()
         first.stumbles_over.add(event.event_id)
-        monkeypatch.setattr("application.reactions.FIRST_PAUSE", 0.001)
-        monkeypatch.setattr("application.reactions.LONGEST_PAUSE", 0.001)
+        monkeypatch.setattr("baton.application.reactions.FIRST_PAUSE", 0.001)
+        monkeypatch.setattr("baton.application.reactions.LONGEST_PAUSE", 0.001)
         async with made.running():
             await until(lambda: made.failed(3, "first"))
             await until(lambda: made.started)
@@ -313,9 +313,9 @@ class TestStumbling:
         made = await following(follower)
         events = [await made.facility.ended() for _ in range(2)]
         follower.stumbles_over.add(events[0].event_id)
-        monkeypatch.setattr("application.reactions.FIRST_PAUSE", 3600)
-        monkeypatch.setattr("application.reactions.LONGEST_PAUSE", 3600)
-        monkeypatch.setattr("application.reactions.POLL", 0.001)
+        monkeypatch.setattr("baton.application.reactions.FIRST_PAUSE", 3600)
+        monkeypatch.setattr("baton.application.reactions.LONGEST_PAUSE", 3600)
+        monkeypatch.setattr("baton.application.reactions.POLL", 0.001)
         async with made.running():
             await until(made.failed)
             await made.dismiss(events[0])
@@ -333,8 +333,8 @@ class TestStumbling:
             asked.append(None)
             raise OverflowError
 
-        monkeypatch.setattr("application.reactions.FIRST_PAUSE", 0.001)
-        monkeypatch.setattr("application.reactions.LONGEST_PAUSE", 0.001)
+        monkeypatch.setattr("baton.application.reactions.FIRST_PAUSE", 0.001)
+        monkeypatch.setattr("baton.application.reactions.LONGEST_PAUSE", 0.001)
         second.on = False
         made.dispatcher = made.another(clock=broken)
         async with made.running():

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from domain.access.actor import DeactivateActor
-from domain.agent.debriefing import DEBRIEF
-from domain.agent.regenerating import RegenerateRunDebrief
-from domain.agent.seeded import SEEDED
-from domain.run.narrative import RunLogbookEntry
-from domain.run.starting import StartRun
-from domain.shared.refusals import UnauthorizedError
+from baton.domain.access.actor import DeactivateActor
+from baton.domain.agent.debrief import DEBRIEF
+from baton.domain.agent.debrief_on_demand import RegenerateRunDebrief
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.run.narrative import RunLogbookEntry
+from baton.domain.run.start import StartRun
+from baton.domain.shared.refusals import UnauthorizedError
 from tests.application.agencies import VERDICT, Agency, agency
 
 DEBRIEFER = SEEDED[DEBRIEF.kind].id

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from application.ports import Batch, Bookmark, EventRow, Executed, Session, Store
-from application.unit import Unit
-from domain.federation.facility import RegisterFacility
-from domain.kernel import Command
-from domain.safety.clearance import (
+from baton.application.ports import Batch, Bookmark, EventRow, Executed, Session, Store
+from baton.application.unit_of_work import Unit
+from baton.domain.federation.facility import RegisterFacility
+from baton.domain.kernel import Command
+from baton.domain.safety.clearance import (
     ActivateClearance,
     AmendClearance,
     AppendClearanceReviewStep,
@@ -24,11 +24,11 @@ from domain.safety.clearance import (
     StartClearanceReview,
     SubmitClearance,
 )
-from domain.safety.clearance_template import ActivateClearanceTemplate, DefineClearanceTemplate
-from domain.safety.coverage import covering
-from domain.shared.refusals import ConcurrencyError, Refusal
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
+from baton.domain.safety.clearance_template import ActivateClearanceTemplate, DefineClearanceTemplate
+from baton.domain.safety.coverage import covering
+from baton.domain.shared.refusals import ConcurrencyError, Refusal
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.application.calling import START, Calling, new_id
 from tests.domain.world import refused
 

@@ -8,16 +8,16 @@ from uuid import UUID
 
 import pytest
 
-from application.ports import Batch, Session, Store, StreamAppend
-from domain.campaign.campaign import RegisterCampaign
-from domain.campaign.membership import AddRunToCampaign, RemoveRunFromCampaign
-from domain.kernel import Call, Command
-from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
-from domain.run.observations import AppendObservations
-from domain.run.run import HoldRun, Run, RunStatus
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
+from baton.application.ports import Batch, Session, Store, StreamAppend
+from baton.domain.campaign.campaign import RegisterCampaign
+from baton.domain.campaign.membership import AddRunToCampaign, RemoveRunFromCampaign
+from baton.domain.kernel import Call, Command
+from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
+from baton.domain.run.observations import AppendObservations
+from baton.domain.run.run import HoldRun, Run, RunStatus
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.application.calling import OPERATOR, START, Calling, new_id
 from tests.domain.run.lifecycles import begun
 from tests.domain.world import refused

@@ -11,19 +11,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from application.agents.ticks import Ticks
-from application.ports import EngineUnavailableError, EventRow
-from application.scheduling.calendars import CalendarEntry
-from application.scheduling.schedule_keeping import AT_ONCE, MOST_SILENCES, entry_of
-from application.scheduling.schedule_triggers import ScheduleTriggers
-from cli.worker import keep_schedules
-from domain.kernel import NIL
-from domain.operation.calendar import EveryCalendar
-from domain.operation.firing import FiringOrder
-from domain.operation.schedule import ScheduleTriggered
-from domain.operation.schedule_standing import ScheduleStanding
-from domain.operation.schedule_views import GetSchedule
-from infrastructure.background import Supervisor
+from baton.application.agents.agent_schedules import Ticks
+from baton.application.ports import EngineUnavailableError, EventRow
+from baton.application.schedules.calendars import CalendarEntry
+from baton.application.schedules.schedule_reconciliation import AT_ONCE, MOST_SILENCES, entry_of
+from baton.application.schedules.schedule_triggers import ScheduleTriggers
+from baton.cli.worker import keep_schedules
+from baton.domain.kernel import NIL
+from baton.domain.operation.schedule.calendar import EveryCalendar
+from baton.domain.operation.schedule.calendar_state import ScheduleStanding
+from baton.domain.operation.schedule.messages import FiringOrder
+from baton.domain.operation.schedule.schedule import ScheduleTriggered
+from baton.domain.operation.schedule.views import GetSchedule
+from baton.infrastructure.background import Supervisor
 from tests.application.calling import new_id
 from tests.application.offices import FACILITY, Office
 from tests.waiting import until

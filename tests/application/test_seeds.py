@@ -6,27 +6,27 @@ from uuid import UUID
 
 import pytest
 
-from application.authorization import PolicyAuthorizer
-from application.ports import Bookmark, EventRow, Store
-from application.seeds import Seeds
-from domain.access.actor import ActorProfile, ForgetActor, RegisterActor
-from domain.access.seeded_actors import monitor_id
-from domain.agent.seeded import SEEDED
-from domain.equipment.catalog import SEEDED_ROLES
-from domain.federation.facility import RegisterFacility
-from domain.kernel import NIL, SYSTEM_CONDUIT, Command
-from domain.safety.clearance_template import (
+from baton.application.authorization import PolicyAuthorizer
+from baton.application.ports import Bookmark, EventRow, Store
+from baton.application.seeds import Seeds
+from baton.domain.access.actor import ActorProfile, ForgetActor, RegisterActor
+from baton.domain.access.seeded_actors import monitor_id
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.equipment.catalog import SEEDED_ROLES
+from baton.domain.federation.facility import RegisterFacility
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Command
+from baton.domain.safety.clearance_template import (
     ActivateClearanceTemplate,
     DefineClearanceTemplate,
     DeprecateClearanceTemplate,
     WithdrawClearanceTemplate,
 )
-from domain.trust.policy import DefinePolicy, RevokePolicyGrant
-from domain.trust.surface import SYSTEM_HTTP
-from domain.trust.zone import DefineZone
-from infrastructure.memory.store import MemoryStore, MemoryVerdictLog
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
+from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.domain.trust.zone import DefineZone
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.application.calling import SECOND, Calling, HandSetClock
 from tests.domain.world import OPERATOR, new_id, refused
 

@@ -10,17 +10,17 @@ from uuid import UUID
 import pytest
 from structlog.testing import capture_logs
 
-from application.ports import EngineView, Job, Progress, WorkItem
-from application.queries import Queries
-from application.service import Service
-from domain.operation.carrying_out import StartProcedure
-from domain.operation.conducting import ConductProcedure
-from domain.operation.procedure import ProcedureStatus
-from domain.operation.registering import RegisterProcedure
-from domain.operation.stopping import AbortProcedure, HoldProcedure, TruncateProcedure
-from domain.registry import REGISTRY
-from domain.shared.refusals import Conflict
-from infrastructure.memory.engine import MemoryEngine
+from baton.application.ports import EngineView, Job, Progress, WorkItem
+from baton.application.queries import Queries
+from baton.application.service import Service
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure, TruncateProcedure
+from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.operation.procedure.start import StartProcedure
+from baton.domain.registry import REGISTRY
+from baton.domain.shared.refusals import Conflict
+from baton.testing.engine import MemoryEngine
 from tests.application.rehearsal import Rehearsal
 from tests.domain.world import new_id
 from tests.infrastructure.ledgers import PORTS

@@ -10,14 +10,14 @@ import pytest
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from application.boot_guards import boot_objections, bootstrap_awaits_binding, bootstrap_objections, idle_agents
-from application.identity_providers import SIGNATURE_ALGORITHMS, IdentityProvider, provider_objections
-from application.plant import Substrate
-from application.settings import Settings, shown_settings
-from domain.access.actor import ActorKind
-from domain.agent.seeded_ids import seeded_id
-from domain.kernel import NIL
-from domain.trust.surface import SYSTEM_HTTP
+from baton.application.boot_guards import boot_objections, bootstrap_awaits_binding, bootstrap_objections, idle_agents
+from baton.application.identity_providers import SIGNATURE_ALGORITHMS, IdentityProvider, provider_objections
+from baton.application.plant import Substrate
+from baton.application.settings import Settings, shown_settings
+from baton.domain.access.actor import ActorKind
+from baton.domain.agent.seeded_ids import seeded_id
+from baton.domain.kernel import NIL
+from baton.domain.trust.surface import SYSTEM_HTTP
 
 MIRA = UUID("0197a100-0000-7000-8000-000000000001")
 ROBOT = UUID("0197a100-0000-7000-8000-000000000002")

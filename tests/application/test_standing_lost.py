@@ -5,19 +5,25 @@ from uuid import UUID
 
 import pytest
 
-from application.authorization import Standings
-from domain.access.actor import ActorDeactivated, ActorKind, ActorReactivated, ActorRegistered
-from domain.agent.agent import AgentDefined, AgentResumed, AgentSuspended, AgentVersioned
-from domain.kernel import NIL
-from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
-from domain.operation.grants import ISSUED
-from domain.operation.procedure import MODES, HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
-from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
-from domain.operation.stopping import AbortProcedure, HoldProcedure
-from domain.operation.walking import ENDS, Finish, Outcome, Turn, Verdict, lifecycle
-from domain.run.run import RunAborted, RunStopped
-from domain.shared.refusals import UnauthorizedError
-from infrastructure.memory.store import MemoryStore
+from baton.application.authorization import Standings
+from baton.domain.access.actor import ActorDeactivated, ActorKind, ActorReactivated, ActorRegistered
+from baton.domain.agent.agent import AgentDefined, AgentResumed, AgentSuspended, AgentVersioned
+from baton.domain.kernel import NIL
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.grants import ISSUED
+from baton.domain.operation.conduct.messages import ENDS, Finish, Outcome, Turn, Verdict, lifecycle
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import (
+    MODES,
+    HoldCause,
+    ProcedureHeld,
+    ProcedureIterationEnded,
+    ProcedureStatus,
+)
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.run.run import RunAborted, RunStopped
+from baton.domain.shared.refusals import UnauthorizedError
+from baton.testing.store import MemoryStore
 from tests.application.loops import (
     CALLER,
     CENTRED,

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from application.conducting.compute import JobSpec, JobStatus
-from application.conducting.ledger import Orders, Standing
-from application.conducting.pulse import UnheardError
-from application.control import Control, Fence, always_open
-from application.plant import Substrate
-from application.ports import StoreUnavailableError
-from application.timekeeping import Timekeeper
-from domain.operation.stopping import AbortProcedure, HoldProcedure
-from domain.operation.walking import Verdict
-from domain.run.run import RunAborted, RunHeld, RunStopped
-from infrastructure.compute.in_memory import Simulated, SimulatedCompute
-from infrastructure.control.routes import RoutedControl
-from infrastructure.memory.ledger import MemoryLedger
+from baton.application.clock import Timekeeper
+from baton.application.conduct.compute import JobSpec, JobStatus
+from baton.application.conduct.heartbeat import UnheardError
+from baton.application.conduct.ledger import Orders, Standing
+from baton.application.control import Control, Fence, always_open
+from baton.application.plant import Substrate
+from baton.application.ports import StoreUnavailableError
+from baton.domain.operation.conduct.messages import Verdict
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.run.run import RunAborted, RunHeld, RunStopped
+from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from baton.infrastructure.control.routes import RoutedControl
+from baton.testing.ledger import MemoryLedger
 from tests.application.rehearsal import (
     ENDING,
     HERE,

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from application.control import Reading
-from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
-from domain.operation.stopping import AbortProcedure, HoldProcedure
-from domain.operation.walking import Verdict
-from domain.run.run import RunAborted, RunHeld, RunStopped
+from baton.application.control import Reading
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.messages import Verdict
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.run.run import RunAborted, RunHeld, RunStopped
 from tests.application.rehearsal import ENDING, STOOD_DOWN, Live, Rehearsal, Try, nothing_to_do
 from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from application.conducting.compute import JobSpec
-from application.conducting.ledger import Standing
-from application.conducting.pulse import UnheardError
-from application.control import Control, Fence, always_open
-from application.timekeeping import Timekeeper
-from domain.operation.stopping import HoldProcedure
-from domain.operation.walking import Verdict
-from infrastructure.compute.in_memory import Simulated, SimulatedCompute
-from infrastructure.control.simulator import Fault
-from infrastructure.memory.ledger import MemoryLedger
+from baton.application.clock import Timekeeper
+from baton.application.conduct.compute import JobSpec
+from baton.application.conduct.heartbeat import UnheardError
+from baton.application.conduct.ledger import Standing
+from baton.application.control import Control, Fence, always_open
+from baton.domain.operation.conduct.messages import Verdict
+from baton.domain.operation.procedure.endings import HoldProcedure
+from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from baton.infrastructure.control.simulator import Fault
+from baton.testing.ledger import MemoryLedger
 from tests.application.rehearsal import (
     ELSEWHERE,
     HERE,

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from application.conducting.actions import ActionRefusedError
-from application.control import Control, Quality, Reading, ReadingKind
-from application.timekeeping import Timekeeper
-from domain.operation.results import Artifact
-from domain.operation.walking import Verdict
-from infrastructure.compute.in_memory import Simulated
-from infrastructure.control.devices import PlainSignal
-from infrastructure.control.simulator import Fault
+from baton.application.clock import Timekeeper
+from baton.application.conduct.actions import ActionRefusedError
+from baton.application.control import Control, Quality, Reading, ReadingKind
+from baton.domain.operation.conduct.messages import Verdict
+from baton.domain.operation.conduct.results import Artifact
+from baton.infrastructure.compute.in_memory import Simulated
+from baton.infrastructure.control.devices import PlainSignal
+from baton.infrastructure.control.simulator import Fault
 from tests.application.rehearsal import (
     Rehearsal,
     measured,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from application.conducting.actions import ActionRefusedError, InvalidActionParametersError
-from application.conducting.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
-from application.control import Control, Fence, Reading, always_open
-from application.timekeeping import Timekeeper
-from domain.operation.results import Measured
-from domain.operation.walking import UNEXPECTED, Ahead, Mark, Verdict
-from infrastructure.compute.in_memory import Simulated, SimulatedCompute
-from infrastructure.control.simulator import Fault
+from baton.application.clock import Timekeeper
+from baton.application.conduct.actions import ActionRefusedError, InvalidActionParametersError
+from baton.application.conduct.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
+from baton.application.control import Control, Fence, Reading, always_open
+from baton.domain.operation.conduct.messages import UNEXPECTED, Ahead, Mark, Verdict
+from baton.domain.operation.conduct.results import Measured
+from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from baton.infrastructure.control.simulator import Fault
 from tests.application.loops import converging
 from tests.application.rehearsal import (
     HERE,

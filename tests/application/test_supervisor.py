@@ -7,19 +7,19 @@ from uuid import UUID
 
 import pytest
 
-from application.agents.hands import in_process
-from application.agents.supervisor import Beam, Supervisor
-from application.queries import Queries
-from domain.agent.seeded import SEEDED
-from domain.agent.supervision import HoldForBeam, Verb, decision_of, needs_beam
-from domain.equipment.scope import AssetScope
-from domain.run.ending import AbortRun
-from domain.run.run import HoldRun, Run, RunHeld, RunStatus
-from domain.run.starting import ResumeRun, StartRun
-from domain.shared.reads import Reads, happened, required
-from domain.shared.refusals import Conflict
-from domain.supply.beam import Outage, outage_in
-from domain.supply.supply import (
+from baton.application.agents.agent_client import in_process
+from baton.application.agents.supervisor import Beam, Supervisor
+from baton.application.queries import Queries
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.agent.supervision import HoldForBeam, Verb, decision_of, needs_beam
+from baton.domain.equipment.scope import AssetScope
+from baton.domain.run.endings import AbortRun
+from baton.domain.run.run import HoldRun, Run, RunHeld, RunStatus
+from baton.domain.run.start import ResumeRun, StartRun
+from baton.domain.shared.reads import Reads, happened, required
+from baton.domain.shared.refusals import Conflict
+from baton.domain.supply.beam import Outage, outage_in
+from baton.domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,
     MarkSupplyRecovering,

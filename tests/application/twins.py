@@ -10,13 +10,13 @@ from uuid import UUID
 
 import pytest
 
-from application.authorization import PermissiveAuthorizer
-from application.commands import Commands
-from application.ports import Batch, Caller, Executed, StreamAppend
-from domain.kernel import Call, Command
-from domain.shared.refusals import Conflict, Refusal
-from domain.shared.writes import Claim, Enlist, Put
-from infrastructure.memory.store import MemoryStore
+from baton.application.authorization import PermissiveAuthorizer
+from baton.application.commands import Commands
+from baton.application.ports import Batch, Caller, Executed, StreamAppend
+from baton.domain.kernel import Call, Command
+from baton.domain.shared.refusals import Conflict, Refusal
+from baton.domain.shared.writes import Claim, Enlist, Put
+from baton.testing.store import MemoryStore
 from tests.domain.world import World, new_id
 
 M = TypeVar("M", bound=MemoryStore)

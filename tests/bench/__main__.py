@@ -25,11 +25,11 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.temporal import EmbeddedTemporal
-from cli.up import SEARCH_ATTRIBUTES
-from infrastructure.postgres.migrate import migrate
-from infrastructure.postgres.projections import rebuild
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.up import SEARCH_ATTRIBUTES
+from baton.infrastructure.postgres.migrate import migrate
+from baton.infrastructure.postgres.projections import rebuild
 from tests.bench.agents import DEBRIEFS, debriefs
 from tests.bench.client import Measured, load, open_connection, request
 from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, conducting, percentile
@@ -302,7 +302,7 @@ class Bench:
             yield port
 
     def working(self, name: str) -> Any:
-        return self.process([sys.executable, "-m", "cli", name])
+        return self.process([sys.executable, "-m", "baton.cli", name])
 
     @contextmanager
     def process(self, command: list[str], **environment: str) -> Iterator[None]:

@@ -155,7 +155,7 @@ class Conducting:
         return answer.json() if answer.content else None
 
 
-WORKER = [sys.executable, "-m", "cli", "worker"]
+WORKER = [sys.executable, "-m", "baton.cli", "worker"]
 SET = {"kind": "setpoint", "address": "a", "value": 1}
 
 

@@ -10,8 +10,8 @@ import statistics
 import time
 from typing import Any
 
-from infrastructure.control.caproto_client import CaprotoClient
-from infrastructure.control.channel_access import ChannelAccess
+from baton.infrastructure.control.caproto_client import CaprotoClient
+from baton.infrastructure.control.channel_access import ChannelAccess
 from tests.infrastructure.control.epics_servers import channel_access_server, free_ports
 
 WRITES = 5000

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from domain.operation.procedure import ProcedureStatus
+from baton.domain.operation.procedure.procedure import ProcedureStatus
 from tests.chaos.doomed_worker import Moment
 
 COMPLETED, ABORTED, HELD, RUNNING = (

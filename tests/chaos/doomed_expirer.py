@@ -5,16 +5,16 @@ import os
 import signal
 from typing import Any
 
-from application.agents.hands import Hands
-from application.ports import Executed
-from application.settings import Settings
-from cli.worker import worker
-from domain.kernel import Command
-from domain.safety.clearance import ExpireClearance
-from infrastructure.conducting import conducting
-from infrastructure.control.routes import opened_control
-from infrastructure.runtime import Runtime
-from infrastructure.temporal.engine import connect
+from baton.application.agents.agent_client import Hands
+from baton.application.ports import Executed
+from baton.application.settings import Settings
+from baton.cli.worker import worker
+from baton.domain.kernel import Command
+from baton.domain.safety.clearance import ExpireClearance
+from baton.infrastructure.conducting import conducting
+from baton.infrastructure.control.routes import opened_control
+from baton.infrastructure.runtime import Runtime
+from baton.infrastructure.temporal.engine import connect
 
 
 class DoomedHands(Hands):

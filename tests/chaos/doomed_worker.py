@@ -17,23 +17,23 @@ from uuid import UUID
 
 from temporalio import activity
 
-from application.conducting.ledger import Closing, Crossing
-from application.control import Control
-from application.settings import Settings
-from application.timekeeping import Timekeeper
-from cli.worker import worker
-from domain.kernel import Command
-from domain.operation.activities import Activity
-from domain.operation.progress import WaitingFor
-from domain.operation.steered import RecordProcedureOutcome
-from domain.operation.walking import Place
-from infrastructure import conducting as wiring
-from infrastructure.actions.registry import ActionRegistry
-from infrastructure.compute.configured import configured_compute
-from infrastructure.control.routes import opened_control
-from infrastructure.postgres.ledger import PostgresLedger
-from infrastructure.runtime import Runtime
-from infrastructure.temporal.engine import connect
+from baton.application.clock import Timekeeper
+from baton.application.conduct.ledger import Closing, Crossing
+from baton.application.control import Control
+from baton.application.settings import Settings
+from baton.cli.worker import worker
+from baton.domain.kernel import Command
+from baton.domain.operation.conduct.messages import Place
+from baton.domain.operation.conduct.progress import WaitingFor
+from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.operation.steering.steered_conduct import RecordProcedureOutcome
+from baton.infrastructure import conducting as wiring
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.compute.configured import configured_compute
+from baton.infrastructure.control.routes import opened_control
+from baton.infrastructure.postgres.ledger import PostgresLedger
+from baton.infrastructure.runtime import Runtime
+from baton.infrastructure.temporal.engine import connect
 
 SIGN_OF_LIFE = 2.5
 """Seconds between two signs of life to the engine, which is not to take the stuck for lost before all are."""

@@ -15,23 +15,23 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from application.conducting.ledger import Crossing, Standing
-from application.conducting.pulse import boot_time
-from application.conducting.steps import Steps
-from application.control import Control
-from application.settings import Settings
-from application.timekeeping import Timekeeper
-from cli.worker import worker
-from infrastructure import conducting as wiring
-from infrastructure.actions.registry import ActionRegistry
-from infrastructure.control import channel_access
-from infrastructure.control.caproto_client import CaprotoClient
-from infrastructure.control.channel_access import Channel
-from infrastructure.control.routes import opened_control
-from infrastructure.postgres.ledger import PostgresLedger
-from infrastructure.postgres.store import PostgresStore
-from infrastructure.runtime import Runtime
-from infrastructure.temporal.engine import connect
+from baton.application.clock import Timekeeper
+from baton.application.conduct.heartbeat import boot_time
+from baton.application.conduct.ledger import Crossing, Standing
+from baton.application.conduct.step_runner import Steps
+from baton.application.control import Control
+from baton.application.settings import Settings
+from baton.cli.worker import worker
+from baton.infrastructure import conducting as wiring
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.control import channel_access
+from baton.infrastructure.control.caproto_client import CaprotoClient
+from baton.infrastructure.control.channel_access import Channel
+from baton.infrastructure.control.routes import opened_control
+from baton.infrastructure.postgres.ledger import PostgresLedger
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.infrastructure.runtime import Runtime
+from baton.infrastructure.temporal.engine import connect
 
 
 class Point(StrEnum):

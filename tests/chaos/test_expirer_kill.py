@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from application.ports import Job
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from infrastructure.temporal.engine import TemporalEngine
+from baton.application.ports import Job
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.infrastructure.temporal.engine import TemporalEngine
 from tests.api.beamline import brought_into_force
 from tests.domain.world import new_id
 from tests.e2e.stack import clean_environment

@@ -29,7 +29,7 @@ def worker(database_url: str, log: Path, **environment: str) -> Iterator["subpro
     settings = clean_environment(DATABASE_URL=database_url, TEMPORAL_ADDRESS=NO_TEMPORAL, **environment)
     with (
         log.open("ab") as said,
-        subprocess.Popen([sys.executable, "-m", "cli", "worker"], env=settings, stderr=said) as process,
+        subprocess.Popen([sys.executable, "-m", "baton.cli", "worker"], env=settings, stderr=said) as process,
     ):
         try:
             yield process

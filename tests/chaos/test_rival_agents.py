@@ -15,10 +15,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from cli.embedded.temporal import EmbeddedTemporal
-from cli.up import SEARCH_ATTRIBUTES
-from domain.agent.debriefing import DEBRIEF
-from domain.agent.drafting import DRAFT
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.up import SEARCH_ATTRIBUTES
+from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.debrief import DEBRIEF
 from tests.api.beamline import beamline
 from tests.e2e.stack import clean_environment
 from tests.infrastructure.llm.model_server import Asked, ModelServer, OpenAi
@@ -56,7 +56,7 @@ class Workers:
         self._processes = [self._started() for _ in range(2)]
 
     def _started(self) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "cli", "worker"]
+        command = [sys.executable, "-m", "baton.cli", "worker"]
         return subprocess.Popen(command, env=self._environment, stdout=self._log, stderr=self._log)
 
     def kill_one(self) -> None:

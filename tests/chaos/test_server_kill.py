@@ -16,18 +16,18 @@ import httpx
 import psutil
 import pytest
 
-from application.conducting.conducts import workflow_id
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.temporal import EmbeddedTemporal
-from cli.up import SEARCH_ATTRIBUTES
-from cli.worker import reconciling
-from domain.operation.conducting import ConductProcedure
-from domain.operation.procedure import ProcedureConducted, ProcedureStatus
-from domain.operation.progress import ConductProgress
-from domain.operation.results import ConductResult
-from domain.operation.stopping import AbortProcedure, HoldProcedure
-from infrastructure.actions.registry import ActionRegistry
-from infrastructure.postgres.migrate import migrate
+from baton.application.conduct.conduct_work import workflow_id
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.up import SEARCH_ATTRIBUTES
+from baton.cli.worker import reconciling
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.progress import ConductProgress
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import ProcedureConducted, ProcedureStatus
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.postgres.migrate import migrate
 from tests.conftest import UNSAFE_BUT_FAST
 from tests.e2e.stack import clean_environment
 from tests.running import running_api
@@ -137,7 +137,7 @@ async def ended(stage: Stage, id: UUID, status: ProcedureStatus) -> ConductResul
 @asynccontextmanager
 async def served(settings: Mapping[str, str]) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """The API as a process of its own, and where it is."""
-    program = [sys.executable, "-m", "cli", "api", "--port=0"]
+    program = [sys.executable, "-m", "baton.cli", "api", "--port=0"]
     process = await asyncio.create_subprocess_exec(
         *program, env=clean_environment(**settings), stdout=asyncio.subprocess.PIPE
     )

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor.processes import examine_processes, how_to_lead
-from cli.embedded.temporal import EmbeddedTemporal
-from infrastructure.postgres.pool import Connection, dedicated
-from infrastructure.postgres.process_reports import LEADERS, running_processes, unled_tasks
+from baton.cli.doctor.processes import examine_processes, how_to_lead
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.infrastructure.postgres.pool import Connection, dedicated
+from baton.infrastructure.postgres.process_reports import LEADERS, running_processes, unled_tasks
 from tests.e2e.stack import clean_environment
 from tests.waiting import until
 
@@ -28,7 +28,7 @@ def worker(
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """A real worker with this standard error, or with none."""
     environment = clean_environment(DATABASE_URL=database_url, TEMPORAL_ADDRESS=temporal.address, **settings)
-    command = [sys.executable, "-m", "cli", "worker"]
+    command = [sys.executable, "-m", "baton.cli", "worker"]
     if error is None:
         command = ["sh", "-c", 'exec "$@" 2>&- >&- <&-', "sh", *command]
     process = subprocess.Popen(command, env=environment, stderr=error, stdout=error)

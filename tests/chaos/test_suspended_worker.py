@@ -18,11 +18,11 @@ from uuid import UUID
 
 import pytest
 
-from application.conducting.pulse import GIVES_UP_AFTER, boot_time
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.conducting import ConductProcedure
-from domain.operation.procedure import ProcedureStatus
-from domain.operation.stopping import TruncateProcedure
+from baton.application.conduct.heartbeat import GIVES_UP_AFTER, boot_time
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.procedure.endings import TruncateProcedure
+from baton.domain.operation.procedure.procedure import ProcedureStatus
 from tests.chaos.sleeper import Point
 from tests.e2e.stack import clean_environment
 from tests.infrastructure.control.epics_servers import EpicsServer, channel_access_server, free_ports

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.kernel import Event
-from domain.operation.conducting import CONDUCTED_ASSETS, ConductProcedure
-from domain.operation.procedure import (
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.kernel import Event
+from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, ConductProcedure
+from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure.procedure import (
     ProcedureAborted,
     ProcedureAdvised,
     ProcedureCompleted,
@@ -22,10 +24,8 @@ from domain.operation.procedure import (
     ProcedureOutcomeRecorded,
     ProcedureStarted,
 )
-from domain.operation.progress import ABORT_ASKED, HOLD_ASKED
-from domain.operation.results import ConductResult
-from infrastructure.control.journal import Deed, FileJournal
-from infrastructure.runtime import clock
+from baton.infrastructure.control.journal import Deed, FileJournal
+from baton.infrastructure.runtime import clock
 from tests.chaos.crashes import ABORTED, COMPLETED, HELD, LOOPS, UNREPEATED, Case, Kind, Way, chosen_cases
 from tests.chaos.theatre import ADVICE, Conduct, Theatre, theatre
 from tests.waiting import until

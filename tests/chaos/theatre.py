@@ -12,18 +12,23 @@ from uuid import UUID
 
 import pytest
 
-from application.conducting.conducts import workflow_id
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.equipment.asset_tree import RegisterAsset
-from domain.kernel import Command
-from domain.operation.conducting import (
+from baton.application.conduct.conduct_work import workflow_id
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.equipment.asset_tree import RegisterAsset
+from baton.domain.kernel import Command
+from baton.domain.operation.conduct.conduct import (
     ConductFromProcedure,
     ConductOrHoldProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
-from domain.operation.stopping import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.steering.steered_conduct import (
+    AdviseProcedure,
+    ConductUntilAdvised,
+    ConductUntilAdvisedFrom,
+    GetProcedureSteering,
+)
 from tests.chaos.crashes import TAKEN_UP, Case, Kind, Way
 from tests.chaos.doomed_worker import ACTIONS
 from tests.e2e.stack import clean_environment

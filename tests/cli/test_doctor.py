@@ -14,30 +14,30 @@ from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionR
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from application.ports import Caller
-from application.settings import RecordedSettings, Settings, shown_settings
-from cli.doctor import CHECKS, examine
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.process import Premises
-from cli.embedded.temporal import EmbeddedTemporal
-from cli.places import write_note
-from domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
-from domain.kernel import Command
-from domain.operation.schedule import DefineSchedule
-from domain.recipe.capability import CODE_PREFIX, DefineCapability
-from domain.recipe.recipe import DefineRecipe
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.agents import SUBSCRIBERS
-from infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK
-from infrastructure.postgres.projections import LEADER_LOCK
-from infrastructure.runtime import Runtime, new_id
-from infrastructure.temporal.engine import TASK_QUEUE
-from infrastructure.temporal.versioning import deployment_of
+from baton.application.ports import Caller
+from baton.application.settings import RecordedSettings, Settings, shown_settings
+from baton.cli.doctor import CHECKS, examine
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.process import Premises
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.stack_address import write_note
+from baton.domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
+from baton.domain.kernel import Command
+from baton.domain.operation.schedule.schedule import DefineSchedule
+from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability
+from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.agents import SUBSCRIBERS
+from baton.infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK
+from baton.infrastructure.postgres.projections import LEADER_LOCK
+from baton.infrastructure.runtime import Runtime, new_id
+from baton.infrastructure.temporal.engine import TASK_QUEUE
+from baton.infrastructure.temporal.versioning import deployment_of
+from baton.workflows.mint_sweep import CANDIDATES, MintSweepWorkflow
 from tests.conftest import with_database
 from tests.domain.operation.conducts import STEPS
 from tests.infrastructure.temporal.namespaces import new_namespace
 from tests.waiting import until
-from workflows.mint_sweep import CANDIDATES, MintSweepWorkflow
 
 CLOSED = "127.0.0.1:1"
 MINTS_NOTHING = "PID_MINTER=none: persistent identifiers are not minted, and requests for one are refused."

@@ -27,11 +27,11 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, StartWor
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
-from cli.embedded.postgres import WHEEL, EmbeddedPostgres
-from cli.embedded.process import Premises, StartError, starting_again_if_a_port_is_lost, wait_until
-from cli.embedded.temporal import EmbeddedTemporal
-from infrastructure.postgres.form import has_current_form
-from infrastructure.postgres.migrate import migrate
+from baton.cli.embedded.postgres import WHEEL, EmbeddedPostgres
+from baton.cli.embedded.process import Premises, StartError, starting_again_if_a_port_is_lost, wait_until
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.infrastructure.postgres.migrate import migrate
+from baton.infrastructure.postgres.schema_version import has_current_form
 
 AS_ROOT = os.geteuid() == 0
 DEADLINE = 30.0
@@ -41,8 +41,8 @@ OWNER = """
 import json, signal, sys
 from pathlib import Path
 import psycopg
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
 
 directory = Path(sys.argv[1])
 postgres, temporal = EmbeddedPostgres(directory / "postgres"), EmbeddedTemporal(directory / "temporal", headless=True)

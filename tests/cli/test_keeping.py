@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.embedded.process import LOG_PREDECESSORS, LogFile, StartError, wait_until
-from cli.keeping import MOST_STARTS, Keeper, Piece
+from baton.cli.child_processes import MOST_STARTS, Keeper, Piece
+from baton.cli.embedded.process import LOG_PREDECESSORS, LogFile, StartError, wait_until
 
 DEADLINE = 20.0
 BEGUN = "from pathlib import Path; p = Path('begun'); p.write_text(p.read_text() + 'x' if p.exists() else 'x')\n"

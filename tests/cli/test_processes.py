@@ -6,7 +6,7 @@ import sys
 
 DEAF = """
 import asyncio
-from cli import processes
+from baton.cli import processes
 
 processes.LONGEST_STOP = 1
 

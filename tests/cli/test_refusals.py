@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from cli.embedded.process import Premises
-from cli.places import noted_place, write_note
+from baton.cli.embedded.process import Premises
+from baton.cli.stack_address import noted_place, write_note
 from tests.e2e.stack import baton, clean_environment
 
 FREE = ("--port=0", "--temporal-port=0", "--temporal-ui-port=0")

@@ -22,7 +22,7 @@ EVERYWHERE = "--host=0.0.0.0"
 def serving(database_url: str, *options: str, **environment: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """A running API and its address."""
     with subprocess.Popen(
-        [sys.executable, "-m", "cli", "api", "--port=0", *options],
+        [sys.executable, "-m", "baton.cli", "api", "--port=0", *options],
         env=clean_environment(DATABASE_URL=database_url, **environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cli.main import app
-from cli.watching import watch_conduct
+from baton.cli.conduct_watch import watch_conduct
+from baton.cli.main import app
 from tests.waiting import until
 from tests.workflows.steps import capture, check, criterion, setpoint
 from tests.workflows.theatre import PAUSE, Theatre

@@ -30,7 +30,7 @@ def ioc(data: Path) -> Iterator[None]:
         environment.setenv("EPICS_CA_AUTO_ADDR_LIST", "NO")
         environment.setenv("EPICS_CA_REPEATER_PORT", str(repeater))
         process = subprocess.Popen(
-            [sys.executable, "-m", "demo.ioc", str(data)],
+            [sys.executable, "-m", "baton.demo.ioc", str(data)],
             env={**os.environ, **served, "PYTHONPATH": os.pathsep.join(sys.path)},
             stderr=subprocess.DEVNULL,
         )

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.temporal import EmbeddedTemporal
-from infrastructure.actions.registry import BUILT_IN
-from infrastructure.control.caproto_client import CaprotoClient
-from infrastructure.control.channel_access import ChannelAccess
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.infrastructure.actions.registry import BUILT_IN
+from baton.infrastructure.control.caproto_client import CaprotoClient
+from baton.infrastructure.control.channel_access import ChannelAccess
 from tests.api.serving import shared_database
 from tests.workflows.steps import action
 from tests.workflows.theatre import Theatre, opened_theatre

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from application.control import Control, ControlWriteRejectedError
-from demo.programs import read
-from infrastructure.actions.acquisition import stream
-from infrastructure.control.caproto_client import CaprotoClient
-from infrastructure.control.channel_access import ChannelAccess
-from infrastructure.timekeeping import WallClock
+from baton.application.control import Control, ControlWriteRejectedError
+from baton.demo.programs import read
+from baton.infrastructure.actions.acquisition import stream
+from baton.infrastructure.control.caproto_client import CaprotoClient
+from baton.infrastructure.control.channel_access import ChannelAccess
+from baton.infrastructure.wall_clock import WallClock
 from tests.waiting import until
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from demo.focus_agent import ENOUGH, advice_on
-from demo.optics import AXIS_AT, FOCUS_AT, PIXEL, Beamline, sharpness
-from demo.phantom import Image, cut
-from demo.tomography import absorption, axis_offset, likeness, slice_of
+from baton.demo.focus_agent import ENOUGH, advice_on
+from baton.demo.optics import AXIS_AT, FOCUS_AT, PIXEL, Beamline, sharpness
+from baton.demo.phantom import Image, cut
+from baton.demo.tomography import absorption, axis_offset, likeness, slice_of
 
 EXPOSURE = 0.02
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cli.embedded.process import StartError
-from demo import programs, recipes
-from demo.hall import Hall
-from demo.ioc import save
-from demo.optics import AXIS_AT, FOCUS_AT, Beamline
-from demo.people import StageError
-from demo.staffing import Staff
-from demo.story import Night
-from demo.telling import Teller
-from domain.recipe.step_shapes import read_closing_steps, read_steps
+from baton.cli.embedded.process import StartError
+from baton.demo import programs, recipes
+from baton.demo.beamline_processes import Hall
+from baton.demo.ioc import save
+from baton.demo.narration import Teller
+from baton.demo.night import Night
+from baton.demo.optics import AXIS_AT, FOCUS_AT, Beamline
+from baton.demo.people import StageError
+from baton.demo.permissions import Staff
+from baton.domain.recipe.step_shapes import read_closing_steps, read_steps
 
 HERE = Path("/data")
 

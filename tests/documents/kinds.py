@@ -7,8 +7,8 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from application.settings import Settings
-from domain.contexts import REGISTRY
+from baton.application.settings import Settings
+from baton.domain.contexts import REGISTRY
 from tests.documents.blocks import ROOT, Block
 
 PLAYED = frozenset({"console", "python", "output"})

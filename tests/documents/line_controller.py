@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from application.control import Reading
+from baton.application.control import Reading
 
 
 class LineController:

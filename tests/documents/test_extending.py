@@ -15,34 +15,34 @@ from uuid import UUID
 import httpx
 import pytest
 
-import domain
-from api.authentication import Authentication
-from api.edge import Edge
-from api.mcp.server import Toolbox
-from api.mcp.tools import tool_of
-from api.openapi import openapi_document
-from api.rest import OperationEndpoint
-from application.authorization import PermissiveAuthorizer
-from application.commands import Commands
-from application.conducting.actions import InvalidActionParametersError, perform
-from application.conducting.deciders import advice_from
-from application.control import ControlNotConnectedError, ControlTimeoutError, ControlWriteRejectedError
-from application.plant import ControlRoute, Substrate
-from application.ports import Caller
-from application.queries import Queries
-from application.service import Service
-from application.settings import McpToolset, Settings
-from domain.contexts import REGISTRY
-from domain.registry import Registry
-from domain.trust.surface import SYSTEM_MCP_STREAMABLE_HTTP
-from infrastructure.actions.registry import installed_actions
-from infrastructure.control.routes import RoutedControl
-from infrastructure.control.simulator import Simulator
-from infrastructure.identity.provider_client import ProviderClient
-from infrastructure.identity.registry import ProviderRegistry
-from infrastructure.memory.engine import MemoryEngine
-from infrastructure.memory.store import MemoryStore
-from infrastructure.runtime import clock, new_id
+import baton.domain
+from baton.api.authentication import Authentication
+from baton.api.edge import Edge
+from baton.api.mcp.server import Toolbox
+from baton.api.mcp.tools import tool_of
+from baton.api.openapi import openapi_document
+from baton.api.rest import OperationEndpoint
+from baton.application.authorization import PermissiveAuthorizer
+from baton.application.commands import Commands
+from baton.application.conduct.actions import InvalidActionParametersError, perform
+from baton.application.conduct.deciders import advice_from
+from baton.application.control import ControlNotConnectedError, ControlTimeoutError, ControlWriteRejectedError
+from baton.application.plant import ControlRoute, Substrate
+from baton.application.ports import Caller
+from baton.application.queries import Queries
+from baton.application.service import Service
+from baton.application.settings import McpToolset, Settings
+from baton.domain.contexts import REGISTRY
+from baton.domain.registry import Registry
+from baton.domain.trust.surface import SYSTEM_MCP_STREAMABLE_HTTP
+from baton.infrastructure.actions.registry import installed_actions
+from baton.infrastructure.control.routes import RoutedControl
+from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.identity.provider_client import ProviderClient
+from baton.infrastructure.identity.registry import ProviderRegistry
+from baton.infrastructure.runtime import clock, new_id
+from baton.testing.engine import MemoryEngine
+from baton.testing.store import MemoryStore
 from tests.documents.blocks import code_of
 from tests.documents.line_controller import LineController
 from tests.domain import test_state_tables as tables
@@ -87,10 +87,10 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("aggregates", "operations", "projections", "permissions"):
             patch.setattr(REGISTRY, name, getattr(REGISTRY, name).copy())
-        patch.setattr(domain, "__path__", [*domain.__path__, str(place)])
-        importlib.import_module("domain.shift.shift")
+        patch.setattr(baton.domain, "__path__", [*baton.domain.__path__, str(place)])
+        importlib.import_module("baton.domain.shift.shift")
         yield REGISTRY
-        del sys.modules["domain.shift.shift"], sys.modules["domain.shift"], domain.shift  # type: ignore[attr-defined]
+        del sys.modules["baton.domain.shift.shift"], sys.modules["baton.domain.shift"], baton.domain.shift  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ async def test_a_package_offers_the_action_and_the_plant_is_baked(tmp_path: Path
 @pytest.fixture
 async def wired() -> AsyncIterator[Wired]:
     """The control adapter of the page, and a controller that speaks its language."""
-    shown = loaded(BLOCKS["A control adapter"][0], "infrastructure.control.lines")
+    shown = loaded(BLOCKS["A control adapter"][0], "baton.infrastructure.control.lines")
     async with LineController.running() as controller:
         control = shown.LineControl("127.0.0.1", controller.port)
         yield Wired(control, control, controller, tells_silence=False, counts=False)
@@ -280,13 +280,13 @@ async def test_the_control_adapter_tells_a_controller_that_is_gone_from_one_that
 
 
 async def test_the_decider_measures_the_centre_and_stops() -> None:
-    decider = loaded(BLOCKS["A decider"][0], "infrastructure.decide.centre").CentreDecider()
+    decider = loaded(BLOCKS["A decider"][0], "baton.infrastructure.decide.centre").CentreDecider()
     found = await searched(decider.advise_next, PLANE, lambda point: 1.0, 10)
     assert [seen.point for seen in found] == [{"focus": -2, "tilt": 0}, {"focus": 0, "tilt": 5}]
 
 
 async def test_the_decider_remembers_nothing_and_its_advice_can_be_followed() -> None:
-    decider = loaded(BLOCKS["A decider"][0], "infrastructure.decide.centre").CentreDecider()
+    decider = loaded(BLOCKS["A decider"][0], "baton.infrastructure.decide.centre").CentreDecider()
     known = [evidence(PLANE, [observation({"focus": number, "tilt": 5.0})] * number) for number in (0, 1, 2, 0)]
     advice = [await advice_from(decider, one) for one in known]
     assert advice[0] == advice[-1]

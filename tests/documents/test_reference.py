@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from domain.contexts import REGISTRY
+from baton.domain.contexts import REGISTRY
 from tests.documents.reference.__main__ import PLACE
 from tests.documents.reference.pages import pages
 from tests.documents.reference.refusals import raisers

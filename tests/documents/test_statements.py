@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import typer
 
-from application.settings import Settings
-from cli.doctor import CHECKS
-from cli.main import app
-from domain.contexts import REGISTRY
-from domain.shared.refusals import Refusal
+from baton.application.settings import Settings
+from baton.cli.doctor import CHECKS
+from baton.cli.main import app
+from baton.domain.contexts import REGISTRY
+from baton.domain.shared.refusals import Refusal
 from tests.documents.blocks import ROOT, documents
 from tests.documents.playing import PLANT
 

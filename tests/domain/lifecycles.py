@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from domain.equipment.asset import AssetAttachedToFixture
-from domain.equipment.mount import INSTALLED
+from baton.domain.equipment.asset import AssetAttachedToFixture
+from baton.domain.equipment.mount import INSTALLED
 from tests.domain.agent import lifecycles as agent
 from tests.domain.calibration import lifecycles as calibration
 from tests.domain.campaign import lifecycles as campaign

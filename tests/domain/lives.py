@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from domain.contexts import REGISTRY
-from domain.kernel import Command
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Command
 from tests.domain.world import World
 
 Scene = SimpleNamespace

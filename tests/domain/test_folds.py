@@ -17,13 +17,13 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
-from domain.contexts import REGISTRY
-from domain.equipment.affordance import Affordance
-from domain.kernel import Aggregate, Event, State, UnknownEventError
-from domain.operation.steering import SteeringObjective, SteeringObjectiveKind, SteeringSpace
-from domain.registry import snake_case
-from domain.shared.canonical import content_hash
-from domain.shared.refusals import Refusal
+from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.kernel import Aggregate, Event, State, UnknownEventError
+from baton.domain.operation.steering.steering import SteeringObjective, SteeringObjectiveKind, SteeringSpace
+from baton.domain.registry import snake_case
+from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.refusals import Refusal
 from tests.domain.lifecycles import LIVES, STATELESS
 from tests.domain.lives import Life
 from tests.domain.world import START, World, new_id

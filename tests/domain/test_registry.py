@@ -18,14 +18,13 @@ from uuid import UUID
 import pytest
 from pydantic import AwareDatetime, BaseModel, PlainSerializer
 
-import application.feed
-import application.identity
-import application.ports
-from domain.access.actor import CONTACT_BOUNDS
-from domain.contexts import REGISTRY
-from domain.kernel import Aggregate, Command, Event, State
-from domain.registry import Operation
-from domain.shared.refusals import (
+import baton.application.feed
+import baton.application.identity
+from baton.domain.access.actor import CONTACT_BOUNDS
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Aggregate, Command, Event, State
+from baton.domain.registry import Operation
+from baton.domain.shared.refusals import (
     Conflict,
     Forbidden,
     Invalid,
@@ -36,7 +35,7 @@ from domain.shared.refusals import (
     Unprocessable,
 )
 
-assert application.feed, "the operations of the edge are declared by importing it"
+assert baton.application.feed, "the operations of the edge are declared by importing it"
 
 DATA = Path(__file__).parents[1] / "data" / "operations.json"
 SPECIFIED: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(DATA.read_text())}
@@ -49,7 +48,7 @@ FAMILIES = {
     Conflict,
     Unprocessable,
     Unavailable,
-    application.identity.ProviderUnavailable,
+    baton.application.identity.ProviderUnavailable,
 }
 """Classes of refusals that are never raised themselves."""
 
@@ -169,7 +168,9 @@ def functions_of(command: type[Any]) -> Iterator[Callable[..., Any]]:
     own = [
         getattr(command, name)
         for name, value in inspect.getmembers(command, inspect.isfunction)
-        if value.__module__.startswith("domain.") and value.__module__ != "domain.kernel" and name not in vars(Command)
+        if value.__module__.startswith("baton.domain.")
+        and value.__module__ != "baton.domain.kernel"
+        and name not in vars(Command)
     ]
     pending, seen = list(own), set(own)
     while pending:
@@ -198,12 +199,12 @@ def called_in(function: Any) -> Iterator[Callable[..., Any]]:
     for node in ast.walk(tree_of(function)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             called = named_in(function, node.func)
-            if inspect.isfunction(called) and called.__module__.startswith("domain.") and not reads(called):
+            if inspect.isfunction(called) and called.__module__.startswith("baton.domain.") and not reads(called):
                 yield called
 
 
 def reads(function: Any) -> bool:
-    return bool(function.__module__ in ("domain.shared.reads", "domain.kernel"))
+    return bool(function.__module__ in ("baton.domain.shared.reads", "baton.domain.kernel"))
 
 
 def refusals_in(function: Any) -> Iterator[type[Refusal]]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.access.actor import (
+from baton.domain.access.actor import (
     ActorDeactivated,
     ActorProfileForgotten,
     ActorProfileUpdated,
@@ -15,10 +15,10 @@ from domain.access.actor import (
     ActorSubjectBound,
     ActorSubjectUnbound,
 )
-from domain.agent.agent import AgentBudgetUpdated, AgentDefined, AgentResumed, AgentSuspended, AgentToolGranted
-from domain.contexts import REGISTRY
-from domain.enclosure.enclosure import EnclosureDecommissioned, EnclosurePermitObserved, EnclosureRegistered
-from domain.equipment.asset import (
+from baton.domain.agent.agent import AgentBudgetUpdated, AgentDefined, AgentResumed, AgentSuspended, AgentToolGranted
+from baton.domain.contexts import REGISTRY
+from baton.domain.enclosure.enclosure import EnclosureDecommissioned, EnclosurePermitObserved, EnclosureRegistered
+from baton.domain.equipment.asset import (
     AssetDegraded,
     AssetFamilyAdded,
     AssetFamilyRemoved,
@@ -32,9 +32,9 @@ from domain.equipment.asset import (
     AssetRestored,
     AssetSettingsUpdated,
 )
-from domain.equipment.partition import Affine
-from domain.kernel import Event, StoredEvent, UnknownEventError
-from domain.operation.schedule import (
+from baton.domain.equipment.partition import Affine
+from baton.domain.kernel import Event, StoredEvent, UnknownEventError
+from baton.domain.operation.schedule.schedule import (
     Schedule,
     ScheduleFired,
     ScheduleFiringRefused,
@@ -42,7 +42,7 @@ from domain.operation.schedule import (
     ScheduleResumed,
     ScheduleTriggered,
 )
-from domain.recipe.plan import (
+from baton.domain.recipe.plan import (
     PlanDefaultParametersUpdated,
     PlanDefined,
     PlanRescheduled,
@@ -50,7 +50,7 @@ from domain.recipe.plan import (
     PlanRoleUnbound,
     PlanVersioned,
 )
-from domain.supply.supply import (
+from baton.domain.supply.supply import (
     SupplyDegraded,
     SupplyDeregistered,
     SupplyMarkedAvailable,

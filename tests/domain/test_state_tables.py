@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.contexts import REGISTRY
-from domain.registry import Operation, snake_case
-from domain.shared.refusals import Refusal
+from baton.domain.contexts import REGISTRY
+from baton.domain.registry import Operation, snake_case
+from baton.domain.shared.refusals import Refusal
 from tests.domain.lifecycles import LIVES, OF_NO_STREAM, STATELESS
 from tests.domain.lives import Life, Standing
 from tests.domain.world import World

@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 import uuid_utils.compat
 
-from domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
-from domain.shared.logbooks import Entry
-from domain.shared.reads import (
+from baton.domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
+from baton.domain.shared.logbooks import Entry
+from baton.domain.shared.reads import (
     Answered,
     Aside,
     Enlisted,
@@ -27,9 +27,9 @@ from domain.shared.reads import (
     Rows,
     Streams,
 )
-from domain.shared.refusals import Refusal
-from domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
-from domain.trust.surface import SYSTEM_HTTP
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
+from baton.domain.trust.surface import SYSTEM_HTTP
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
 LENIENT = {"clearance_four_eyes": False, "policies_enforced": False}

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import httpx
 import psutil
 
-from application.settings import Settings
+from baton.application.settings import Settings
 
 DEADLINE = 60.0
 PIECES = {"api": "cli api", "worker": "cli worker", "projector": "cli projector", "temporal": "temporal server"}
@@ -31,7 +31,7 @@ def clean_environment(**chosen: str) -> dict[str, str]:
 def baton(*arguments: str, timeout: float = DEADLINE, **environment: str) -> "subprocess.CompletedProcess[str]":
     """The command line, run to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "cli", *arguments],
+        [sys.executable, "-m", "baton.cli", *arguments],
         env=clean_environment(**environment),
         capture_output=True,
         text=True,
@@ -59,7 +59,7 @@ class Stack:
         options = [f"--{name}={port}" for name, port in zip(PORTS, ports, strict=True)]
         with self._said.open("w") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "cli", "up", f"--data-dir={directory}", *options],
+                [sys.executable, "-m", "baton.cli", "up", f"--data-dir={directory}", *options],
                 env=clean_environment(**environment),
                 stdout=said,
                 stderr=subprocess.STDOUT,

@@ -14,11 +14,11 @@ import psycopg
 import pytest
 import yaml
 
-from application.boot_guards import boot_objections
-from application.settings import Settings
-from cli.embedded.postgres import MAJOR_VERSION, WHEEL, EmbeddedPostgres
-from cli.embedded.process import available_ports
-from cli.embedded.temporal import EmbeddedTemporal
+from baton.application.boot_guards import boot_objections
+from baton.application.settings import Settings
+from baton.cli.embedded.postgres import MAJOR_VERSION, WHEEL, EmbeddedPostgres
+from baton.cli.embedded.process import available_ports
+from baton.cli.embedded.temporal import EmbeddedTemporal
 from tests.conftest import UNSAFE_BUT_FAST
 from tests.e2e.stack import clean_environment, eventually
 
@@ -99,7 +99,7 @@ def test_its_processes_start_and_their_health_checks_pass(database: str, tempora
     counted, _ = example()
 
     def command(words: list[str]) -> list[str]:
-        own = {"baton": [sys.executable, "-m", "cli"], "python": [sys.executable]}
+        own = {"baton": [sys.executable, "-m", "baton.cli"], "python": [sys.executable]}
         return [*own[words[0]], *(word.replace("8000", str(port)) for word in words[1:])]
 
     def environment(service: dict[str, Any]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import psycopg
 
-from cli.doctor import CHECKS
+from baton.cli.doctor import CHECKS
 from tests.e2e.stack import Stack, baton, eventually
 
 

@@ -10,11 +10,11 @@ from uuid import UUID
 
 import pytest
 
-from application.conducting.conducts import workflow_id
-from cli.embedded.temporal import EmbeddedTemporal
-from cli.up import SEARCH_ATTRIBUTES
-from domain.operation.conducting import ConductProcedure
-from domain.operation.progress import ConductProgress
+from baton.application.conduct.conduct_work import workflow_id
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.up import SEARCH_ATTRIBUTES
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.progress import ConductProgress
 from tests.waiting import until
 from tests.workflows.runs import PLANT, SIGNALS, Series, furnished
 from tests.workflows.stage import Stage, staged

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from application.ports import Store
-from infrastructure.memory.store import MemoryStore
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
+from baton.application.ports import Store
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.testing.store import MemoryStore
 
 
 @pytest.fixture(params=["memory", "postgres"])

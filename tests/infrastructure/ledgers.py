@@ -7,18 +7,18 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from application.conducting.ledger import Crossing, Ledger
-from application.ports import Batch, Caller, Port, StreamAppend
-from domain.kernel import Call, Event
-from domain.operation.activities import Activity
-from domain.operation.conducting import ConductFromProcedure, ConductProcedure
-from domain.operation.deciding import SELECTABLE
-from domain.operation.progress import ConductProgress
-from domain.operation.registering import RegisterProcedure
-from domain.operation.results import ConductResult
-from domain.operation.stopping import HoldProcedure
-from domain.operation.walking import Mark, Place
-from domain.trust.surface import SYSTEM_HTTP
+from baton.application.conduct.ledger import Crossing, Ledger
+from baton.application.ports import Batch, Caller, Port, StreamAppend
+from baton.domain.kernel import Call, Event
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
+from baton.domain.operation.conduct.messages import Mark, Place
+from baton.domain.operation.conduct.progress import ConductProgress
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.operation.procedure.endings import HoldProcedure
+from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.operation.steering.decider_choice import SELECTABLE
+from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.application.calling import OPERATOR, Calling
 from tests.domain.run.lifecycles import begun
 from tests.domain.world import LENIENT, START, new_id

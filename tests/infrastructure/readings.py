@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from domain.run.observations import Observation
+from baton.domain.run.observations import Observation
 from tests.domain.world import OPERATOR, START, new_id
 
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from temporalio.client import Client, ScheduleUpdate, ScheduleUpdateInput
 
-from application.ports import EngineUnavailableError
-from application.scheduling.calendars import CalendarEntry, Calendars
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.calendar import CronCalendar, EveryCalendar, next_firings
-from domain.operation.firing import FiringOrder
-from domain.operation.schedule import Overlap
-from infrastructure.memory.calendars import MemoryCalendars
-from infrastructure.runtime import clock
-from infrastructure.temporal.calendars import TemporalCalendars
-from infrastructure.temporal.engine import TemporalEngine, connect
+from baton.application.ports import EngineUnavailableError
+from baton.application.schedules.calendars import CalendarEntry, Calendars
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.schedule.calendar import CronCalendar, EveryCalendar, next_firings
+from baton.domain.operation.schedule.messages import FiringOrder
+from baton.domain.operation.schedule.schedule import Overlap
+from baton.infrastructure.runtime import clock
+from baton.infrastructure.temporal.calendars import TemporalCalendars
+from baton.infrastructure.temporal.engine import TemporalEngine, connect
+from baton.testing.calendars import MemoryCalendars
 from tests.domain.world import new_id
 from tests.infrastructure.control.epics_servers import free_ports
 from tests.waiting import until

@@ -4,11 +4,11 @@ import random
 from typing import Any
 from uuid import UUID
 
-from application.ports import Batch, Store
-from domain.kernel import Call
-from domain.run.observations import Channel, ListRunObservations, Observation, channels_of
-from domain.shared.listing import Where
-from domain.trust.surface import SYSTEM_HTTP
+from baton.application.ports import Batch, Store
+from baton.domain.kernel import Call
+from baton.domain.run.observations import Channel, ListRunObservations, Observation, channels_of
+from baton.domain.shared.listing import Where
+from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.domain.world import OPERATOR, START, new_id
 from tests.infrastructure.readings import reading
 

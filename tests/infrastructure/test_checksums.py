@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from infrastructure.checksums import NothingToHash, checksum
+from baton.infrastructure.checksums import NothingToHash, checksum
 
 
 def by_hand(files: dict[str, bytes]) -> str:

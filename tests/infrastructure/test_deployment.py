@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from application.ports import Caller
-from application.settings import Settings
-from domain.kernel import Call, Outcome
-from domain.shared.reads import Reads, answered
-from domain.shared.writes import Answer
-from domain.trust.surface import SYSTEM_HTTP
-from domain.trust.zone import DefineZone
-from infrastructure.runtime import Deployment, Runtime
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.domain.kernel import Call, Outcome
+from baton.domain.shared.reads import Reads, answered
+from baton.domain.shared.writes import Answer
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.domain.trust.zone import DefineZone
+from baton.infrastructure.runtime import Deployment, Runtime
 from tests.domain.world import OPERATOR, new_id
 
 

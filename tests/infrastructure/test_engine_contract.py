@@ -13,12 +13,12 @@ from temporalio.client import Client, WorkflowExecution
 from temporalio.common import RetryPolicy
 from temporalio.worker import Worker
 
-from application.ports import Engine, EngineUnavailableError, EngineView, Job
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.agent.reactions import OpenItem
-from infrastructure.memory.engine import MemoryEngine
-from infrastructure.temporal.engine import MANY_ATTEMPTS, TASK_QUEUE, TemporalEngine, connect
+from baton.application.ports import Engine, EngineUnavailableError, EngineView, Job
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.agent.reactions import OpenItem
+from baton.infrastructure.temporal.engine import MANY_ATTEMPTS, TASK_QUEUE, TemporalEngine, connect
+from baton.testing.engine import MemoryEngine
 from tests.domain.world import new_id
 from tests.infrastructure.control.epics_servers import free_ports
 from tests.waiting import until

@@ -11,19 +11,19 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.conducting.ledger import Closing, Crossing, Orders, Precedence
-from application.ports import FoldedStanding
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.access.actor import DeactivateActor, RegisterActor
-from domain.agent.agent import AgentVersioned
-from domain.kernel import Event
-from domain.operation.actuation import ActuationKind
-from domain.operation.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
-from domain.operation.progress import FilledSlot, WaitingFor
-from domain.operation.results import Failure, Measured
-from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure
-from domain.operation.walking import Mark, Place
-from domain.run.run import (
+from baton.application.conduct.ledger import Closing, Crossing, Orders, Precedence
+from baton.application.ports import FoldedStanding
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.access.actor import DeactivateActor, RegisterActor
+from baton.domain.agent.agent import AgentVersioned
+from baton.domain.kernel import Event
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.messages import Mark, Place
+from baton.domain.operation.conduct.progress import FilledSlot, WaitingFor
+from baton.domain.operation.conduct.results import Failure, Measured
+from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
+from baton.domain.run.run import (
     RunAborted,
     RunAdjusted,
     RunCompleted,
@@ -33,11 +33,11 @@ from domain.run.run import (
     RunStopped,
     RunTruncated,
 )
-from infrastructure.memory.ledger import MemoryLedger
-from infrastructure.memory.store import MemoryStore
-from infrastructure.postgres.ledger import PostgresLedger
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
+from baton.infrastructure.postgres.ledger import PostgresLedger
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.testing.ledger import MemoryLedger
+from baton.testing.store import MemoryStore
 from tests.application.calling import OPERATOR, Calling, HandSetClock
 from tests.conftest import with_database
 from tests.domain.world import new_id

@@ -7,15 +7,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.ports import Batch, Store
-from domain.agent.at_risk import ListAtRiskResults, ModelCall, model_calls
-from domain.decision.inferences import Inference
-from domain.kernel import Call
-from domain.shared.listing import Where
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.statements import page_statement
-from infrastructure.postgres.store import PostgresStore
+from baton.application.ports import Batch, Store
+from baton.domain.agent.at_risk import ListAtRiskResults, ModelCall, model_calls
+from baton.domain.decision.inferences import Inference
+from baton.domain.kernel import Call
+from baton.domain.shared.listing import Where
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.statements import page_statement
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.domain.world import OPERATOR, START, new_id
 
 DECISIONS = [new_id() for _ in range(6)]

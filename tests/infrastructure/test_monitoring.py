@@ -4,8 +4,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from infrastructure.control.simulator import Simulator
-from infrastructure.postgres.leadership import MONITOR_LOCK
+from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.postgres.leadership import MONITOR_LOCK
 from tests.application.monitored import PERMIT, Record, good, monitored, running
 from tests.waiting import until
 

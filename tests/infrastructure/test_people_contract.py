@@ -6,16 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from application.agents.ports import People
-from application.ports import Store
-from application.seeds import Seeds
-from domain.access.actor import ForgetActor, RegisterActor, UpdateActorProfile
-from domain.agent.seeded import SEEDED
-from infrastructure.memory.people import MemoryPeople
-from infrastructure.memory.store import MemoryStore
-from infrastructure.postgres.people import PostgresPeople
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
+from baton.application.agents.ports import People
+from baton.application.ports import Store
+from baton.application.seeds import Seeds
+from baton.domain.access.actor import ForgetActor, RegisterActor, UpdateActorProfile
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.infrastructure.postgres.people import PostgresPeople
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.testing.people import MemoryPeople
+from baton.testing.store import MemoryStore
 from tests.application.calling import Calling
 from tests.domain.world import START, new_id
 

@@ -6,15 +6,15 @@ from uuid import UUID
 
 import pytest
 
-from application.agents.ports import Spending
-from application.ports import Batch, Store
-from domain.agent.budget import Spent
-from domain.decision.inferences import Inference
-from domain.kernel import NIL, Call
-from infrastructure.memory.spending import MemorySpending
-from infrastructure.memory.store import MemoryStore
-from infrastructure.postgres.spending import PostgresSpending
-from infrastructure.postgres.store import PostgresStore
+from baton.application.agents.ports import Spending
+from baton.application.ports import Batch, Store
+from baton.domain.agent.budget import Spent
+from baton.domain.decision.inferences import Inference
+from baton.domain.kernel import NIL, Call
+from baton.infrastructure.postgres.spending import PostgresSpending
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.testing.spending import MemorySpending
+from baton.testing.store import MemoryStore
 from tests.domain.world import START, new_id
 
 AGENT, OTHER = new_id(), new_id()

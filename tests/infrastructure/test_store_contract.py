@@ -10,8 +10,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from application.ports import Batch, Bookmark, Executed, KeyClaim, Store, StreamAppend
-from domain.access.actor import (
+from baton.application.ports import Batch, Bookmark, Executed, KeyClaim, Store, StreamAppend
+from baton.domain.access.actor import (
     ActorDeactivated,
     ActorKind,
     ActorProfile,
@@ -21,21 +21,21 @@ from domain.access.actor import (
     ListActors,
     SubjectBinding,
 )
-from domain.contexts import REGISTRY
-from domain.decision.inferences import Inference, ListInferences
-from domain.equipment.affordance import Affordance
-from domain.equipment.family import FamilyDefined, ListFamilies
-from domain.kernel import Call, Event
-from domain.shared.listing import Page, Where
-from domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
-from domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Release
-from domain.trust.surface import SYSTEM_HTTP
-from domain.trust.visit import ListVisits, VisitArrived, VisitHeld, VisitRegistered, VisitStarted
-from domain.trust.zone import ZoneDefined
-from infrastructure.memory.store import MemoryStore
-from infrastructure.postgres.pool import dedicated, runtime_pool
-from infrastructure.postgres.projections import Projector
-from infrastructure.postgres.store import PostgresStore
+from baton.domain.contexts import REGISTRY
+from baton.domain.decision.inferences import Inference, ListInferences
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.equipment.family import FamilyDefined, ListFamilies
+from baton.domain.kernel import Call, Event
+from baton.domain.shared.listing import Page, Where
+from baton.domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
+from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Release
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.domain.trust.visit import ListVisits, VisitArrived, VisitHeld, VisitRegistered, VisitStarted
+from baton.domain.trust.zone import ZoneDefined
+from baton.infrastructure.postgres.pool import dedicated, runtime_pool
+from baton.infrastructure.postgres.projections import Projector
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.testing.store import MemoryStore
 from tests.domain.world import OPERATOR, new_id
 
 NOW = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)

@@ -7,10 +7,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from infrastructure.background import Supervisor
-from infrastructure.postgres.leadership import REACTIONS_LOCK, is_led, lead
-from infrastructure.postgres.pool import Connection, dedicated
-from infrastructure.postgres.process_reports import Reporter, running_processes, unled_tasks
+from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres.leadership import REACTIONS_LOCK, is_led, lead
+from baton.infrastructure.postgres.pool import Connection, dedicated
+from baton.infrastructure.postgres.process_reports import Reporter, running_processes, unled_tasks
 from tests.waiting import until
 
 

@@ -5,16 +5,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from application.agents.consulting import Models
-from application.language_models import ModelProvider
-from application.settings import Settings
-from cli.worker import reacting, worker
-from domain.agent.model_ref import ModelRef
-from domain.agent.seeded import SEEDED
-from infrastructure.conducting import conducting
-from infrastructure.control.routes import opened_control
-from infrastructure.runtime import Runtime
-from infrastructure.temporal.engine import TemporalEngine, connect
+from baton.application.agents.model_consultation import Models
+from baton.application.language_models import ModelProvider
+from baton.application.settings import Settings
+from baton.cli.worker import reacting, worker
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.infrastructure.conducting import conducting
+from baton.infrastructure.control.routes import opened_control
+from baton.infrastructure.runtime import Runtime
+from baton.infrastructure.temporal.engine import TemporalEngine, connect
 from tests.running import Api, running_api
 from tests.waiting import until
 

@@ -11,27 +11,27 @@ from uuid import UUID
 
 from temporalio.client import Client
 
-from application.conducting.actions import InvalidActionParametersError
-from application.conducting.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
-from application.control import Reading
-from application.plant import ControlRoute
-from cli.worker import reconciling
-from domain.kernel import Event
-from domain.operation import procedure as record
-from domain.operation.conducting import (
+from baton.application.conduct.actions import InvalidActionParametersError
+from baton.application.conduct.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
+from baton.application.control import Reading
+from baton.application.plant import ControlRoute
+from baton.cli.worker import reconciling
+from baton.domain.kernel import Event
+from baton.domain.operation import procedure as record
+from baton.domain.operation.conduct.conduct import (
     ConductFromProcedure,
     ConductOrHoldProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from domain.operation.results import Measured
-from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
-from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure
-from domain.shared.refusals import Refusal
-from infrastructure.actions.registry import ActionRegistry
-from infrastructure.compute.in_memory import Simulated
-from infrastructure.control.routes import RoutedControl
-from infrastructure.control.simulator import Fault, Simulator
+from baton.domain.operation.conduct.results import Measured
+from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.shared.refusals import Refusal
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.compute.in_memory import Simulated
+from baton.infrastructure.control.routes import RoutedControl
+from baton.infrastructure.control.simulator import Fault, Simulator
 from tests.waiting import until
 from tests.workflows.cases import Act, Case
 from tests.workflows.moments import Moment

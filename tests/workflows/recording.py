@@ -21,34 +21,39 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
-from application.agents.model_agents import Leased
-from application.conducting.conducts import workflow_id
-from application.settings import Settings
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.temporal import EmbeddedTemporal
-from cli.up import SEARCH_ATTRIBUTES
-from cli.worker import WORKFLOWS
-from domain.agent.concluding import Order
-from domain.agent.expiry import DuePage
-from domain.agent.promotion import ProposalOrder
-from domain.operation.conducting import ConductFromProcedure, ConductProcedure, ConductUntilConverged
-from domain.operation.procedure import ProcedureStatus
-from domain.operation.results import Measured
-from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
-from domain.operation.stopping import AbortProcedure, HoldProcedure
-from domain.recipe.recipe import DeprecateRecipe
-from infrastructure.actions.registry import ActionRegistry
-from infrastructure.compute.in_memory import Simulated, SimulatedCompute
-from infrastructure.postgres.migrate import migrate
-from infrastructure.temporal.engine import connect
+from baton.application.agents.model_agents import Leased
+from baton.application.conduct.conduct_work import workflow_id
+from baton.application.settings import Settings
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.up import SEARCH_ATTRIBUTES
+from baton.cli.worker import WORKFLOWS
+from baton.domain.agent.conclusions import Order
+from baton.domain.agent.expiry import DuePage
+from baton.domain.agent.promotion import ProposalOrder
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.results import Measured
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.operation.steering.steered_conduct import (
+    AdviseProcedure,
+    ConductUntilAdvised,
+    ConductUntilAdvisedFrom,
+    GetProcedureSteering,
+)
+from baton.domain.recipe.recipe import DeprecateRecipe
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from baton.infrastructure.postgres.migrate import migrate
+from baton.infrastructure.temporal.engine import connect
+from baton.workflows.calibration_publication import RECORD, SEND, SIGN
+from baton.workflows.mint_sweep import CANDIDATES, FINISH, MINT
 from tests.conftest import with_database
 from tests.waiting import until
 from tests.workflows.runs import PLANT, furnished
 from tests.workflows.schedules import darks, recipe, scheduled
 from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint, steered
-from workflows.calibration_publication import RECORD, SEND, SIGN
-from workflows.mint_sweep import CANDIDATES, FINISH, MINT
 
 HISTORIES = Path(__file__).parent / "histories"
 NEUTRAL = "worker@facility"

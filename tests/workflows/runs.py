@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from application.ports import Executed
-from application.unit import decoded
-from domain.kernel import Event
-from domain.operation.progress import ConductPhase, ConductProgress
-from domain.run.conducting import ConductRun, GetRunConduct, RunConductView
-from domain.run.run import Run, RunStatus
-from domain.run.starting import StartRun
-from infrastructure.runtime import new_id
+from baton.application.ports import Executed
+from baton.application.unit_of_work import decoded
+from baton.domain.kernel import Event
+from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress
+from baton.domain.run.conduct import ConductRun, GetRunConduct, RunConductView
+from baton.domain.run.run import Run, RunStatus
+from baton.domain.run.start import StartRun
+from baton.infrastructure.runtime import new_id
 from tests.api.beamline import DEFAULTS, PARAMETERS
 from tests.domain.lives import command
 from tests.waiting import until

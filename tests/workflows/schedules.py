@@ -8,21 +8,27 @@ from uuid import UUID
 
 from temporalio.client import ScheduleHandle, WorkflowExecutionStatus
 
-from application.ports import Caller
-from application.scheduling.schedule_keeping import PREFIX
-from application.scheduling.schedule_triggers import ScheduleTriggers
-from application.unit import decoded
-from domain.access.actor import RegisterActor
-from domain.kernel import SYSTEM_CONDUIT, Event
-from domain.operation.procedure import Procedure
-from domain.operation.schedule import DefineSchedule, Schedule, ScheduleFired, ScheduleFiringRefused, ScheduleTriggered
-from domain.operation.schedule_views import GetSchedule, ScheduleView
-from domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
-from domain.recipe.recipe import DefineRecipe
-from domain.run.run import Run
-from domain.trust.policy import DefinePolicy
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.runtime import new_id
+from baton.application.ports import Caller
+from baton.application.schedules.schedule_reconciliation import PREFIX
+from baton.application.schedules.schedule_triggers import ScheduleTriggers
+from baton.application.unit_of_work import decoded
+from baton.domain.access.actor import RegisterActor
+from baton.domain.kernel import SYSTEM_CONDUIT, Event
+from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.operation.schedule.schedule import (
+    DefineSchedule,
+    Schedule,
+    ScheduleFired,
+    ScheduleFiringRefused,
+    ScheduleTriggered,
+)
+from baton.domain.operation.schedule.views import GetSchedule, ScheduleView
+from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
+from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.run.run import Run
+from baton.domain.trust.policy import DefinePolicy
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.runtime import new_id
 from tests.domain.lives import command
 from tests.waiting import until
 from tests.workflows.stage import Stage

@@ -8,27 +8,27 @@ from uuid import UUID
 
 from temporalio.client import Client
 
-from application.conducting.actions import Actions
-from application.conducting.compute import Compute
-from application.control import WRITE_TIMEOUT, Control, Fence, Reading
-from application.ports import Caller, Executed
-from application.settings import Settings
-from application.unit import decoded
-from cli.worker import worker
-from domain.kernel import Command, Event, Query
-from domain.operation.conducting import ConductProcedure
-from domain.operation.procedure import Procedure
-from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
-from domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
-from domain.recipe.recipe import DefineRecipe
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.conducting import conducting
-from infrastructure.control.routes import RoutedControl
-from infrastructure.control.simulated_plant import simulated_plant
-from infrastructure.control.simulator import Simulator
-from infrastructure.runtime import Runtime, new_id
-from infrastructure.telemetry.tracing import Tracing
-from infrastructure.temporal.engine import connect
+from baton.application.conduct.actions import Actions
+from baton.application.conduct.compute import Compute
+from baton.application.control import WRITE_TIMEOUT, Control, Fence, Reading
+from baton.application.ports import Caller, Executed
+from baton.application.settings import Settings
+from baton.application.unit_of_work import decoded
+from baton.cli.worker import worker
+from baton.domain.kernel import Command, Event, Query
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
+from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.conducting import conducting
+from baton.infrastructure.control.routes import RoutedControl
+from baton.infrastructure.control.simulated_plant import simulated_plant
+from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.runtime import Runtime, new_id
+from baton.infrastructure.telemetry.tracing import Tracing
+from baton.infrastructure.temporal.engine import connect
 from tests.workflows.steps import PROGRAMS
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from application.agents.turns import Turns
-from application.language_models import ChatRequest
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.agent.budget import SpendingTurn
-from infrastructure.llm.scripted import ScriptedModel
-from infrastructure.runtime import clock, new_id
-from infrastructure.temporal.engine import connect
+from baton.application.agents.budget_lock import Turns
+from baton.application.language_models import ChatRequest
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.agent.budget import SpendingTurn
+from baton.infrastructure.llm.scripted import ScriptedModel
+from baton.infrastructure.runtime import clock, new_id
+from baton.infrastructure.temporal.engine import connect
 from tests.api.beamline import beamline
 from tests.waiting import until
 from tests.workflows.agency import DEBRIEFER, DRAFTER, PROMOTER, SUPERVISOR, agency, always

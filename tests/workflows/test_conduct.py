@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.carrying_out import InvalidProcedureReEstablishmentBoundaryError
-from domain.operation.conducting import ConductFromProcedure, ConductOrHoldProcedure, ConductProcedure
-from domain.operation.procedure import ProcedureStatus
-from infrastructure.control.simulator import Fault
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductProcedure
+from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.operation.procedure.start import InvalidProcedureReEstablishmentBoundaryError
+from baton.infrastructure.control.simulator import Fault
 from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import check, setpoint
 

@@ -11,31 +11,36 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from application.conducting.conducts import workflow_id
-from application.conducting.reconciling import Reconciler
-from application.ports import Caller
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.access.actor import RegisterActor
-from domain.kernel import NIL, SYSTEM_CONDUIT
-from domain.operation.conducting import ConductFromProcedure, ConductProcedure
-from domain.operation.procedure import ProcedureStatus
-from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
-from domain.operation.stopping import AbortProcedure, HoldProcedure, TruncateProcedure
-from domain.operation.work_items import GetWork, WorkView
-from domain.registry import REGISTRY
-from domain.run.conducting import ConductRun
-from domain.run.driving import PhaseVerdict, phase_conduct_id
-from domain.run.ending import AbortRun, CompleteRun, StopRun
-from domain.run.run import HoldRun, RunAborted, RunHeld, RunStatus
-from domain.run.starting import ResumeRun
-from domain.shared.refusals import UnauthorizedError
-from domain.trust.policy import DefinePolicy, RevokePolicyGrant
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.compute.in_memory import SimulatedCompute
-from infrastructure.conducting import conducting
-from infrastructure.control.simulator import Fault
-from infrastructure.runtime import clock, new_id
+from baton.application.conduct.conduct_work import workflow_id
+from baton.application.conduct.reconciliation import Reconciler
+from baton.application.ports import Caller
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.access.actor import RegisterActor
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
+from baton.domain.operation.conduct.work_items import GetWork, WorkView
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure, TruncateProcedure
+from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.operation.steering.steered_conduct import (
+    AdviseProcedure,
+    ConductUntilAdvised,
+    ConductUntilAdvisedFrom,
+    GetProcedureSteering,
+)
+from baton.domain.registry import REGISTRY
+from baton.domain.run.conduct import ConductRun
+from baton.domain.run.endings import AbortRun, CompleteRun, StopRun
+from baton.domain.run.messages import PhaseVerdict, phase_conduct_id
+from baton.domain.run.run import HoldRun, RunAborted, RunHeld, RunStatus
+from baton.domain.run.start import ResumeRun
+from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.compute.in_memory import SimulatedCompute
+from baton.infrastructure.conducting import conducting
+from baton.infrastructure.control.simulator import Fault
+from baton.infrastructure.runtime import clock, new_id
 from tests.conftest import with_database
 from tests.domain.world import refused
 from tests.waiting import until

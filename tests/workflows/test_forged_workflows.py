@@ -9,20 +9,20 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
-from application.conducting.conducts import workflow_id
-from application.ports import Caller
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.conduct_views import GetProcedureConduct
-from domain.operation.conducting import ConductProcedure, ConductUntilConverged
-from domain.operation.procedure import ConductMode, ProcedureStatus
-from domain.operation.steered import ConductUntilAdvised
-from domain.operation.walking import Ahead, Briefing, ConductOrder, Cursor, Finish, Outcome, lifecycle
-from domain.run.driving import RunConductOrder
-from domain.run.run import RunStatus
-from infrastructure.compute.in_memory import SimulatedCompute
-from infrastructure.runtime import new_id
-from infrastructure.temporal.engine import TASK_QUEUE
+from baton.application.conduct.conduct_work import workflow_id
+from baton.application.ports import Caller
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.messages import Ahead, Briefing, ConductOrder, Cursor, Finish, Outcome, lifecycle
+from baton.domain.operation.conduct.views import GetProcedureConduct
+from baton.domain.operation.procedure.procedure import ConductMode, ProcedureStatus
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+from baton.domain.run.messages import RunConductOrder
+from baton.domain.run.run import RunStatus
+from baton.infrastructure.compute.in_memory import SimulatedCompute
+from baton.infrastructure.runtime import new_id
+from baton.infrastructure.temporal.engine import TASK_QUEUE
 from tests.api.serving import shared_database
 from tests.waiting import until
 from tests.workflows.runs import PLANT, SIGNALS, Floor, furnished

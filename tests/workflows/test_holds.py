@@ -15,20 +15,25 @@ from uuid import UUID
 
 import pytest
 
-import cli.worker
-from application.ports import Caller
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
-from domain.equipment.asset_tree import RegisterAsset
-from domain.operation.conducting import ConductFromProcedure, ConductUntilConverged
-from domain.operation.procedure import ProcedureStatus
-from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
-from domain.operation.stopping import HoldProcedure
-from domain.run.run import HoldRun
-from domain.run.starting import ResumeRun, StartRun
-from domain.shared.refusals import Refusal
-from domain.supply.supply import DegradeSupply, DeregisterSupply, MarkSupplyRecovering, MarkSupplyUnavailable
-from infrastructure.runtime import new_id
+import baton.cli.worker
+from baton.application.ports import Caller
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
+from baton.domain.equipment.asset_tree import RegisterAsset
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductUntilConverged
+from baton.domain.operation.procedure.endings import HoldProcedure
+from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.operation.steering.steered_conduct import (
+    AdviseProcedure,
+    ConductUntilAdvised,
+    ConductUntilAdvisedFrom,
+    GetProcedureSteering,
+)
+from baton.domain.run.run import HoldRun
+from baton.domain.run.start import ResumeRun, StartRun
+from baton.domain.shared.refusals import Refusal
+from baton.domain.supply.supply import DegradeSupply, DeregisterSupply, MarkSupplyRecovering, MarkSupplyUnavailable
+from baton.infrastructure.runtime import new_id
 from tests.waiting import until
 from tests.workflows.cases import Act, Case
 from tests.workflows.hall import Conducted, Hall
@@ -316,7 +321,7 @@ async def test_a_hold_of_steps_that_a_worker_left_undone_touches_nothing_more(
     database_url: str, temporal: EmbeddedTemporal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that is told to stop cuts off what takes too long: then the ledger alone knows what was begun."""
-    monkeypatch.setattr(cli.worker, "GRACE", timedelta(seconds=0.1))
+    monkeypatch.setattr(baton.cli.worker, "GRACE", timedelta(seconds=0.1))
     hall = Hall()
     undone = [moment for moment in moments(FLAT) if moment.when != "during" and not moment.closing][:-2:4]
     begun = [Moment("during", "do_step", 0, False, index) for index in range(6)]

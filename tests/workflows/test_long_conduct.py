@@ -11,9 +11,9 @@ from uuid import UUID
 
 import pytest
 
-from application.conducting.conducts import workflow_id
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.conducting import ConductProcedure
+from baton.application.conduct.conduct_work import workflow_id
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.conduct.conduct import ConductProcedure
 from tests.waiting import until
 from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import setpoint

@@ -1,7 +1,7 @@
 """A language model steers a conduct: from the settings over the wire to the plant, and onto the record."""
 
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.steered import ConductUntilAdvised
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
 from tests.infrastructure.llm.model_server import ModelServer, OpenAi
 from tests.workflows.stage import staged
 from tests.workflows.steps import capture, setpoint, steered

@@ -9,13 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.conducting import ConductProcedure
-from domain.operation.procedure import ABORTED
-from domain.operation.stopping import AbortProcedure
-from infrastructure.compute.local_process import LocalProcesses
-from infrastructure.compute.retention import JobRetention
-from infrastructure.runtime import clock
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.procedure.endings import AbortProcedure
+from baton.domain.operation.procedure.procedure import ABORTED
+from baton.infrastructure.compute.local_process import LocalProcesses
+from baton.infrastructure.compute.retention import JobRetention
+from baton.infrastructure.runtime import clock
 from tests.waiting import until
 from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import compute

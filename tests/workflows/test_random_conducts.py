@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.embedded.temporal import EmbeddedTemporal
 from tests.workflows.cases import Case, made
 from tests.workflows.hall import Conducted, Hall
 from tests.workflows.stage import Stage

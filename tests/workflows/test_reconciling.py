@@ -6,15 +6,15 @@ from uuid import UUID
 
 import pytest
 
-from application.conducting.conducts import workflow_id
-from application.conducting.reconciling import Reconciler
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.conducting import ConductProcedure
-from domain.operation.procedure import ProcedureStatus
-from domain.operation.progress import ConductPhase, ConductProgress
-from domain.operation.stopping import AbortProcedure, TruncateProcedure
-from domain.shared.refusals import Refusal
-from infrastructure.runtime import clock
+from baton.application.conduct.conduct_work import workflow_id
+from baton.application.conduct.reconciliation import Reconciler
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress
+from baton.domain.operation.procedure.endings import AbortProcedure, TruncateProcedure
+from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.shared.refusals import Refusal
+from baton.infrastructure.runtime import clock
 from tests.waiting import until
 from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import check, setpoint

@@ -11,13 +11,13 @@ from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
-from cli.worker import WORKFLOWS
-from domain.operation.walking import ConductOrder
-from infrastructure.temporal.converter import data_converter
-from infrastructure.temporal.interceptors import CallerCarrier
-from infrastructure.temporal.lines import core_runtime
+from baton.cli.worker import WORKFLOWS
+from baton.domain.operation.conduct.messages import ConductOrder
+from baton.infrastructure.temporal.converter import data_converter
+from baton.infrastructure.temporal.interceptors import CallerCarrier
+from baton.infrastructure.temporal.sdk_logging import core_runtime
+from baton.workflows.conduct import ConductWorkflow
 from tests.workflows.recording import HISTORIES, NEUTRAL
-from workflows.conduct import ConductWorkflow
 
 FILES = sorted(HISTORIES.glob("*.json"))
 every_history = pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])

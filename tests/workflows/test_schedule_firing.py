@@ -11,25 +11,31 @@ import pytest
 from temporalio.client import ScheduleUpdate, ScheduleUpdateInput
 from temporalio.service import RPCError
 
-from activities.attempts import EngineAttempt
-from application.commands import Commands
-from application.ports import Batch, Caller, Executed, Job, StreamAppend
-from application.scheduling.firings import Firings
-from application.scheduling.schedule_keeping import PREFIX, entry_of
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.temporal import EmbeddedTemporal
-from cli.worker import keeping_schedules
-from domain.kernel import NIL, Call
-from domain.operation.firing import DueFiring, FiringOrder, FiringVerdict
-from domain.operation.procedure import Procedure, ProcedureAborted
-from domain.operation.schedule import Schedule, ScheduleFired, ScheduleFiringRefused, ScheduleHeld, ScheduleTriggered
-from domain.registry import REGISTRY
-from domain.run.run import Run, RunAborted
-from domain.trust.policy import RevokePolicyGrant
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.compute.in_memory import SimulatedCompute
-from infrastructure.runtime import clock, new_id
-from infrastructure.temporal.engine import TASK_QUEUE
+from baton.activities.heartbeats import EngineAttempt
+from baton.application.commands import Commands
+from baton.application.ports import Batch, Caller, Executed, Job, StreamAppend
+from baton.application.schedules.firings import Firings
+from baton.application.schedules.schedule_reconciliation import PREFIX, entry_of
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.worker import keeping_schedules
+from baton.domain.kernel import NIL, Call
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureAborted
+from baton.domain.operation.schedule.messages import DueFiring, FiringOrder, FiringVerdict
+from baton.domain.operation.schedule.schedule import (
+    Schedule,
+    ScheduleFired,
+    ScheduleFiringRefused,
+    ScheduleHeld,
+    ScheduleTriggered,
+)
+from baton.domain.registry import REGISTRY
+from baton.domain.run.run import Run, RunAborted
+from baton.domain.trust.policy import RevokePolicyGrant
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.compute.in_memory import SimulatedCompute
+from baton.infrastructure.runtime import clock, new_id
+from baton.infrastructure.temporal.engine import TASK_QUEUE
 from tests.api.serving import shared_database
 from tests.domain.lives import command
 from tests.waiting import until

@@ -8,25 +8,29 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from application.ports import Caller
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.access.actor import DeactivateActor, RegisterActor
-from domain.agent.agent import DefineAgent, ResumeAgent, SuspendAgent, VersionAgent
-from domain.kernel import NIL, SYSTEM_CONDUIT
-from domain.operation.conducting import ConductFromProcedure, ConductProcedure
-from domain.operation.procedure import HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
-from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
-from domain.operation.stopping import AbortProcedure
-from domain.registry import REGISTRY
-from domain.run.conducting import ConductRun
-from domain.run.run import RunHeld, RunStatus
-from domain.run.starting import ResumeRun
-from domain.shared.refusals import UnauthorizedError
-from domain.trust.policy import DefinePolicy
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.compute.in_memory import SimulatedCompute
-from infrastructure.runtime import new_id
+from baton.application.ports import Caller
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.access.actor import DeactivateActor, RegisterActor
+from baton.domain.agent.agent import DefineAgent, ResumeAgent, SuspendAgent, VersionAgent
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
+from baton.domain.operation.procedure.endings import AbortProcedure
+from baton.domain.operation.procedure.procedure import HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
+from baton.domain.operation.steering.steered_conduct import (
+    ConductUntilAdvised,
+    ConductUntilAdvisedFrom,
+    GetProcedureSteering,
+)
+from baton.domain.registry import REGISTRY
+from baton.domain.run.conduct import ConductRun
+from baton.domain.run.run import RunHeld, RunStatus
+from baton.domain.run.start import ResumeRun
+from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.trust.policy import DefinePolicy
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.compute.in_memory import SimulatedCompute
+from baton.infrastructure.runtime import new_id
 from tests.conftest import with_database
 from tests.domain.world import refused
 from tests.waiting import until

@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.equipment.asset_tree import RegisterAsset
-from domain.operation.carrying_out import ResumeProcedure, StartProcedure
-from domain.operation.conducting import (
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.equipment.asset_tree import RegisterAsset
+from baton.domain.operation.conduct.conduct import (
     ConductFromProcedure,
     ConductOrHoldProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from domain.operation.procedure import ProcedureIterationEnded, ProcedureOutcomeRecorded, ProcedureStatus
-from domain.operation.results import Measured
-from domain.operation.steered import ConductUntilAdvised
-from domain.operation.stopping import CompleteProcedure, HoldProcedure
-from domain.shared.refusals import Refusal
-from infrastructure.actions.registry import ActionRegistry
-from infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from baton.domain.operation.conduct.results import Measured
+from baton.domain.operation.procedure.endings import CompleteProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import ProcedureIterationEnded, ProcedureOutcomeRecorded, ProcedureStatus
+from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+from baton.domain.shared.refusals import Refusal
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
 from tests.waiting import until
 from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint, steered

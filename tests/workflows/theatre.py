@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from application.control import Control
-from application.timekeeping import Timekeeper
-from infrastructure.actions.registry import BUILT_IN, ActionRegistry
-from infrastructure.postgres.ledger import PostgresLedger
+from baton.application.clock import Timekeeper
+from baton.application.control import Control
+from baton.infrastructure.actions.registry import BUILT_IN, ActionRegistry
+from baton.infrastructure.postgres.ledger import PostgresLedger
 from tests.running import Api, running_api
 from tests.waiting import until
 from tests.workflows.stage import OPERATOR, Stage, staged

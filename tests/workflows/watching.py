@@ -11,11 +11,11 @@ from uuid import UUID
 from temporalio import activity, client, worker
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from application.conducting.compute import JobSpec, JobStatus
-from application.control import WRITE_TIMEOUT, Control, Fence, Reading, always_open
-from domain.operation.walking import Place
-from infrastructure.compute.in_memory import SimulatedCompute
-from infrastructure.control.simulator import Simulator
+from baton.application.conduct.compute import JobSpec, JobStatus
+from baton.application.control import WRITE_TIMEOUT, Control, Fence, Reading, always_open
+from baton.domain.operation.conduct.messages import Place
+from baton.infrastructure.compute.in_memory import SimulatedCompute
+from baton.infrastructure.control.simulator import Simulator
 from tests.workflows.moments import Moment
 from tests.workflows.stage import Recorded
 

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from api.errors import RequestValidationError
-from api.mcp.tools import KEY
-from api.parsing import from_json, idempotency_key, refuse_internal, uuid_from
-from domain.kernel import Command, Query
-from domain.registry import Operation
+from baton.api.errors import RequestValidationError
+from baton.api.mcp.tools import KEY
+from baton.api.parsing import from_json, idempotency_key, refuse_internal, uuid_from
+from baton.domain.kernel import Command, Query
+from baton.domain.registry import Operation
 
 PLACE = "arguments"
 M = TypeVar("M", bound=BaseModel)

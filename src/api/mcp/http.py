@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from api.http import Request, Response
-from api.mcp.progress import wants_progress
-from api.mcp.server import Context, Toolbox, mcp_server
-from api.parsing import refuse_repeated_keys
-from application.ports import Caller
-from application.service import Service
-from application.settings import Settings
-from domain.contexts import REGISTRY
+from baton.api.http import Request, Response
+from baton.api.mcp.progress import wants_progress
+from baton.api.mcp.server import Context, Toolbox, mcp_server
+from baton.api.parsing import refuse_repeated_keys
+from baton.application.ports import Caller
+from baton.application.service import Service
+from baton.application.settings import Settings
+from baton.domain.contexts import REGISTRY
 
 EVENT_STREAM = "text/event-stream"
 Message = MutableMapping[str, Any]

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 
-from application.ports import Progress
+from baton.application.ports import Progress
 
 LEAST = 0.001
 """What progress grows by where there is only something else to say: the protocol has every value above the one before."""

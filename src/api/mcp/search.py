@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from domain.kernel import Value
-from domain.registry import Operation, snake_case
+from baton.domain.kernel import Value
+from baton.domain.registry import Operation, snake_case
 
 WORD = re.compile(r"[a-z0-9]+")
 

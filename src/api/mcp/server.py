@@ -21,21 +21,21 @@ from mcp_types import (
 )
 from pydantic import BaseModel, Field
 
-from api.edge import as_refusal
-from api.errors import error_body
-from api.mcp.arguments import checked, refuse, requested
-from api.mcp.progress import Notifier
-from api.mcp.search import FoundOperation, FoundOperations, Index, SearchOperations
-from api.mcp.tools import KEY, Key, answer_form, described_tool, form_of, tool_of
-from api.metrics import observe
-from api.openapi import VERSION
-from api.rest import answer_json
-from application.ports import Caller, Executed
-from application.service import Service, Told
-from application.settings import McpToolset
-from domain.kernel import Command, Query, Value, omitted
-from domain.registry import Operation
-from domain.shared.refusals import NotFound
+from baton.api.edge import as_refusal
+from baton.api.errors import error_body
+from baton.api.mcp.arguments import checked, refuse, requested
+from baton.api.mcp.progress import Notifier
+from baton.api.mcp.search import FoundOperation, FoundOperations, Index, SearchOperations
+from baton.api.mcp.tools import KEY, Key, answer_form, described_tool, form_of, tool_of
+from baton.api.metrics import observe
+from baton.api.openapi import VERSION
+from baton.api.rest import answer_json
+from baton.application.ports import Caller, Executed
+from baton.application.service import Service, Told
+from baton.application.settings import McpToolset
+from baton.domain.kernel import Command, Query, Value, omitted
+from baton.domain.registry import Operation
+from baton.domain.shared.refusals import NotFound
 
 INSTRUCTIONS = """\
 Baton controls the operations of an experiment facility. Every operation is a tool under its own name; where your list does \

@@ -3,14 +3,14 @@
 import uuid_utils.compat
 from mcp.server.stdio import stdio_server
 
-from api.mcp.server import Context, Toolbox, mcp_server
-from application.boot_guards import boot_objections
-from application.ports import Caller
-from application.settings import Settings
-from domain.contexts import REGISTRY
-from domain.kernel import NIL
-from domain.trust.surface import SYSTEM_MCP_STDIO
-from infrastructure.runtime import Runtime
+from baton.api.mcp.server import Context, Toolbox, mcp_server
+from baton.application.boot_guards import boot_objections
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import NIL
+from baton.domain.trust.surface import SYSTEM_MCP_STDIO
+from baton.infrastructure.runtime import Runtime
 
 
 async def serve_stdio(settings: Settings) -> None:

@@ -8,12 +8,12 @@ from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from api.counts import describe_counts
-from api.openapi import UUID_SCHEMA, described
-from api.parsing import MAX_KEY_LENGTH
-from application.feed import EventView
-from domain.kernel import Command, History, Query
-from domain.registry import Operation
+from baton.api.counts import describe_counts
+from baton.api.openapi import UUID_SCHEMA, described
+from baton.api.parsing import MAX_KEY_LENGTH
+from baton.application.feed import EventView
+from baton.domain.kernel import Command, History, Query
+from baton.domain.registry import Operation
 
 KEY = "idempotency_key"
 Key = Annotated[

@@ -5,15 +5,15 @@ from uuid import UUID
 
 import structlog
 
-from application.agents.hands import Hands, in_process
-from application.ports import Caller, Clock, IdGenerator, Store
-from application.queries import Queries
-from domain.agent.expiry import CLEARANCE_EXPIRER, REASON, DuePage, expired, expiry_of, is_due
-from domain.agent.seeded import SEEDED
-from domain.safety.clearance import ACTIVE, Clearance, ClearanceExpired, ExpireClearance
-from domain.safety.clearance_views import ListClearances
-from domain.shared.reads import existing
-from domain.shared.refusals import Conflict, NotFound, UnauthorizedError
+from baton.application.agents.agent_client import Hands, in_process
+from baton.application.ports import Caller, Clock, IdGenerator, Store
+from baton.application.queries import Queries
+from baton.domain.agent.expiry import CLEARANCE_EXPIRER, REASON, DuePage, expired, expiry_of, is_due
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.safety.clearance import ACTIVE, Clearance, ClearanceExpired, ExpireClearance
+from baton.domain.safety.clearance_views import ListClearances
+from baton.domain.shared.reads import existing
+from baton.domain.shared.refusals import Conflict, NotFound, UnauthorizedError
 
 log = structlog.get_logger()
 

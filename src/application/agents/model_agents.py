@@ -12,27 +12,27 @@ from uuid import UUID
 
 import structlog
 
-from application.agents.consulting import Consulted, Consulting, Occasion
-from application.agents.hands import Hands, in_process
-from application.agents.ports import LogbookMirror
-from application.ports import Caller, EventRow, Store, StoreUnavailableError
-from application.unit import decoded
-from domain.agent.agent import Agent
-from domain.agent.concluding import TERMINAL, Order, Task, Terminal, cause_of
-from domain.agent.debriefing import DEBRIEF, narrative_of
-from domain.agent.drafting import DRAFT
-from domain.agent.lease import DecisionDebriefRequested, RequestDecisionDebrief, holder_of_lease
-from domain.agent.recording import decision_id_of
-from domain.decision.decision import Decision, RegisterDecision
-from domain.decision.inferences import Span
-from domain.equipment.scope import asset_scope
-from domain.recipe.plan import Plan
-from domain.run.narrative import AppendRunLogbookEntries, RunLogbookEntryKind, Writing
-from domain.run.run import Run
-from domain.shared.canonical import derived_uuid7
-from domain.shared.reads import Reads, existing, happened, required
-from domain.shared.refusals import UnauthorizedError
-from domain.trust.authorization import COMPLETING
+from baton.application.agents.agent_client import Hands, in_process
+from baton.application.agents.model_consultation import Consulted, Consulting, Occasion
+from baton.application.agents.ports import LogbookMirror
+from baton.application.ports import Caller, EventRow, Store, StoreUnavailableError
+from baton.application.unit_of_work import decoded
+from baton.domain.agent.agent import Agent
+from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.conclusions import TERMINAL, Order, Task, Terminal, cause_of
+from baton.domain.agent.debrief import DEBRIEF, narrative_of
+from baton.domain.agent.decision_records import decision_id_of
+from baton.domain.agent.lease import DecisionDebriefRequested, RequestDecisionDebrief, holder_of_lease
+from baton.domain.decision.decision import Decision, RegisterDecision
+from baton.domain.decision.inferences import Span
+from baton.domain.equipment.scope import asset_scope
+from baton.domain.recipe.plan import Plan
+from baton.domain.run.narrative import AppendRunLogbookEntries, RunLogbookEntryKind, Writing
+from baton.domain.run.run import Run
+from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.reads import Reads, existing, happened, required
+from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.trust.authorization import COMPLETING
 
 log = structlog.get_logger()
 

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from domain.agent.budget import Spent
-from domain.agent.discretion import NameBook
+from baton.domain.agent.budget import Spent
+from baton.domain.agent.redaction import NameBook
 
 
 class People(Protocol):

@@ -2,12 +2,12 @@
 
 import structlog
 
-from application.agents.hands import Hands, in_process
-from domain.agent.promotion import JUDGING, PromoteByRule, ProposalOrder, promotion_cause
-from domain.agent.recording import decision_id_of
-from domain.decision.decision import Decision
-from domain.shared.reads import existing, required
-from domain.shared.refusals import UnauthorizedError
+from baton.application.agents.agent_client import Hands, in_process
+from baton.domain.agent.decision_records import decision_id_of
+from baton.domain.agent.promotion import JUDGING, PromoteByRule, ProposalOrder, promotion_cause
+from baton.domain.decision.decision import Decision
+from baton.domain.shared.reads import existing, required
+from baton.domain.shared.refusals import UnauthorizedError
 
 log = structlog.get_logger()
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from application.agents.consulting import Occasion
-from application.agents.hands import Hands, in_process
-from application.agents.model_agents import ModelAgents, ended, inputs_of
-from application.looking import row_of
-from application.ports import Batch, Caller, Clock, IdGenerator, Job, Store, WorkItem
-from domain.agent.agent import Agent
-from domain.agent.concluding import TERMINAL, Terminal
-from domain.agent.debriefing import DEBRIEF
-from domain.agent.regenerating import (
+from baton.application.agents.agent_client import Hands, in_process
+from baton.application.agents.model_agents import ModelAgents, ended, inputs_of
+from baton.application.agents.model_consultation import Occasion
+from baton.application.ports import Batch, Caller, Clock, IdGenerator, Job, Store, WorkItem
+from baton.application.record_reader import row_of
+from baton.domain.agent.agent import Agent
+from baton.domain.agent.conclusions import TERMINAL, Terminal
+from baton.domain.agent.debrief import DEBRIEF
+from baton.domain.agent.debrief_on_demand import (
     DebriefRequest,
     DebriefRequestStatus,
     Regenerated,
@@ -21,11 +21,11 @@ from domain.agent.regenerating import (
     refusal_of,
     refused,
 )
-from domain.decision.decision import Decision
-from domain.run.run import Run
-from domain.shared.reads import existing, required
-from domain.shared.refusals import UnauthorizedError
-from domain.shared.writes import Put
+from baton.domain.decision.decision import Decision
+from baton.domain.run.run import Run
+from baton.domain.shared.reads import existing, required
+from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.shared.writes import Put
 
 
 class Regenerations:

@@ -4,22 +4,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-from application.agents.hands import Hands
-from application.ports import Caller, EventRow, Job
-from application.reactions import started_by
-from application.unit import decoded
-from domain.agent.agent import VERSIONED, Agent, agents_of
-from domain.agent.concluding import TERMINAL, Order, Task
-from domain.agent.drafting import DRAFT
-from domain.agent.model_ref import ModelRef
-from domain.agent.promotion import CAUTION_PROMOTER, ProposalOrder
-from domain.agent.prompts import DraftChoice
-from domain.agent.seeded import SEEDED
-from domain.decision.decision import Decision, DecisionRegistered
-from domain.kernel import Event
-from domain.shared.reads import existing
-from domain.supply.beam import LEAVING, PHOTON_BEAM, takes_beam_away
-from domain.supply.supply import Supply
+from baton.application.agents.agent_client import Hands
+from baton.application.ports import Caller, EventRow, Job
+from baton.application.reactions import started_by
+from baton.application.unit_of_work import decoded
+from baton.domain.agent.agent import VERSIONED, Agent, agents_of
+from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.conclusions import TERMINAL, Order, Task
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.promotion import CAUTION_PROMOTER, ProposalOrder
+from baton.domain.agent.prompts import DraftChoice
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.decision.decision import Decision, DecisionRegistered
+from baton.domain.kernel import Event
+from baton.domain.shared.reads import existing
+from baton.domain.supply.beam import LEAVING, PHOTON_BEAM, takes_beam_away
+from baton.domain.supply.supply import Supply
 
 RUN_DEBRIEFER, CAUTION_DRAFTER = "run_debriefer", "caution_drafter"
 

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import structlog
 
-from application.agents.hands import Hands, in_process
-from application.ports import Caller, Clock, IdGenerator
-from application.queries import Queries
-from domain.agent.seeded import SEEDED
-from domain.agent.supervision import (
+from baton.application.agents.agent_client import Hands, in_process
+from baton.application.ports import Caller, Clock, IdGenerator
+from baton.application.queries import Queries
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.agent.supervision import (
     RUN_SUPERVISOR,
     HoldForBeam,
     StopForBeam,
@@ -23,11 +23,11 @@ from domain.agent.supervision import (
     verb_for,
     watched,
 )
-from domain.equipment.scope import AssetScope
-from domain.run.run import LIVE, ListRuns, Run
-from domain.shared.reads import Reads, existing
-from domain.shared.refusals import Conflict, NotFound, Refusal, UnauthorizedError, Unavailable
-from domain.supply.beam import Outage, outage_in
+from baton.domain.equipment.scope import AssetScope
+from baton.domain.run.run import LIVE, ListRuns, Run
+from baton.domain.shared.reads import Reads, existing
+from baton.domain.shared.refusals import Conflict, NotFound, Refusal, UnauthorizedError, Unavailable
+from baton.domain.supply.beam import Outage, outage_in
 
 log = structlog.get_logger()
 

@@ -15,14 +15,14 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 
-from application.monitoring.observations import Observation, Observer
-from application.news import News
-from application.ports import Caller, IdGenerator, Store
-from application.service import Service
-from application.telemetry import traced
-from domain.access.seeded_actors import monitor_id
-from domain.kernel import NIL, Command, Query
-from domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
+from baton.application.latest_queue import News
+from baton.application.monitoring.observations import Observation, Observer
+from baton.application.ports import Caller, IdGenerator, Store
+from baton.application.service import Service
+from baton.application.telemetry import traced
+from baton.domain.access.seeded_actors import monitor_id
+from baton.domain.kernel import NIL, Command, Query
+from baton.domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
 
 log = structlog.get_logger()
 

@@ -7,10 +7,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
-from application.control import Control, Quality, Reading
-from application.plant import MonitoredSupply, ReadingRule
-from domain.enclosure.enclosure import EnclosurePermitStatus
-from domain.supply.supply import SupplyStatus
+from baton.application.control import Control, Quality, Reading
+from baton.application.plant import MonitoredSupply, ReadingRule
+from baton.domain.enclosure.enclosure import EnclosurePermitStatus
+from baton.domain.supply.supply import SupplyStatus
 
 PROCESS_VARIABLE = "ProcessVariable"
 PERMITTED = frozenset({"1", "ON", "TRUE", "YES"})

@@ -11,11 +11,11 @@ from uuid import UUID
 
 import structlog
 
-from application.control import ControlError
-from application.monitoring.monitors import Account, Intervals, Outcome, Pace, followed
-from application.monitoring.observations import Observation, Observer, printable
-from application.telemetry import traced
-from domain.enclosure.enclosure import (
+from baton.application.control import ControlError
+from baton.application.monitoring.monitors import Account, Intervals, Outcome, Pace, followed
+from baton.application.monitoring.observations import Observation, Observer, printable
+from baton.application.telemetry import traced
+from baton.domain.enclosure.enclosure import (
     NAMES,
     EnclosurePermitStatus,
     ObserveEnclosureStatus,

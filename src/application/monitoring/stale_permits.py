@@ -6,11 +6,11 @@ from uuid import UUID
 
 import structlog
 
-from application.monitoring.monitors import Account
-from application.monitoring.permit_monitor import UNKNOWN, unknown
-from application.ports import Clock
-from application.telemetry import traced
-from domain.enclosure.enclosure import (
+from baton.application.monitoring.monitors import Account
+from baton.application.monitoring.permit_monitor import UNKNOWN, unknown
+from baton.application.ports import Clock
+from baton.application.telemetry import traced
+from baton.domain.enclosure.enclosure import (
     EnclosureLifecycle,
     EnclosureView,
     GetEnclosure,

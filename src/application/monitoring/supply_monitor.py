@@ -11,12 +11,12 @@ from uuid import UUID
 
 import structlog
 
-from application.control import ControlError
-from application.monitoring.monitors import Account, Intervals, Pace, followed
-from application.monitoring.observations import Observer
-from application.plant import MonitoredSupply
-from application.telemetry import traced
-from domain.supply.supply import (
+from baton.application.control import ControlError
+from baton.application.monitoring.monitors import Account, Intervals, Pace, followed
+from baton.application.monitoring.observations import Observer
+from baton.application.plant import MonitoredSupply
+from baton.application.telemetry import traced
+from baton.domain.supply.supply import (
     ADDRESSES,
     MarkSupplyRecovering,
     ObserveSupplyStatus,

@@ -1,5 +1,5 @@
 """`baton doctor`: looks at everything the service rests on, and says of each what is wrong and how to mend it."""
 
-from cli.doctor.examination import CHECKS, examine
+from baton.cli.doctor.examination import CHECKS, examine
 
 __all__ = ["CHECKS", "examine"]

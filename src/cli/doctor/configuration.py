@@ -1,8 +1,8 @@
 """What the settings alone decide, as the doctor tells it: who issues identifiers, and what writes can reach."""
 
-from application.settings import PidMinter, Settings
-from cli.doctor.findings import Finding, ok
-from domain.operation.actuation import Actuation, actuation_of
+from baton.application.settings import PidMinter, Settings
+from baton.cli.doctor.findings import Finding, ok
+from baton.domain.operation.conduct.actuation import Actuation, actuation_of
 
 MINTERS = {
     PidMinter.NONE: "PID_MINTER=none: persistent identifiers are not minted, and requests for one are refused.",

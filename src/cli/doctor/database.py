@@ -3,13 +3,13 @@
 import time
 from typing import Any
 
-from application.queries import PROJECTIONS
-from cli.doctor.findings import Finding, ok, warning, wrong
-from cli.doctor.processes import how_to_lead
-from infrastructure.postgres.form import CAN_REWRITE, NewerDatabaseError, has_current_form, known_revisions
-from infrastructure.postgres.leadership import is_led
-from infrastructure.postgres.pool import RUNTIME_ROLE, Connection
-from infrastructure.postgres.projections import LEADER_LOCK, bookmark_of, unbuilt
+from baton.application.queries import PROJECTIONS
+from baton.cli.doctor.findings import Finding, ok, warning, wrong
+from baton.cli.doctor.processes import how_to_lead
+from baton.infrastructure.postgres.leadership import is_led
+from baton.infrastructure.postgres.pool import RUNTIME_ROLE, Connection
+from baton.infrastructure.postgres.projections import LEADER_LOCK, bookmark_of, unbuilt
+from baton.infrastructure.postgres.schema_version import CAN_REWRITE, NewerDatabaseError, has_current_form, known_revisions
 
 INSERT_ONLY = ("events", "entries_conduit_verdicts")
 LATE, STUCK = 2.0, 30.0
@@ -40,7 +40,7 @@ def examine_migrations(url: str) -> Finding:
             return ok(f"The database is migrated to {known_revisions()[-1]} and every projection is declared as here.")
     except NewerDatabaseError as error:
         return wrong(str(error))
-    from infrastructure.postgres.migrate import pending_migrations
+    from baton.infrastructure.postgres.migrate import pending_migrations
 
     if pending := pending_migrations(url):
         missing = f"Migrations {', '.join(sorted(pending))} are not applied"

@@ -15,9 +15,9 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from cli.doctor.findings import START_WORKER, Finding, ok, warning, wrong
-from infrastructure.temporal.attributes import NAMES, PATIENCE, command_for, missing
-from infrastructure.temporal.engine import TASK_QUEUE
+from baton.cli.doctor.findings import START_WORKER, Finding, ok, warning, wrong
+from baton.infrastructure.temporal.attributes import NAMES, PATIENCE, command_for, missing
+from baton.infrastructure.temporal.engine import TASK_QUEUE
 
 LOST = 75.0
 """Seconds without a poll after which a worker is gone: it asks for work at least once a minute."""

@@ -14,16 +14,16 @@ from pydantic_settings import SettingsError
 from rich.console import Console
 from rich.markup import escape
 
-from application.boot_guards import boot_objections, bootstrap_objections, idle_agents
-from application.settings import RecordedSettings, Settings, shown_settings
-from cli.doctor.configuration import examine_actuation, examine_minter
-from cli.doctor.findings import Finding, Verdict, ok, warning, wrong
-from cli.doctor.schedules import examine_schedules
-from cli.doctor.unfinished import examine_conducts, examine_publications, examine_sweeps
-from cli.places import noted_place, noted_settings
-from cli.processes import one_line
-from cli.refusing import refuse, unreadable
-from infrastructure.postgres.pool import OWNER_OPTIONS, Connection
+from baton.application.boot_guards import boot_objections, bootstrap_objections, idle_agents
+from baton.application.settings import RecordedSettings, Settings, shown_settings
+from baton.cli.doctor.configuration import examine_actuation, examine_minter
+from baton.cli.doctor.findings import Finding, Verdict, ok, warning, wrong
+from baton.cli.doctor.schedules import examine_schedules
+from baton.cli.doctor.unfinished_work import examine_conducts, examine_publications, examine_sweeps
+from baton.cli.processes import one_line
+from baton.cli.stack_address import noted_place, noted_settings
+from baton.cli.startup_errors import refuse, unreadable
+from baton.infrastructure.postgres.pool import OWNER_OPTIONS, Connection
 
 if TYPE_CHECKING:
     from temporalio.client import Client
@@ -135,48 +135,48 @@ class Doctor:
         return bootstrap_objections(settings, [row[0] for row in rows])
 
     async def check_database(self) -> Finding:
-        from cli.doctor.database import examine_database
+        from baton.cli.doctor.database import examine_database
 
         return await examine_database(await self._database())
 
     async def check_migrations(self) -> Finding:
-        from cli.doctor.database import examine_migrations
+        from baton.cli.doctor.database import examine_migrations
 
         await self._database()
         return examine_migrations(self._database_url())
 
     async def check_rights(self) -> Finding:
-        from cli.doctor.database import examine_rights
+        from baton.cli.doctor.database import examine_rights
 
         return await examine_rights(await self._database())
 
     async def check_processes(self) -> Finding:
-        from cli.doctor.processes import examine_processes
+        from baton.cli.doctor.processes import examine_processes
 
         return await examine_processes(await self._database())
 
     async def check_projections(self) -> Finding:
-        from cli.doctor.database import examine_projections
+        from baton.cli.doctor.database import examine_projections
 
         return await examine_projections(await self._database())
 
     async def check_temporal(self) -> Finding:
-        from cli.doctor.engine import examine_server
+        from baton.cli.doctor.engine import examine_server
 
         return await _answered(examine_server(await self._temporal()))
 
     async def check_namespace(self) -> Finding:
-        from cli.doctor.engine import examine_namespace
+        from baton.cli.doctor.engine import examine_namespace
 
         return await _answered(examine_namespace(await self._temporal()))
 
     async def check_attributes(self) -> Finding:
-        from cli.doctor.engine import examine_attributes
+        from baton.cli.doctor.engine import examine_attributes
 
         return await _answered(examine_attributes(await self._temporal()))
 
     async def check_workers(self) -> Finding:
-        from cli.doctor.engine import examine_workers
+        from baton.cli.doctor.engine import examine_workers
 
         deployment_name = self.settings.worker_deployment_name if self.settings else None
         return await _answered(examine_workers(await self._temporal(), deployment_name))
@@ -207,7 +207,7 @@ class Doctor:
         return UNREADABLE if self.settings is None else examine(self.settings)
 
     async def check_reactions(self) -> Finding:
-        from cli.doctor.reactions import examine_reactions
+        from baton.cli.doctor.reactions import examine_reactions
 
         return await examine_reactions(await self._database())
 
@@ -218,7 +218,7 @@ class Doctor:
         return await _answered(examine(await self._database(), await self._temporal()))
 
     async def check_monitors(self) -> Finding:
-        from cli.doctor.monitors import examine_monitors
+        from baton.cli.doctor.monitors import examine_monitors
 
         connection = await self._database()
         if self.settings is None:
@@ -245,7 +245,7 @@ class Doctor:
     async def _temporal(self) -> "Client":
         from temporalio.client import Client
 
-        from infrastructure.temporal.engine import connection_options
+        from baton.infrastructure.temporal.engine import connection_options
 
         if self._client is None:
             address = self._place("temporal", "temporal_address")

@@ -1,11 +1,11 @@
 """The monitors, as the doctor looks at them: whether somebody observes what is configured."""
 
-from application.settings import Settings
-from cli.doctor.findings import Finding, ok, wrong
-from cli.doctor.processes import how_to_lead
-from domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
-from infrastructure.postgres.leadership import MONITOR_LOCK, is_led
-from infrastructure.postgres.pool import Connection
+from baton.application.settings import Settings
+from baton.cli.doctor.findings import Finding, ok, wrong
+from baton.cli.doctor.processes import how_to_lead
+from baton.domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
+from baton.infrastructure.postgres.leadership import MONITOR_LOCK, is_led
+from baton.infrastructure.postgres.pool import Connection
 
 
 async def examine_monitors(connection: Connection, settings: Settings) -> Finding:

@@ -1,8 +1,8 @@
 """The processes of the deployment, as they say themselves: which run, and which of their tasks do not."""
 
-from cli.doctor.findings import START_WORKER, Finding, ok, warning, wrong
-from infrastructure.postgres.pool import Connection
-from infrastructure.postgres.process_reports import TaskTrouble, running_processes
+from baton.cli.doctor.findings import START_WORKER, Finding, ok, warning, wrong
+from baton.infrastructure.postgres.pool import Connection
+from baton.infrastructure.postgres.process_reports import TaskTrouble, running_processes
 
 START_PROJECTOR = "start `baton projector`, or `baton up`"
 

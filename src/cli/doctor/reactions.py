@@ -1,11 +1,11 @@
 """Reactions to the log, as the doctor looks at them: whether somebody leads them, and who stumbles over what."""
 
-from cli.doctor.findings import Finding, ok, wrong
-from cli.doctor.processes import how_to_lead
-from cli.processes import one_line
-from infrastructure.agents import SUBSCRIBERS
-from infrastructure.postgres.leadership import REACTIONS_LOCK, is_led
-from infrastructure.postgres.pool import Connection
+from baton.cli.doctor.findings import Finding, ok, wrong
+from baton.cli.doctor.processes import how_to_lead
+from baton.cli.processes import one_line
+from baton.infrastructure.agents import SUBSCRIBERS
+from baton.infrastructure.postgres.leadership import REACTIONS_LOCK, is_led
+from baton.infrastructure.postgres.pool import Connection
 
 FOLLOWING = """
 SELECT subscriber_name, enabled, consecutive_failures, last_error_message FROM reactions

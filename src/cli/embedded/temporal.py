@@ -21,7 +21,7 @@ from temporalio.client import Client
 from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
-from cli.embedded.process import (
+from baton.cli.embedded.process import (
     PAUSE,
     Child,
     Escalation,

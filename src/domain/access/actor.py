@@ -13,12 +13,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, TimeTravel, Value, changed, omitted
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, record_of, records_of
-from domain.shared.refusals import Invalid, UnauthorizedError
-from domain.shared.text import Text, unnameable_character
-from domain.shared.writes import Drop, Put, Record
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, TimeTravel, Value, changed, omitted
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, record_of, records_of
+from baton.domain.shared.refusals import Invalid, UnauthorizedError
+from baton.domain.shared.text import Text, unnameable_character
+from baton.domain.shared.writes import Drop, Put, Record
 
 DELETED_USER = "<deleted user>"
 CONTACT_BOUNDS = {"email": 320, "phone": 50, "affiliation": 200, "external_id": 200, "external_id_scheme": 50}
@@ -76,7 +76,7 @@ class SubjectBinding(Record):
     created_at: datetime
 
 
-actor = Aggregate(Actor, "/actors")
+actor = Aggregate(Actor, "/actors", context="access")
 
 
 class ActorRegistered(Event, of=actor):
@@ -143,19 +143,19 @@ def evolve(actor: Actor, event: ActorEvent) -> Actor:
             assert_never(event)
 
 
-class InvalidActorNameError(Invalid):
+class InvalidActorNameError(Invalid, context="access"):
     """An actor needs a name that is not blank."""
 
 
-class InvalidActorKindError(Invalid):
+class InvalidActorKindError(Invalid, context="access"):
     """Actors of kind agent come only from define_agent."""
 
 
-class InvalidActorProfileError(Invalid):
+class InvalidActorProfileError(Invalid, context="access"):
     """A contact field is too long or holds control characters, or only one half of the external identifier was given."""
 
 
-class InvalidActorSubjectError(Invalid):
+class InvalidActorSubjectError(Invalid, context="access"):
     """The issuer is no configured identity provider, or the issuer or subject is blank."""
 
 

@@ -6,9 +6,9 @@ The nil id stands for both of the latter. Which of them it was shows by the surf
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from domain.access.actor import DELETED_USER, Actor, ActorKind, ActorProfile, actor
-from domain.kernel import NIL
-from domain.shared.reads import Reads, answered, every, records_of
+from baton.domain.access.actor import DELETED_USER, Actor, ActorKind, ActorProfile, actor
+from baton.domain.kernel import NIL
+from baton.domain.shared.reads import Reads, answered, every, records_of
 
 SYSTEM_NAME = "Baton"
 NOT_SIGNED_IN = "not signed in"

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from domain.agent.seeded_ids import SEEDED_IDS
-from domain.shared.canonical import derived_uuid7
+from baton.domain.agent.seeded_ids import SEEDED_IDS
+from baton.domain.shared.canonical import derived_uuid7
 
 MONITOR_NAMES = ("SupplyMonitor", "EnclosureMonitor")
 MONITOR_EPOCH = 1_760_000_000_000

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.access.actor import (
+from baton.domain.access.actor import (
     Actor,
     ActorProfile,
     ActorSubjectBound,
@@ -16,11 +16,11 @@ from domain.access.actor import (
     SubjectBinding,
     actor,
 )
-from domain.access.seeded_actors import SEEDED_ACTOR_IDS
-from domain.kernel import Call, Command, Outcome
-from domain.shared.reads import Reads, answered, enlisted, every, record_of
-from domain.shared.writes import Drop, Put
-from domain.trust.policy import LISTENERS, Policy
+from baton.domain.access.seeded_actors import SEEDED_ACTOR_IDS
+from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.shared.reads import Reads, answered, enlisted, every, record_of
+from baton.domain.shared.writes import Drop, Put
+from baton.domain.trust.policy import LISTENERS, Policy
 
 TokenText = Annotated[str, Field(min_length=1, max_length=500)]
 

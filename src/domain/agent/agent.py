@@ -12,17 +12,17 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
-from domain.agent.language_model import is_approved
-from domain.agent.model_ref import DETERMINISTIC, SETTING, InvalidModelRefError, ModelRef
-from domain.agent.prompts import PROMPTS
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, answered, every, members_of
-from domain.shared.refusals import Conflict, Invalid
-from domain.shared.text import FreeText, Text
-from domain.shared.units import Dollars
-from domain.shared.writes import Also, Enlist, Put
+from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
+from baton.domain.agent.language_model import is_approved
+from baton.domain.agent.model_ref import DETERMINISTIC, SETTING, InvalidModelRefError, ModelRef
+from baton.domain.agent.prompts import PROMPTS
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, answered, every, members_of
+from baton.domain.shared.refusals import Conflict, Invalid
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.units import Dollars
+from baton.domain.shared.writes import Also, Enlist, Put
 
 KINDS = "agent-kind"
 """Look-up kind: the agents of one kind."""
@@ -81,7 +81,7 @@ class Agent(State):
     deprecated_at: datetime | None = None
 
 
-agent = Aggregate(Agent, "/agents")
+agent = Aggregate(Agent, "/agents", context="agent")
 
 
 class AgentDefined(Event, of=agent):
@@ -192,59 +192,59 @@ def budget_of(monthly_cost_cap: float | None, daily_token_cap: int | None) -> Bu
     return Budget(monthly_cost_cap=monthly_cost_cap, daily_token_cap=daily_token_cap)
 
 
-class InvalidAgentKindError(Invalid):
+class InvalidAgentKindError(Invalid, context="agent"):
     """An agent is of a kind, which must not be blank."""
 
 
-class InvalidAgentNameError(Invalid):
+class InvalidAgentNameError(Invalid, context="agent"):
     """An agent needs a name that is not blank."""
 
 
-class InvalidAgentVersionError(Invalid):
+class InvalidAgentVersionError(Invalid, context="agent"):
     """An agent has a version, which must not be blank."""
 
 
-class InvalidAgentDescriptionError(Invalid):
+class InvalidAgentDescriptionError(Invalid, context="agent"):
     """A description, where one is given, must not be blank."""
 
 
-class InvalidAgentCanonicalUriError(Invalid):
+class InvalidAgentCanonicalUriError(Invalid, context="agent"):
     """An agent's canonical address begins with https:// and has no fragment."""
 
 
-class InvalidAgentCapabilityError(Invalid):
+class InvalidAgentCapabilityError(Invalid, context="agent"):
     """A capability must not be blank."""
 
 
-class InvalidAgentCapabilitiesError(Invalid):
+class InvalidAgentCapabilitiesError(Invalid, context="agent"):
     """An agent claims at most 32 capabilities."""
 
 
-class InvalidAgentPromptTemplateError(Invalid):
+class InvalidAgentPromptTemplateError(Invalid, context="agent"):
     """The prompt is none that this service has."""
 
 
-class InvalidToolNameError(Invalid):
+class InvalidToolNameError(Invalid, context="agent"):
     """A tool's name must not be blank."""
 
 
-class InvalidAgentToolsError(Invalid):
+class InvalidAgentToolsError(Invalid, context="agent"):
     """An agent has at most 32 tools."""
 
 
-class InvalidAgentBudgetError(Invalid):
+class InvalidAgentBudgetError(Invalid, context="agent"):
     """A cap is a finite number that is not negative."""
 
 
-class InvalidAgentSuspensionReasonError(Invalid):
+class InvalidAgentSuspensionReasonError(Invalid, context="agent"):
     """Suspending an agent takes a reason that is not blank."""
 
 
-class InvalidAgentDeprecationReasonError(Invalid):
+class InvalidAgentDeprecationReasonError(Invalid, context="agent"):
     """A reason, where one is given, must not be blank."""
 
 
-class LanguageModelNotApprovedError(Conflict):
+class LanguageModelNotApprovedError(Conflict, context="agent"):
     """This deployment's agents ask approved models only, and the agent's model is none."""
 
 

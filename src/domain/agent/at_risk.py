@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 from uuid import UUID
 
-from domain.agent.language_model import (
+from baton.domain.agent.language_model import (
     RETIRED,
     RETIREMENT_ANNOUNCED,
     Archivability,
@@ -15,10 +15,10 @@ from domain.agent.language_model import (
     LanguageModelStatus,
     language_model,
 )
-from domain.decision.inferences import Inference
-from domain.kernel import Call, State, Value
-from domain.shared.listing import Hidden, ListQuery, Summary, Where
-from domain.shared.reads import Reads
+from baton.domain.decision.inferences import Inference
+from baton.domain.kernel import Call, State, Value
+from baton.domain.shared.listing import Hidden, ListQuery, Summary, Where
+from baton.domain.shared.reads import Reads
 
 DATED = re.compile(r"-[0-9]{8}\Z")
 """What providers put behind a model's name for one snapshot of it."""

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 from uuid import UUID
 
-from domain.agent.agent import Budget
-from domain.kernel import instant
-from domain.shared.writes import Record
+from baton.domain.agent.agent import Budget
+from baton.domain.kernel import instant
+from baton.domain.shared.writes import Record
 
 BUDGET_EXHAUSTED = "BudgetExhausted"
 PRICE_UNKNOWN = "PriceUnknown"

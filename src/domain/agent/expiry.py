@@ -3,10 +3,10 @@
 from datetime import datetime
 from uuid import UUID
 
-from domain.agent.recording import decision_id_of
-from domain.decision.decision import RegisterDecision
-from domain.kernel import Value, instant
-from domain.safety.clearance import ACTIVE, Clearance
+from baton.domain.agent.decision_records import decision_id_of
+from baton.domain.decision.decision import RegisterDecision
+from baton.domain.kernel import Value, instant
+from baton.domain.safety.clearance import ACTIVE, Clearance
 
 CLEARANCE_EXPIRER = "ClearanceExpirer"
 EXPIRY = "ClearanceExpiry"

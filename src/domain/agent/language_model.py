@@ -11,15 +11,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.agent.model_ref import ModelName, ModelRef, Provider, SnapshotPin
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
-from domain.shared.canonical import content_hash
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, every, members_of
-from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, Text
-from domain.shared.times import Instant
-from domain.shared.writes import Claim, Delist, Enlist, Release
+from baton.domain.agent.model_ref import ModelName, ModelRef, Provider, SnapshotPin
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, every, members_of
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Claim, Delist, Enlist, Release
 
 IDENTITY = "language-model"
 """Claim kind: the entry of one provider, model and snapshot, until it is deprecated."""
@@ -103,7 +103,7 @@ class LanguageModel(State):
         return self.model_ref.model
 
 
-language_model = Aggregate(LanguageModel, "/language-models")
+language_model = Aggregate(LanguageModel, "/language-models", context="agent")
 
 
 class LanguageModelDefined(Event, of=language_model):
@@ -179,19 +179,19 @@ def evolve(entry: LanguageModel, event: LanguageModelEvent) -> LanguageModel:
             assert_never(event)
 
 
-class InvalidLanguageModelNameError(Invalid):
+class InvalidLanguageModelNameError(Invalid, context="agent"):
     """A language model needs a name that is not blank."""
 
 
-class InvalidEndpointNoteError(Invalid):
+class InvalidEndpointNoteError(Invalid, context="agent"):
     """A note on where a model is served, where one is given, must not be blank."""
 
 
-class InvalidLanguageModelPricingError(Invalid):
+class InvalidLanguageModelPricingError(Invalid, context="agent"):
     """Every price is a finite number, 0 or more."""
 
 
-class InvalidLanguageModelReasonError(Invalid):
+class InvalidLanguageModelReasonError(Invalid, context="agent"):
     """A reason must not be blank."""
 
 

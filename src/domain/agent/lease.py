@@ -6,11 +6,11 @@ kind of agent do not count. A lease does not expire and is never taken over.
 
 from uuid import UUID, uuid5
 
-from domain.agent.agent import Agent
-from domain.kernel import Call, Command, Event, Outcome
-from domain.run.run import Run, run
-from domain.shared.reads import Reads, happened, required
-from domain.shared.writes import Answer
+from baton.domain.agent.agent import Agent
+from baton.domain.kernel import Call, Command, Event, Outcome
+from baton.domain.run.run import Run, run
+from baton.domain.shared.reads import Reads, happened, required
+from baton.domain.shared.writes import Answer
 
 
 class DecisionDebriefRequested(Event, of=run, inert=True):

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from domain.kernel import Value
-from domain.shared.refusals import Invalid
-from domain.shared.text import Text
+from baton.domain.kernel import Value
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import Text
 
 DETERMINISTIC = "deterministic"
 """The provider of agents that follow rules and ask no model."""
@@ -12,7 +12,7 @@ SETTING = "setting"
 """The provider of a model that a setting of the deployment names; it is looked up at each call."""
 
 
-class InvalidModelRefError(Invalid):
+class InvalidModelRefError(Invalid, context="agent"):
     """A reference to a model names a provider and a model, and a snapshot where one is pinned; none of them is blank."""
 
 

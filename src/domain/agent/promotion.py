@@ -11,13 +11,13 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from domain.access.actor import Actor, ActorKind
-from domain.agent.agent import Agent
-from domain.agent.drafting import CAUTION_DRAFTER, DRAFT, SEVERITIES
-from domain.agent.prompts import DraftChoice
-from domain.agent.recording import decided
-from domain.agent.seeded_ids import SEEDED_IDS
-from domain.caution.caution import (
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.agent.agent import Agent
+from baton.domain.agent.caution_draft import CAUTION_DRAFTER, DRAFT, SEVERITIES
+from baton.domain.agent.decision_records import decided
+from baton.domain.agent.prompts import DraftChoice
+from baton.domain.agent.seeded_ids import SEEDED_IDS
+from baton.domain.caution.caution import (
     ACTIVE,
     RETIRED,
     WITHDRAWN,
@@ -32,13 +32,13 @@ from domain.caution.caution import (
     enlisted,
     superseded,
 )
-from domain.decision.decision import Decision, RegisterDecision, decision
-from domain.kernel import Call, Command, Outcome, Value
-from domain.shared.canonical import derived_uuid7
-from domain.shared.reads import Reads, every, existing, members_of, permitted, required
-from domain.shared.refusals import Conflict
-from domain.shared.text import Blank, writable
-from domain.shared.writes import Also, Answer
+from baton.domain.decision.decision import Decision, RegisterDecision, decision
+from baton.domain.kernel import Call, Command, Outcome, Value
+from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.reads import Reads, every, existing, members_of, permitted, required
+from baton.domain.shared.refusals import Conflict
+from baton.domain.shared.text import Blank, writable
+from baton.domain.shared.writes import Also, Answer
 
 CAUTION_PROMOTER = "CautionPromoter"
 LOCK = "caution-promotion"
@@ -54,23 +54,23 @@ WRITTEN_AS = {"kind": "target_kind", "id": "target_id", "text": "title", "workar
 """What a proposal calls the parts of a caution that have another name there."""
 
 
-class DecisionNotEmittedByCautionDrafterError(Conflict):
+class DecisionNotEmittedByCautionDrafterError(Conflict, context="agent"):
     """Only what an agent of kind CautionDrafter decided can be promoted."""
 
 
-class DecisionNotCautionProposalError(Conflict):
+class DecisionNotCautionProposalError(Conflict, context="agent"):
     """The decision proposes no caution."""
 
 
-class CautionProposalNotActionableError(Conflict):
+class CautionProposalNotActionableError(Conflict, context="agent"):
     """The decision is that no caution is called for, or that none could be drafted."""
 
 
-class CautionProposalMalformedError(Conflict):
+class CautionProposalMalformedError(Conflict, context="agent"):
     """The proposal is no caution by the rules for cautions."""
 
 
-class CautionProposalAlreadyPromotedError(Conflict):
+class CautionProposalAlreadyPromotedError(Conflict, context="agent"):
     """The proposal has become a caution before."""
 
 
@@ -149,6 +149,7 @@ class Promotable:
 
 @decision.command(
     post="/{decision_id}/promote",
+    context="agent",
     status=201,
     returns=NewCaution,
     attempts=3,

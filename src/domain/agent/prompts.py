@@ -11,9 +11,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.caution.caution import CautionCategory, CautionSeverity, CautionTargetKind
-from domain.kernel import Value
-from domain.shared.canonical import derived_uuid7
+from baton.domain.caution.caution import CautionCategory, CautionSeverity, CautionTargetKind
+from baton.domain.kernel import Value
+from baton.domain.shared.canonical import derived_uuid7
 
 EPOCH = 1_760_000_000_000
 """The millisecond time in the derived ids of prompts: any constant, kept for ever."""

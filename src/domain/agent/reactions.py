@@ -11,13 +11,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.decision.decision import DecisionRegistered, decision
-from domain.kernel import Call, Command, Outcome, Query, Value
-from domain.registry import question
-from domain.shared.reads import Reads, answered, record_of, records_of
-from domain.shared.refusals import Conflict, Invalid, NotFound
-from domain.shared.text import Text
-from domain.shared.writes import Put, Record
+from baton.domain.decision.decision import DecisionRegistered, decision
+from baton.domain.kernel import Call, Command, Outcome, Query, Value
+from baton.domain.registry import question
+from baton.domain.shared.reads import Reads, answered, record_of, records_of
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound
+from baton.domain.shared.text import Text
+from baton.domain.shared.writes import Put, Record
 
 LOCK = "reactions"
 """What whoever moves a subscriber's bookmark holds meanwhile."""
@@ -80,27 +80,27 @@ class Reactions(Value):
     next_cursor: None = None
 
 
-class SubscriberBookmarkNotFoundError(NotFound):
+class SubscriberBookmarkNotFoundError(NotFound, context="agent"):
     """There is no subscriber of this name."""
 
 
-class DismissalEventNotFoundError(NotFound):
+class DismissalEventNotFoundError(NotFound, context="agent"):
     """There is no event with this id."""
 
 
-class InvalidDismissalReasonError(Invalid):
+class InvalidDismissalReasonError(Invalid, context="agent"):
     """Dismissing an event takes a reason that is not blank."""
 
 
-class EventAlreadyDismissedError(Conflict):
+class EventAlreadyDismissedError(Conflict, context="agent"):
     """The subscriber is past this event."""
 
 
-class ReactionCannotDismissEventError(Conflict):
+class ReactionCannotDismissEventError(Conflict, context="agent"):
     """Only the next event that concerns a subscriber can be dismissed."""
 
 
-@question("/reactions", returns=Reactions)
+@question("/reactions", context="agent", returns=Reactions)
 class ListReactions(Query):
     """How far every subscriber of the log has come, with what it has under way and what went wrong last."""
 
@@ -139,6 +139,7 @@ class Logged:
 
 
 @decision.creation(
+    context="agent",
     path="/reactions/{subscriber_name}/dismiss-event",
     lock=LOCK,
     refuses=[

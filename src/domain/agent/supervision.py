@@ -11,15 +11,15 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from domain.agent.recording import decision_id_of
-from domain.decision.decision import Decision, RegisterDecision
-from domain.equipment.scope import AssetScope, asset_scope
-from domain.kernel import Call, Command, Outcome, instant
-from domain.run.ending import Phases, kind_of, phases_of
-from domain.run.gates import execution_of
-from domain.run.run import HELD, RUNNING, Run, RunHeld, RunStopped, run
-from domain.shared.reads import Reads, answered, every, happened, required
-from domain.supply.beam import PHOTON_BEAM, Outage
+from baton.domain.agent.decision_records import decision_id_of
+from baton.domain.decision.decision import Decision, RegisterDecision
+from baton.domain.equipment.scope import AssetScope, asset_scope
+from baton.domain.kernel import Call, Command, Outcome, instant
+from baton.domain.run.endings import Phases, kind_of, phases_of
+from baton.domain.run.gates import execution_of
+from baton.domain.run.run import HELD, RUNNING, Run, RunHeld, RunStopped, run
+from baton.domain.shared.reads import Reads, answered, every, happened, required
+from baton.domain.supply.beam import PHOTON_BEAM, Outage
 
 RUN_SUPERVISOR = "RunSupervisor"
 SUPERVISION = "RunSupervision"

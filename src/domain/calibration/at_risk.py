@@ -6,20 +6,20 @@ from enum import StrEnum
 from typing import Never
 from uuid import UUID
 
-from domain.calibration.calibration import (
+from baton.domain.calibration.calibration import (
     Calibration,
     CalibrationRevisionNotFoundError,
     CalibrationStatus,
     calibration,
     required_revision,
 )
-from domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, Value
-from domain.shared.listing import Cursor, Order, Page
-from domain.shared.reads import Reads
-from domain.shared.refusals import Conflict
+from baton.domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, Value
+from baton.domain.shared.listing import Cursor, Order, Page
+from baton.domain.shared.reads import Reads
+from baton.domain.shared.refusals import Conflict
 
 
-class CalibrationAtRiskResultsUnknownError(Conflict):
+class CalibrationAtRiskResultsUnknownError(Conflict, context="calibration"):
     """No datasets are recorded here, so which results rest on a calibration cannot be known."""
 
 

@@ -12,13 +12,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.calibration.quantities import CalibrationQuantity, check_operating_point, check_value
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed, omitted
-from domain.shared.canonical import content_hash
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.refusals import Conflict, Invalid, NotFound
-from domain.shared.text import FreeText, Remark, Text
-from domain.shared.writes import Answer, Claim
+from baton.domain.calibration.quantities import CalibrationQuantity, check_operating_point, check_value
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed, omitted
+from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound
+from baton.domain.shared.text import FreeText, Remark, Text
+from baton.domain.shared.writes import Answer, Claim
 
 IDENTITY = "calibration-identity"
 """Claim kind: the calibration of one target, quantity and operating point."""
@@ -129,7 +129,7 @@ class Calibration(State):
         return self.latest_revision.content_hash if self.latest_revision else None
 
 
-calibration = Aggregate(Calibration, "/calibrations")
+calibration = Aggregate(Calibration, "/calibrations", context="calibration")
 
 
 class CalibrationDefined(Event, of=calibration):
@@ -209,31 +209,31 @@ def evolve(calibration: Calibration, event: CalibrationEvent) -> Calibration:
             assert_never(event)
 
 
-class InvalidCalibrationQuantityError(Invalid):
+class InvalidCalibrationQuantityError(Invalid, context="calibration"):
     """The quantity is not in the catalog of what can be calibrated."""
 
 
-class InvalidOperatingPointError(Invalid):
+class InvalidOperatingPointError(Invalid, context="calibration"):
     """The operating point does not have the form its quantity asks for."""
 
 
-class InvalidCalibrationValueError(Invalid):
+class InvalidCalibrationValueError(Invalid, context="calibration"):
     """The value does not have the form its quantity asks for."""
 
 
-class InvalidCalibrationSourceError(Invalid):
+class InvalidCalibrationSourceError(Invalid, context="calibration"):
     """A source names exactly what its kind asks for: a procedure, a dataset or the actor who asserts it."""
 
 
-class InvalidSupersedesRevisionError(Invalid):
+class InvalidSupersedesRevisionError(Invalid, context="calibration"):
     """A revision can supersede only an earlier one of the same calibration."""
 
 
-class CalibrationIdentityAlreadyExistsError(Conflict):
+class CalibrationIdentityAlreadyExistsError(Conflict, context="calibration"):
     """The target has a calibration of this quantity at this operating point already."""
 
 
-class CalibrationRevisionNotFoundError(NotFound):
+class CalibrationRevisionNotFoundError(NotFound, context="calibration"):
     """The calibration has no revision with this id."""
 
 

@@ -15,8 +15,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.access.actor import Actor, ActorKind
-from domain.calibration.calibration import (
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.calibration.calibration import (
     Calibration,
     CalibrationRevisionNotFoundError,
     CalibrationRevisionPublished,
@@ -25,9 +25,9 @@ from domain.calibration.calibration import (
     calibration,
     required_revision,
 )
-from domain.federation.credential import Credential, CredentialPurpose
-from domain.federation.facility import Facility, own_facility
-from domain.federation.permit import (
+from baton.domain.federation.credential import Credential, CredentialPurpose
+from baton.domain.federation.facility import Facility, own_facility
+from baton.domain.federation.permit import (
     AbiTier,
     Permit,
     PermitDirection,
@@ -35,11 +35,11 @@ from domain.federation.permit import (
     permit_in_force,
     permits_of,
 )
-from domain.kernel import NIL, Call, Command, Outcome, Value, instant
-from domain.shared.canonical import canonical_json, derived_uuid7
-from domain.shared.reads import Reads, every, existing, record_of
-from domain.shared.refusals import Conflict, Refusal, UnauthorizedError, kept_form, kept_refusal
-from domain.shared.writes import Answer, Put, Record
+from baton.domain.kernel import NIL, Call, Command, Outcome, Value, instant
+from baton.domain.shared.canonical import canonical_json, derived_uuid7
+from baton.domain.shared.reads import Reads, every, existing, record_of
+from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, kept_form, kept_refusal
+from baton.domain.shared.writes import Answer, Put, Record
 
 ARTIFACT_KIND = "CalibrationRevision"
 PAYLOAD_TYPE = "application/json"
@@ -82,11 +82,11 @@ class CalibrationPublication(Record):
     refusal: dict[str, Any] | None = None
 
 
-class OutboundPermitNotActiveError(Conflict):
+class OutboundPermitNotActiveError(Conflict, context="calibration"):
     """No outbound permit in force lets calibration revisions go to this peer."""
 
 
-class CalibrationPublicationError(Refusal):
+class CalibrationPublicationError(Refusal, context="calibration"):
     """The revision could not be signed or sent; nothing left the facility."""
 
     status = 502

@@ -10,8 +10,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from domain.shared.refusals import Refusal
-from domain.shared.schema import DIALECT, Schema, check_values
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.schema import DIALECT, Schema, check_values
 
 ENERGY_DECIMALS = 3
 LARGEST = 2**53

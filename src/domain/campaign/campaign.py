@@ -12,11 +12,11 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, changed
-from domain.shared.identifiers import trimmed_refs
-from domain.shared.listing import ListQuery, Summary, Where
-from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, Text
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, changed
+from baton.domain.shared.identifiers import trimmed_refs
+from baton.domain.shared.listing import ListQuery, Summary, Where
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, Text
 
 
 class CampaignStatus(StrEnum):
@@ -69,7 +69,7 @@ class Campaign(State):
         return len(self.run_ids)
 
 
-campaign = Aggregate(Campaign, "/campaigns")
+campaign = Aggregate(Campaign, "/campaigns", context="campaign")
 
 
 class CampaignRegistered(Event, of=campaign):
@@ -169,31 +169,31 @@ def standing(campaign: Campaign, status: CampaignStatus, at: datetime) -> Campai
     return changed(campaign, status=status, last_status_changed_at=at, updated_at=at)
 
 
-class InvalidCampaignNameError(Invalid):
+class InvalidCampaignNameError(Invalid, context="campaign"):
     """A campaign needs a name that is not blank."""
 
 
-class InvalidCampaignDescriptionError(Invalid):
+class InvalidCampaignDescriptionError(Invalid, context="campaign"):
     """A description, where one is given, must not be blank."""
 
 
-class InvalidCampaignTagError(Invalid):
+class InvalidCampaignTagError(Invalid, context="campaign"):
     """A tag must not be blank."""
 
 
-class InvalidCampaignExternalRefError(Invalid):
+class InvalidCampaignExternalRefError(Invalid, context="campaign"):
     """An external reference has a scheme of 1 to 50 and a value of 1 to 200 characters, neither of them blank."""
 
 
-class InvalidCampaignExternalIdError(Invalid):
+class InvalidCampaignExternalIdError(Invalid, context="campaign"):
     """An external id and its scheme come together, and neither is blank."""
 
 
-class InvalidCampaignHoldReasonError(Invalid):
+class InvalidCampaignHoldReasonError(Invalid, context="campaign"):
     """Holding a campaign takes a reason that is not blank."""
 
 
-class InvalidCampaignAbandonReasonError(Invalid):
+class InvalidCampaignAbandonReasonError(Invalid, context="campaign"):
     """Abandoning a campaign takes a reason that is not blank."""
 
 

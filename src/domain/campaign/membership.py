@@ -3,28 +3,28 @@
 from typing import Annotated
 from uuid import UUID
 
-from domain.campaign.campaign import OPEN, Campaign, CampaignRunAdded, CampaignRunRemoved, campaign
-from domain.kernel import Call, Command, Outcome
-from domain.run.run import Run, RunAddedToCampaign, RunRemovedFromCampaign
-from domain.shared.reads import Reads, required
-from domain.shared.refusals import Conflict, Invalid
-from domain.shared.text import Text
-from domain.shared.writes import Also
+from baton.domain.campaign.campaign import OPEN, Campaign, CampaignRunAdded, CampaignRunRemoved, campaign
+from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.run.run import Run, RunAddedToCampaign, RunRemovedFromCampaign
+from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.refusals import Conflict, Invalid
+from baton.domain.shared.text import Text
+from baton.domain.shared.writes import Also
 
 
-class CampaignRunAlreadyMemberError(Conflict):
+class CampaignRunAlreadyMemberError(Conflict, context="campaign"):
     """The run belongs to this campaign already."""
 
 
-class CampaignRunNotMemberError(Conflict):
+class CampaignRunNotMemberError(Conflict, context="campaign"):
     """The run does not belong to this campaign."""
 
 
-class RunAlreadyAssignedToCampaignError(Conflict):
+class RunAlreadyAssignedToCampaignError(Conflict, context="campaign"):
     """The run belongs to another campaign."""
 
 
-class InvalidCampaignRunRemoveReasonError(Invalid):
+class InvalidCampaignRunRemoveReasonError(Invalid, context="campaign"):
     """Taking a run out of a campaign takes a reason that is not blank."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from uuid import UUID
 
-from domain.caution.caution import (
+from baton.domain.caution.caution import (
     TARGETED,
     Caution,
     CautionCategory,
@@ -15,9 +15,9 @@ from domain.caution.caution import (
     CautionTarget,
     CautionTargetKind,
 )
-from domain.kernel import Value
-from domain.shared.reads import Reads, every, members_of
-from domain.shared.text import FreeText
+from baton.domain.kernel import Value
+from baton.domain.shared.reads import Reads, every, members_of
+from baton.domain.shared.text import FreeText
 
 EXCERPT = 200
 """How many characters of a text a banner shows."""

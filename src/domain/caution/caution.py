@@ -12,15 +12,15 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
-from domain.registry import REGISTRY
-from domain.shared.listing import Hidden, ListQuery, Page, Summary, Where
-from domain.shared.reads import Reads, Rows, every, members_of, required
-from domain.shared.refusals import Invalid, NotFound
-from domain.shared.text import FreeText, MayContainPersonalData, Text
-from domain.shared.times import Instant
-from domain.shared.writes import Also, Answer, Delist, Enlist
+from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
+from baton.domain.registry import REGISTRY
+from baton.domain.shared.listing import Hidden, ListQuery, Page, Summary, Where
+from baton.domain.shared.reads import Reads, Rows, every, members_of, required
+from baton.domain.shared.refusals import Invalid, NotFound
+from baton.domain.shared.text import FreeText, MayContainPersonalData, Text
+from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Also, Answer, Delist, Enlist
 
 TARGETED = "caution-target"
 """Look-up kind: the Active cautions on one target."""
@@ -134,7 +134,7 @@ def below(id: UUID) -> str:
     return f"below {id}"
 
 
-caution = Aggregate(Caution, "/cautions")
+caution = Aggregate(Caution, "/cautions", context="caution")
 
 
 class CautionRegistered(Event, of=caution):
@@ -195,27 +195,27 @@ def evolve(caution: Caution, event: CautionEvent) -> Caution:
             assert_never(event)
 
 
-class InvalidCautionTextError(Invalid):
+class InvalidCautionTextError(Invalid, context="caution"):
     """A caution says what is wrong in text that is not blank."""
 
 
-class InvalidCautionWorkaroundError(Invalid):
+class InvalidCautionWorkaroundError(Invalid, context="caution"):
     """A caution says what to do about it in text that is not blank."""
 
 
-class InvalidCautionTagError(Invalid):
+class InvalidCautionTagError(Invalid, context="caution"):
     """A tag must not be blank."""
 
 
-class InvalidCautionExpiresAtError(Invalid):
+class InvalidCautionExpiresAtError(Invalid, context="caution"):
     """A caution expires in the future, or never."""
 
 
-class CautionTargetNotFoundError(NotFound):
+class CautionTargetNotFoundError(NotFound, context="caution"):
     """What the caution is about does not exist."""
 
 
-class InvalidCautionSupersedeTargetError(Invalid):
+class InvalidCautionSupersedeTargetError(Invalid, context="caution"):
     """A caution is superseded by one on the same target."""
 
 

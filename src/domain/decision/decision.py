@@ -12,13 +12,13 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from domain.access.actor import Actor, ActorKind
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
-from domain.shared.listing import ListQuery, Summary, Where
-from domain.shared.logbooks import LogbookKind, LogbookOpened
-from domain.shared.reads import Reads, required, required_if_given
-from domain.shared.refusals import Invalid, NotFound
-from domain.shared.text import FreeText, MayContainPersonalData, Remark, Text
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from baton.domain.shared.listing import ListQuery, Summary, Where
+from baton.domain.shared.logbooks import LogbookKind, LogbookOpened
+from baton.domain.shared.reads import Reads, required, required_if_given
+from baton.domain.shared.refusals import Invalid, NotFound
+from baton.domain.shared.text import FreeText, MayContainPersonalData, Remark, Text
 
 MOST_ALTERNATIVES = 32
 MOST_INPUTS = 64
@@ -97,7 +97,7 @@ def band(confidence: float) -> ConfidenceBand:
     return ConfidenceBand.HIGH if confidence < 0.95 else ConfidenceBand.CERTAIN
 
 
-decision = Aggregate(Decision, "/decisions")
+decision = Aggregate(Decision, "/decisions", context="decision")
 
 
 class DecisionRegistered(Event, of=decision):
@@ -154,47 +154,47 @@ def evolve(decision: Decision, event: DecisionEvent) -> Decision:
             assert_never(event)
 
 
-class InvalidDecisionContextError(Invalid):
+class InvalidDecisionContextError(Invalid, context="decision"):
     """A decision names the context it was made in, which must not be blank."""
 
 
-class InvalidDecisionChoiceError(Invalid):
+class InvalidDecisionChoiceError(Invalid, context="decision"):
     """A decision says what was chosen, which must not be blank."""
 
 
-class InvalidDecisionRuleError(Invalid):
+class InvalidDecisionRuleError(Invalid, context="decision"):
     """The rule a decision cites, where one is given, must not be blank."""
 
 
-class InvalidDecisionConfidenceError(Invalid):
+class InvalidDecisionConfidenceError(Invalid, context="decision"):
     """A confidence lies between 0 and 1."""
 
 
-class InvalidDecisionAlternativesError(Invalid):
+class InvalidDecisionAlternativesError(Invalid, context="decision"):
     """A decision lists at most 32 alternatives, none of them blank."""
 
 
-class InvalidDecisionInputsError(Invalid):
+class InvalidDecisionInputsError(Invalid, context="decision"):
     """A decision keeps at most 64 inputs under keys of 1 to 100 characters."""
 
 
-class OverrideKindRequiresParentError(Invalid):
+class OverrideKindRequiresParentError(Invalid, context="decision"):
     """Only a decision that names its parent can override."""
 
 
-class InvalidActorKindForDecisionError(Invalid):
+class InvalidActorKindForDecisionError(Invalid, context="decision"):
     """A decision in an agent's name can be registered by that agent alone."""
 
 
-class InvalidDecisionRatingCommentError(Invalid):
+class InvalidDecisionRatingCommentError(Invalid, context="decision"):
     """A comment on a rating, where one is given, must not be blank."""
 
 
-class DeciderActorNotFoundError(NotFound):
+class DeciderActorNotFoundError(NotFound, context="decision"):
     """The actor who is said to have decided does not exist."""
 
 
-class DecisionParentNotFoundError(NotFound):
+class DecisionParentNotFoundError(NotFound, context="decision"):
     """The decision this one corrects does not exist."""
 
 

@@ -6,15 +6,15 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from domain.decision.decision import Decision, DecisionLogbookOpened, decision
-from domain.kernel import Call, Command, Outcome, Value
-from domain.shared.listing import ListQuery, Where
-from domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
-from domain.shared.reads import Reads
-from domain.shared.text import Remark, Word
-from domain.shared.times import Instant
-from domain.shared.units import Dollars, Milliseconds
-from domain.shared.writes import Answer, Enter
+from baton.domain.decision.decision import Decision, DecisionLogbookOpened, decision
+from baton.domain.kernel import Call, Command, Outcome, Value
+from baton.domain.shared.listing import ListQuery, Where
+from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
+from baton.domain.shared.reads import Reads
+from baton.domain.shared.text import Remark, Word
+from baton.domain.shared.times import Instant
+from baton.domain.shared.units import Dollars, Milliseconds
+from baton.domain.shared.writes import Answer, Enter
 
 Kind = Annotated[str, Word(100)]
 Name = Annotated[str, Word(200)]

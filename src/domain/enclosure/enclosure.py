@@ -11,24 +11,24 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.access.actor import ActorKind
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
-from domain.registry import Internal
-from domain.shared.canonical import canonical_json
-from domain.shared.identifiers import (
+from baton.domain.access.actor import ActorKind
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
+from baton.domain.registry import Internal
+from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.identifiers import (
     FacilityCode,
     InvalidFacilityCodeError,
     check_facility_code,
     required_facility,
 )
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
-from domain.shared.reads import Reads, answered, record_of, records_of
-from domain.shared.refusals import Invalid, NotFound
-from domain.shared.text import FreeText, Text
-from domain.shared.times import Instant
-from domain.shared.units import Seconds
-from domain.shared.writes import Claim, Put, Record, Release
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
+from baton.domain.shared.reads import Reads, answered, record_of, records_of
+from baton.domain.shared.refusals import Invalid, NotFound
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.times import Instant
+from baton.domain.shared.units import Seconds
+from baton.domain.shared.writes import Claim, Put, Record, Release
 
 NAMES = "enclosure-name"
 """Claim kind: the names of Active enclosures, each within its facility."""
@@ -75,7 +75,7 @@ class EnclosureContact(Record):
     contacted_at: datetime
 
 
-enclosure = Aggregate(Enclosure, "/enclosures", axis="lifecycle")
+enclosure = Aggregate(Enclosure, "/enclosures", axis="lifecycle", context="enclosure")
 
 
 class EnclosureRegistered(Event, of=enclosure):
@@ -139,15 +139,15 @@ def evolve(enclosure: Enclosure, event: EnclosureEvent) -> Enclosure:
             assert_never(event)
 
 
-class InvalidEnclosureNameError(Invalid):
+class InvalidEnclosureNameError(Invalid, context="enclosure"):
     """An enclosure needs a name that is not blank."""
 
 
-class InvalidEnclosureReasonError(Invalid):
+class InvalidEnclosureReasonError(Invalid, context="enclosure"):
     """An observation or a decommissioning needs a reason that is not blank."""
 
 
-class EnclosureFacilityNotFoundError(NotFound):
+class EnclosureFacilityNotFoundError(NotFound, context="enclosure"):
     """No facility has this code."""
 
 

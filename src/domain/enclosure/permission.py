@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from domain.enclosure.enclosure import (
+from baton.domain.enclosure.enclosure import (
     Enclosure,
     EnclosureContact,
     EnclosureLifecycle,
@@ -12,8 +12,8 @@ from domain.enclosure.enclosure import (
     name_key,
     observation_age,
 )
-from domain.shared.gates import Finding
-from domain.shared.reads import Reads, every, records_of
+from baton.domain.shared.gates import Finding
+from baton.domain.shared.reads import Reads, every, records_of
 
 Enclosures = Mapping[UUID, Enclosure]
 Contacts = Mapping[UUID, EnclosureContact]

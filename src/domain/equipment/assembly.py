@@ -13,16 +13,16 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
-from domain.equipment.family import Family
-from domain.equipment.role import Role
-from domain.equipment.values import Drawing, OptionalReason
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
-from domain.shared.canonical import canonical_json, content_hash
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, every
-from domain.shared.refusals import Invalid
-from domain.shared.schema import Schema, check_declaration
-from domain.shared.text import FreeText, Text, name_key
+from baton.domain.equipment.family import Family
+from baton.domain.equipment.role import Role
+from baton.domain.equipment.values import Drawing, OptionalReason
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
+from baton.domain.shared.canonical import canonical_json, content_hash
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, every
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.schema import Schema, check_declaration
+from baton.domain.shared.text import FreeText, Text, name_key
 
 
 class AssemblyStatus(StrEnum):
@@ -103,7 +103,7 @@ class Assembly(State):
     status: AssemblyStatus = AssemblyStatus.DEFINED
 
 
-assembly = Aggregate(Assembly, "/assemblies")
+assembly = Aggregate(Assembly, "/assemblies", context="equipment")
 
 
 class BlueprintEvent(Event):
@@ -157,11 +157,11 @@ def evolve(assembly: Assembly, event: AssemblyEvent) -> Assembly:
             assert_never(event)
 
 
-class InvalidAssemblyError(Invalid):
+class InvalidAssemblyError(Invalid, context="equipment"):
     """The blueprint contradicts itself: a blank name, a slot, wire or included assembly that cannot be as it is written."""
 
 
-class InvalidAssemblyParametersSchemaError(Invalid):
+class InvalidAssemblyParametersSchemaError(Invalid, context="equipment"):
     """The schema of the parameter overrides breaks a rule of declared schemas."""
 
 

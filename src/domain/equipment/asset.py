@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Annotated, Any, TypeVar, assert_never
 from uuid import UUID
 
-from domain.equipment.partition import PartitionRule
-from domain.equipment.values import (
+from baton.domain.equipment.partition import PartitionRule
+from baton.domain.equipment.values import (
     AlternateIdentifier,
     AlternateIdentifierKind,
     Drawing,
@@ -22,9 +22,9 @@ from domain.equipment.values import (
     PortDirection,
     Reason,
 )
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, changed
-from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, Text
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, changed
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, Text
 
 
 class AssetTier(StrEnum):
@@ -82,7 +82,7 @@ class Asset(State):
         return self.partition_rule is not None
 
 
-asset = Aggregate(Asset, "/assets", axis="lifecycle")
+asset = Aggregate(Asset, "/assets", axis="lifecycle", context="equipment")
 
 TREE_LOCK = "asset-tree"
 """Held by whatever could leave a retired asset in use, or a child under a retired parent, and
@@ -346,7 +346,7 @@ def by_kind_and_value(identifiers: Iterable[AlternateIdentifier]) -> tuple[Alter
     return tuple(sorted(identifiers, key=lambda identifier: (identifier.kind, identifier.value)))
 
 
-class InvalidAssetNameError(Invalid):
+class InvalidAssetNameError(Invalid, context="equipment"):
     """An asset needs a name that is not blank."""
 
 

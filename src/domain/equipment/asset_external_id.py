@@ -9,18 +9,18 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.equipment.asset import IN_SERVICE, Asset, AssetExternalIdAssigned, asset
-from domain.equipment.asset_tree import ancestors_of, chain
-from domain.equipment.family import Family
-from domain.equipment.minting import MINT_REFUSALS, mint_identifier, refuse_unminted
-from domain.equipment.model import Model
-from domain.equipment.pidinst import PidinstRecord, asset_record, pidinst_gap
-from domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
-from domain.kernel import Call, Command, Outcome, Query, Value
-from domain.shared.identifiers import FacilityCode, check_facility_code
-from domain.shared.reads import Reads, answered, every, existing, record_of
-from domain.shared.refusals import Conflict, ExternalIdMintingNotConfiguredError, NotFound, Refusal
-from domain.shared.writes import Answer, Put, Record
+from baton.domain.equipment.asset import IN_SERVICE, Asset, AssetExternalIdAssigned, asset
+from baton.domain.equipment.asset_tree import ancestors_of, chain
+from baton.domain.equipment.family import Family
+from baton.domain.equipment.minting import MINT_REFUSALS, mint_identifier, refuse_unminted
+from baton.domain.equipment.model import Model
+from baton.domain.equipment.pidinst import PidinstRecord, asset_record, pidinst_gap
+from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
+from baton.domain.kernel import Call, Command, Outcome, Query, Value
+from baton.domain.shared.identifiers import FacilityCode, check_facility_code
+from baton.domain.shared.reads import Reads, answered, every, existing, record_of
+from baton.domain.shared.refusals import Conflict, ExternalIdMintingNotConfiguredError, NotFound, Refusal
+from baton.domain.shared.writes import Answer, Put, Record
 
 
 @asset.command(
@@ -118,7 +118,7 @@ class MintSweepView(Value):
     failed: tuple[FailedAsset, ...]
 
 
-class AssetMintSweepNotFoundError(NotFound):
+class AssetMintSweepNotFoundError(NotFound, context="equipment"):
     """There is no mint sweep with this id."""
 
 
@@ -239,11 +239,11 @@ class GetAssetMintSweep(Query):
         return shown(sweep)
 
 
-class AssetNotPidinstEligibleError(NotFound):
+class AssetNotPidinstEligibleError(NotFound, context="equipment"):
     """A virtual axis is no instrument and has no PIDINST record."""
 
 
-class AssetCannotExportPidinstError(Conflict):
+class AssetCannotExportPidinstError(Conflict, context="equipment"):
     """The record needs an owner, and a model that names the manufacturer."""
 
 

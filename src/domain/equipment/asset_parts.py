@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.equipment.asset import (
+from baton.domain.equipment.asset import (
     IN_SERVICE,
     TREE_LOCK,
     Asset,
@@ -22,12 +22,12 @@ from domain.equipment.asset import (
     AssetPortRemoved,
     asset,
 )
-from domain.equipment.family import Family, FamilyStatus
-from domain.equipment.fixture import Fixture
-from domain.equipment.model import Model
-from domain.equipment.mount import INSTALLED
-from domain.equipment.partition import InvalidPartitionRuleError, PartitionRule, check_partition_rule
-from domain.equipment.values import (
+from baton.domain.equipment.family import Family, FamilyStatus
+from baton.domain.equipment.fixture import Fixture
+from baton.domain.equipment.model import Model
+from baton.domain.equipment.mount import INSTALLED
+from baton.domain.equipment.partition import InvalidPartitionRuleError, PartitionRule, check_partition_rule
+from baton.domain.equipment.values import (
     AlternateIdentifier,
     AlternateIdentifierKind,
     InvalidAssetPortError,
@@ -35,9 +35,9 @@ from domain.equipment.values import (
     PortDirection,
     check_owner,
 )
-from domain.kernel import Call, Command, Outcome
-from domain.shared.reads import Reads, existing, holder_of, required
-from domain.shared.text import Text
+from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.shared.reads import Reads, existing, holder_of, required
+from baton.domain.shared.text import Text
 
 
 @asset.command(

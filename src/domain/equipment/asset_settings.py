@@ -8,20 +8,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from domain.equipment.asset import IN_SERVICE, Asset, AssetSettingsUpdated, asset
-from domain.equipment.family import Family
-from domain.kernel import Call, Command, Outcome
-from domain.shared.canonical import canonical_json
-from domain.shared.merge_patch import merge_patch
-from domain.shared.reads import Reads, every
-from domain.shared.refusals import Invalid
-from domain.shared.schema import check_union
-from domain.shared.stored_units import set_by, units_changed, within
+from baton.domain.equipment.asset import IN_SERVICE, Asset, AssetSettingsUpdated, asset
+from baton.domain.equipment.family import Family
+from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.merge_patch import merge_patch
+from baton.domain.shared.reads import Reads, every
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.schema import check_union
+from baton.domain.shared.stored_units import set_by, units_changed, within
 
 Unit = tuple[str, str]
 
 
-class InvalidAssetSettingsError(Invalid):
+class InvalidAssetSettingsError(Invalid, context="equipment"):
     """The settings break a schema of the asset's families, or no family declares one, or a unit changed under a value."""
 
 

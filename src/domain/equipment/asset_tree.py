@@ -8,9 +8,9 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from domain.enclosure.enclosure import Enclosure
-from domain.equipment.affordance import Affordance
-from domain.equipment.asset import (
+from baton.domain.enclosure.enclosure import Enclosure
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.equipment.asset import (
     DECOMMISSIONED,
     IN_SERVICE,
     TREE_LOCK,
@@ -26,10 +26,10 @@ from domain.equipment.asset import (
     by_kind_and_value,
     by_name,
 )
-from domain.equipment.family import Family, FamilyStatus
-from domain.equipment.model import Model
-from domain.equipment.mount import INSTALLED
-from domain.equipment.values import (
+from baton.domain.equipment.family import Family, FamilyStatus
+from baton.domain.equipment.model import Model
+from baton.domain.equipment.mount import INSTALLED
+from baton.domain.equipment.values import (
     AlternateIdentifier,
     Drawing,
     InvalidAlternateIdentifierError,
@@ -38,11 +38,11 @@ from domain.equipment.values import (
     Reason,
     check_owner,
 )
-from domain.kernel import Call, Command, IdSet, LogPosition, Outcome, Query, Value, omitted
-from domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
-from domain.shared.reads import Reads, every, holder_of, members_of, required, required_all, required_if_given
-from domain.shared.refusals import Invalid, NotFound, Refusal
-from domain.shared.writes import Delist, Enlist
+from baton.domain.kernel import Call, Command, IdSet, LogPosition, Outcome, Query, Value, omitted
+from baton.domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
+from baton.domain.shared.reads import Reads, every, holder_of, members_of, required, required_all, required_if_given
+from baton.domain.shared.refusals import Invalid, NotFound, Refusal
+from baton.domain.shared.writes import Delist, Enlist
 
 CHILDREN = "asset-child"
 """Look-up kind: the assets right below one asset."""
@@ -50,19 +50,19 @@ MAX_DEPTH = 50
 """How deep an asset may stand; a root stands at 0."""
 
 
-class AssetParentNotFoundError(NotFound):
+class AssetParentNotFoundError(NotFound, context="equipment"):
     """The parent asset does not exist."""
 
 
-class AssetFacilityNotFoundError(NotFound):
+class AssetFacilityNotFoundError(NotFound, context="equipment"):
     """No facility has this code."""
 
 
-class InvalidAssetParentError(Invalid):
+class InvalidAssetParentError(Invalid, context="equipment"):
     """An asset has a parent, or it is a root of one facility: exactly one of both."""
 
 
-class AncestorWalkDepthExceededError(Refusal):
+class AncestorWalkDepthExceededError(Refusal, context="equipment"):
     """The tree of assets is damaged: a chain of parents is too long, goes in a circle or ends nowhere."""
 
     status = 500

@@ -7,21 +7,21 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from domain.caution.banner import cautions_in_scope, in_force
-from domain.caution.caution import Caution, CautionCategory, CautionSeverity
-from domain.equipment.affordance import Affordance
-from domain.equipment.asset import Asset, AssetCondition, AssetLifecycle, AssetTier, asset
-from domain.equipment.asset_tree import AncestorWalkDepthExceededError
-from domain.equipment.family import Family
-from domain.equipment.scope import asset_scope
-from domain.equipment.values import AlternateIdentifier, AlternateIdentifierKind, Drawing, Owner, Port
-from domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, Value
-from domain.recipe.capability import Capability, capabilities_on_offer
-from domain.recipe.lifecycle import TemplateStatus
-from domain.shared.listing import Hidden, ListQuery, Summary, Where
-from domain.shared.reads import Reads, every
-from domain.shared.schema import Schema
-from domain.shared.text import FreeText
+from baton.domain.caution.banner import cautions_in_scope, in_force
+from baton.domain.caution.caution import Caution, CautionCategory, CautionSeverity
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.equipment.asset import Asset, AssetCondition, AssetLifecycle, AssetTier, asset
+from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError
+from baton.domain.equipment.family import Family
+from baton.domain.equipment.scope import asset_scope
+from baton.domain.equipment.values import AlternateIdentifier, AlternateIdentifierKind, Drawing, Owner, Port
+from baton.domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, Value
+from baton.domain.recipe.capability import Capability, capabilities_on_offer
+from baton.domain.recipe.lifecycle import TemplateStatus
+from baton.domain.shared.listing import Hidden, ListQuery, Summary, Where
+from baton.domain.shared.reads import Reads, every
+from baton.domain.shared.schema import Schema
+from baton.domain.shared.text import FreeText
 
 asset.get()
 

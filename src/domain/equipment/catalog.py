@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.equipment.affordance import Affordance, AffordanceKind
-from domain.equipment.role import DefineRole
-from domain.shared.schema import DIALECT, Schema
+from baton.domain.equipment.affordance import Affordance, AffordanceKind
+from baton.domain.equipment.role import DefineRole
+from baton.domain.shared.schema import DIALECT, Schema
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,18 +10,18 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, assert_never
 from uuid import UUID
 
-from domain.equipment.affordance import Affordance, AffordanceGroup, AffordanceKind
-from domain.equipment.role import Role
-from domain.equipment.values import OptionalReason
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, Query, SortedSet, State, Value, changed
-from domain.shared.canonical import canonical_json
-from domain.shared.listing import ListQuery, Page, Summary
-from domain.shared.reads import Reads, every, required
-from domain.shared.refusals import Invalid
-from domain.shared.schema import Schema, changed_units, check_declaration, declared_units
-from domain.shared.stored_units import Units
-from domain.shared.text import FreeText, Text, name_key
-from domain.shared.writes import Claim
+from baton.domain.equipment.affordance import Affordance, AffordanceGroup, AffordanceKind
+from baton.domain.equipment.role import Role
+from baton.domain.equipment.values import OptionalReason
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, Query, SortedSet, State, Value, changed
+from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.listing import ListQuery, Page, Summary
+from baton.domain.shared.reads import Reads, every, required
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.schema import Schema, changed_units, check_declaration, declared_units
+from baton.domain.shared.stored_units import Units
+from baton.domain.shared.text import FreeText, Text, name_key
+from baton.domain.shared.writes import Claim
 
 FAMILY_NAME = "family-name"
 """Claim kind: the family that holds a name."""
@@ -58,7 +58,7 @@ class Family(State):
         return self.settings_schema is not None
 
 
-family = Aggregate(Family, "/families")
+family = Aggregate(Family, "/families", context="equipment")
 
 
 class FamilyDefined(Event, of=family):
@@ -153,15 +153,15 @@ def with_schema(family: Family, schema: Schema | None, revision: int) -> Family:
     )
 
 
-class InvalidFamilyNameError(Invalid):
+class InvalidFamilyNameError(Invalid, context="equipment"):
     """A family needs a name that is not blank."""
 
 
-class InvalidFamilyVersionTagError(Invalid):
+class InvalidFamilyVersionTagError(Invalid, context="equipment"):
     """A version needs a tag that is not blank."""
 
 
-class InvalidFamilySettingsSchemaError(Invalid):
+class InvalidFamilySettingsSchemaError(Invalid, context="equipment"):
     """The settings schema names the wrong dialect, uses a keyword outside the allowed set or does not compile."""
 
 

@@ -8,21 +8,21 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.equipment import asset as assets
-from domain.equipment.assembly import Assembly, AssemblyStatus, ContentHash, SlotName, leaf_slots, stale_pins
-from domain.equipment.asset import Asset, AssetLifecycle
-from domain.equipment.family import Family
-from domain.equipment.minting import MINT_REFUSALS, mint_identifier
-from domain.equipment.model import Model
-from domain.equipment.mount import INSTALLED
-from domain.equipment.pidinst import PidinstRecord, fixture_record, pidinst_gap
-from domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value, changed
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Holders, Reads, answered, every, existing, required, required_all
-from domain.shared.refusals import Conflict, Invalid
-from domain.shared.schema import check_values
-from domain.shared.writes import Answer
+from baton.domain.equipment import asset as assets
+from baton.domain.equipment.assembly import Assembly, AssemblyStatus, ContentHash, SlotName, leaf_slots, stale_pins
+from baton.domain.equipment.asset import Asset, AssetLifecycle
+from baton.domain.equipment.family import Family
+from baton.domain.equipment.minting import MINT_REFUSALS, mint_identifier
+from baton.domain.equipment.model import Model
+from baton.domain.equipment.mount import INSTALLED
+from baton.domain.equipment.pidinst import PidinstRecord, fixture_record, pidinst_gap
+from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value, changed
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Holders, Reads, answered, every, existing, required, required_all
+from baton.domain.shared.refusals import Conflict, Invalid
+from baton.domain.shared.schema import check_values
+from baton.domain.shared.writes import Answer
 
 
 class SlotBinding(Value):
@@ -54,7 +54,7 @@ class Fixture(State):
         return len(self.parameter_overrides)
 
 
-fixture = Aggregate(Fixture, "/fixtures")
+fixture = Aggregate(Fixture, "/fixtures", context="equipment")
 
 
 class FixtureRegistered(Event, of=fixture):
@@ -91,11 +91,11 @@ def evolve(fixture: Fixture, event: FixtureEvent) -> Fixture:
             assert_never(event)
 
 
-class InvalidFixtureBindingsError(Invalid):
+class InvalidFixtureBindingsError(Invalid, context="equipment"):
     """A binding names no slot of the assembly, a slot has too few or too many assets, or an asset of no fitting family."""
 
 
-class InvalidFixtureParameterOverridesError(Invalid):
+class InvalidFixtureParameterOverridesError(Invalid, context="equipment"):
     """The parameter overrides do not stand under the schema the assembly declares."""
 
 
@@ -271,7 +271,7 @@ class ListFixtures(ListQuery):
     assembly_content_hash: ContentHash | None = None
 
 
-class FixtureCannotExportPidinstError(Conflict):
+class FixtureCannotExportPidinstError(Conflict, context="equipment"):
     """The record needs a bound asset with an owner, and one whose model names the manufacturer."""
 
 

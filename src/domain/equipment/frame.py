@@ -6,14 +6,14 @@ from enum import StrEnum
 from typing import Annotated, assert_never
 from uuid import UUID
 
-from domain.equipment.placement import InvalidPlacementError, Placement, Survey, check_measured
-from domain.equipment.values import Reason
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, every, members_of, required, required_if_given
-from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, Text
-from domain.shared.writes import Delist, Enlist
+from baton.domain.equipment.placement import InvalidPlacementError, Placement, Survey, check_measured
+from baton.domain.equipment.values import Reason
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, every, members_of, required, required_if_given
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.writes import Delist, Enlist
 
 TREE_LOCK = "frame-tree"
 """Held wherever something comes to stand on a frame or a frame is retired, so that nothing slips under a retired one."""
@@ -45,7 +45,7 @@ class Frame(State):
     status: FrameStatus = FrameStatus.ACTIVE
 
 
-frame = Aggregate(Frame, "/frames")
+frame = Aggregate(Frame, "/frames", context="equipment")
 
 
 class FrameRegistered(Event, of=frame):
@@ -89,11 +89,11 @@ def evolve(frame: Frame, event: FrameEvent) -> Frame:
             assert_never(event)
 
 
-class InvalidFrameNameError(Invalid):
+class InvalidFrameNameError(Invalid, context="equipment"):
     """A frame needs a name that is not blank."""
 
 
-class InvalidFramePlacementError(Invalid):
+class InvalidFramePlacementError(Invalid, context="equipment"):
     """A root frame has no placement, every other frame one in its parent; a transform is placed in the predecessor."""
 
 
@@ -189,7 +189,7 @@ class DecommissionFrame(Command):
     reason: Reason
 
     def gather(self, frame: Frame, call: Call) -> Reads[dict[str, list[str]]]:
-        from domain.equipment.mount import Mount, MountStatus  # a mount's module needs this one at its head
+        from baton.domain.equipment.mount import Mount, MountStatus  # a mount's module needs this one at its head
 
         consumers = yield from members_of(CONSUMERS, frame.id)
         frames = yield from every(Frame, consumers)

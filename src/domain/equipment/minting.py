@@ -3,16 +3,16 @@
 import re
 from typing import Any
 
-from domain.equipment.pidinst import PidinstRecord, citation_of
-from domain.equipment.values import ExternalIdScheme
-from domain.shared.reads import Reads, answered
-from domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError, Invalid
+from baton.domain.equipment.pidinst import PidinstRecord, citation_of
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.shared.reads import Reads, answered
+from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError, Invalid
 
 SUFFIX = re.compile(r"[-._;()/:*~$=a-zA-Z0-9]+")
 """What registries accept behind their prefix."""
 
 
-class InvalidExternalIdSuffixError(Invalid):
+class InvalidExternalIdSuffixError(Invalid, context="equipment"):
     """A suffix has letters of a to z, digits, and -._;()/:*~$= only."""
 
 

@@ -8,15 +8,15 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
-from domain.equipment.family import Family
-from domain.equipment.values import OptionalReason
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
-from domain.shared.canonical import canonical_json
-from domain.shared.listing import Hidden, ListQuery, Summary
-from domain.shared.reads import Reads, required, required_all
-from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, Text, name_key
-from domain.shared.writes import Claim, Release
+from baton.domain.equipment.family import Family
+from baton.domain.equipment.values import OptionalReason
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
+from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.listing import Hidden, ListQuery, Summary
+from baton.domain.shared.reads import Reads, required, required_all
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, Text, name_key
+from baton.domain.shared.writes import Claim, Release
 
 VENDOR_KEY = "model-vendor-key"
 """Claim kind: the model that holds a manufacturer's part number."""
@@ -40,7 +40,7 @@ class ManufacturerIdentifierType(StrEnum):
     ISNI = "ISNI"
 
 
-class InvalidModelError(Invalid):
+class InvalidModelError(Invalid, context="equipment"):
     """A text is blank, the manufacturer's identifier stands without its type or the reverse, or no family is declared."""
 
 
@@ -68,7 +68,7 @@ class Model(State):
         return name_key(self.manufacturer.name)
 
 
-model = Aggregate(Model, "/models")
+model = Aggregate(Model, "/models", context="equipment")
 
 
 class ModelDefined(Event, of=model):

@@ -12,17 +12,17 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.equipment import asset as assets
-from domain.equipment.asset import Asset, AssetLifecycle
-from domain.equipment.frame import CONSUMERS, TREE_LOCK, Frame, FrameStatus
-from domain.equipment.placement import InvalidPlacementError, Placement, Survey, check_measured
-from domain.equipment.values import Drawing, Reason
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, every, existing, holder_of, members_of, required, required_if_given
-from domain.shared.refusals import Invalid, Refusal
-from domain.shared.text import FreeText, Text
-from domain.shared.writes import Claim, Delist, Enlist, Release
+from baton.domain.equipment import asset as assets
+from baton.domain.equipment.asset import Asset, AssetLifecycle
+from baton.domain.equipment.frame import CONSUMERS, TREE_LOCK, Frame, FrameStatus
+from baton.domain.equipment.placement import InvalidPlacementError, Placement, Survey, check_measured
+from baton.domain.equipment.values import Drawing, Reason
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, every, existing, holder_of, members_of, required, required_if_given
+from baton.domain.shared.refusals import Invalid, Refusal
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.writes import Claim, Delist, Enlist, Release
 
 SLOT_CODES = "mount-slot-code"
 """Claim kind: the slot codes of Active mounts."""
@@ -50,7 +50,7 @@ class Mount(State):
     status: MountStatus = MountStatus.ACTIVE
 
 
-mount = Aggregate(Mount, "/mounts")
+mount = Aggregate(Mount, "/mounts", context="equipment")
 
 
 class MountRegistered(Event, of=mount):
@@ -111,7 +111,7 @@ def evolve(mount: Mount, event: MountEvent) -> Mount:
             assert_never(event)
 
 
-class InvalidSlotCodeError(Invalid):
+class InvalidSlotCodeError(Invalid, context="equipment"):
     """A mount needs a slot code that is not blank."""
 
 

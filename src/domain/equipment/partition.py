@@ -12,13 +12,13 @@ from uuid import UUID
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
-from domain.kernel import Value
-from domain.shared.refusals import Invalid
-from domain.shared.schema import UnitSystem
-from domain.shared.text import Text
+from baton.domain.kernel import Value
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.schema import UnitSystem
+from baton.domain.shared.text import Text
 
 
-class InvalidPartitionRuleError(Invalid):
+class InvalidPartitionRuleError(Invalid, context="equipment"):
     """The partition rule contradicts itself."""
 
 

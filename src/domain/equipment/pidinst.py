@@ -9,15 +9,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from uuid import UUID
 
-from domain.equipment.asset import Asset
-from domain.equipment.family import Family
-from domain.equipment.model import Model
-from domain.equipment.values import AlternateIdentifierKind, ExternalIdScheme
-from domain.kernel import Value
-from domain.shared.citation import Citation, CitedDate, CitedIdentifier, CitedParty, CitedRelation
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.family import Family
+from baton.domain.equipment.model import Model
+from baton.domain.equipment.values import AlternateIdentifierKind, ExternalIdScheme
+from baton.domain.kernel import Value
+from baton.domain.shared.citation import Citation, CitedDate, CitedIdentifier, CitedParty, CitedRelation
 
 if TYPE_CHECKING:
-    from domain.equipment.fixture import Fixture
+    from baton.domain.equipment.fixture import Fixture
 
 URN = "URN"
 

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, Strict
 
-from domain.kernel import Value
-from domain.shared.refusals import Invalid
-from domain.shared.text import Text
-from domain.shared.times import Instant
+from baton.domain.kernel import Value
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import Text
+from baton.domain.shared.times import Instant
 
 
 class ReferenceSurface(StrEnum):
@@ -22,7 +22,7 @@ class ReferenceSurface(StrEnum):
     MOUNTING_FACE = "MountingFace"
 
 
-class InvalidPlacementError(Invalid):
+class InvalidPlacementError(Invalid, context="equipment"):
     """Placements and surveys have finite numbers, no negative tolerance or residual, and no blank instrument."""
 
 

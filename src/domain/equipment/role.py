@@ -10,12 +10,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.equipment.affordance import Affordance
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.refusals import Invalid
-from domain.shared.text import Text, name_key
-from domain.shared.writes import Claim
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import Text, name_key
+from baton.domain.shared.writes import Claim
 
 ROLE_NAME = "role-name"
 """Claim kind: the role that holds a name."""
@@ -33,7 +33,7 @@ class Role(State):
     consumes: SortedSet[str]
 
 
-role = Aggregate(Role, "/roles")
+role = Aggregate(Role, "/roles", context="equipment")
 
 
 class RoleDefined(Event, of=role):
@@ -52,7 +52,7 @@ def begin(event: RoleDefined) -> Role:
     return Role(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
-class InvalidRoleError(Invalid):
+class InvalidRoleError(Invalid, context="equipment"):
     """A role's name, description or signal label is blank, or an affordance is both required and optional."""
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.equipment.asset import Asset
-from domain.equipment.asset_tree import ancestors_of
-from domain.shared.reads import Reads, required_all
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.asset_tree import ancestors_of
+from baton.domain.shared.reads import Reads, required_all
 
 
 @dataclass(frozen=True)

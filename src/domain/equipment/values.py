@@ -3,28 +3,28 @@
 from enum import StrEnum
 from typing import Annotated
 
-from domain.kernel import Value
-from domain.shared.refusals import Invalid
-from domain.shared.text import Text, Word
+from baton.domain.kernel import Value
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import Text, Word
 
 
-class InvalidReasonError(Invalid):
+class InvalidReasonError(Invalid, context="equipment"):
     """A reason must not be blank."""
 
 
-class InvalidDrawingError(Invalid):
+class InvalidDrawingError(Invalid, context="equipment"):
     """A drawing needs a number that is not blank, and a revision that is not blank or none."""
 
 
-class InvalidAssetOwnerError(Invalid):
+class InvalidAssetOwnerError(Invalid, context="equipment"):
     """An owner's text is blank, its identifier stands without a type or the reverse, or two owners share a name."""
 
 
-class InvalidAlternateIdentifierError(Invalid):
+class InvalidAlternateIdentifierError(Invalid, context="equipment"):
     """An alternate identifier is blank or given twice."""
 
 
-class InvalidAssetPortError(Invalid):
+class InvalidAssetPortError(Invalid, context="equipment"):
     """A port needs a name and a signal type that are not blank."""
 
 

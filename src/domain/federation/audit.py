@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from domain.decision.decision import Decision, DecisionRegistered
-from domain.kernel import Call, Event
-from domain.shared.writes import Also
+from baton.domain.decision.decision import Decision, DecisionRegistered
+from baton.domain.kernel import Call, Event
+from baton.domain.shared.writes import Also
 
 
 def audited(event: type[Event], id: UUID, call: Call) -> Also:

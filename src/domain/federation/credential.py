@@ -13,17 +13,17 @@ from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from domain.federation.audit import audited
-from domain.federation.facility import Facility
-from domain.federation.reasons import OptionalReason
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
-from domain.shared.canonical import content_hash
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, required
-from domain.shared.refusals import Conflict, Invalid
-from domain.shared.text import FreeText, MayContainPersonalData, Text
-from domain.shared.times import Instant
-from domain.shared.writes import Claim, Release
+from baton.domain.federation.audit import audited
+from baton.domain.federation.facility import Facility
+from baton.domain.federation.reasons import OptionalReason
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.refusals import Conflict, Invalid
+from baton.domain.shared.text import FreeText, MayContainPersonalData, Text
+from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Claim, Release
 
 IDENTITY = "credential-identity"
 """Claim kind: the credential of one facility, audience and purpose, until it is revoked."""
@@ -80,7 +80,7 @@ class Credential(State):
         return self.expires_at is not None and now >= self.expires_at
 
 
-credential = Aggregate(Credential, "/federation/credentials")
+credential = Aggregate(Credential, "/federation/credentials", context="federation")
 
 
 class CredentialRegistered(Event, of=credential):
@@ -167,23 +167,23 @@ def without_rotation(credential: Credential, status: CredentialStatus) -> Creden
     )
 
 
-class InvalidCredentialAudienceError(Invalid):
+class InvalidCredentialAudienceError(Invalid, context="federation"):
     """A credential is for an audience, which must not be blank."""
 
 
-class InvalidCredentialSecretRefError(Invalid):
+class InvalidCredentialSecretRefError(Invalid, context="federation"):
     """A secret reference must not be blank, and rotation leads to another one."""
 
 
-class InvalidCredentialPublicMaterialRefError(Invalid):
+class InvalidCredentialPublicMaterialRefError(Invalid, context="federation"):
     """A reference to public material, where one is given, must not be blank."""
 
 
-class InvalidCredentialExpiresAtError(Invalid):
+class InvalidCredentialExpiresAtError(Invalid, context="federation"):
     """A credential expires in the future or never."""
 
 
-class CredentialExpiredError(Conflict):
+class CredentialExpiredError(Conflict, context="federation"):
     """An expired credential is not rotated; revoke it and register a new one."""
 
 

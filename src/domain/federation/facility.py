@@ -11,14 +11,14 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.federation.reasons import OptionalReason
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
-from domain.shared.identifiers import FACILITY_CODE, FacilityCode, InvalidFacilityCodeError, check_facility_code
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, answered, existing, holder_of, required_if_given
-from domain.shared.refusals import Conflict, Invalid, NotFound
-from domain.shared.text import FreeText, Text
-from domain.shared.writes import Answer, Claim
+from baton.domain.federation.reasons import OptionalReason
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
+from baton.domain.shared.identifiers import FACILITY_CODE, FacilityCode, InvalidFacilityCodeError, check_facility_code
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, answered, existing, holder_of, required_if_given
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.writes import Answer, Claim
 
 
 class FacilityKind(StrEnum):
@@ -37,7 +37,7 @@ class FacilityIdentifierKind(StrEnum):
     OTHER = "Other"
 
 
-class InvalidFacilityIdentifierError(Invalid):
+class InvalidFacilityIdentifierError(Invalid, context="federation"):
     """An alternate identifier of a facility needs a value that is not blank."""
 
 
@@ -65,7 +65,7 @@ class Facility(State):
     decommissioned_by: UUID | None = None
 
 
-facility = Aggregate(Facility, "/federation/facilities")
+facility = Aggregate(Facility, "/federation/facilities", context="federation")
 
 
 class FacilityRegistered(Event, of=facility):
@@ -129,23 +129,23 @@ def evolve(facility: Facility, event: FacilityEvent) -> Facility:
             assert_never(event)
 
 
-class InvalidFacilityNameError(Invalid):
+class InvalidFacilityNameError(Invalid, context="federation"):
     """A facility needs a display name that is not blank."""
 
 
-class FacilitySiteCannotHaveParentError(Invalid):
+class FacilitySiteCannotHaveParentError(Invalid, context="federation"):
     """A Site stands alone; only an Area has a parent."""
 
 
-class FacilityAreaMustHaveParentError(Invalid):
+class FacilityAreaMustHaveParentError(Invalid, context="federation"):
     """An Area belongs to a Site and must name it."""
 
 
-class FacilityParentNotFoundError(NotFound):
+class FacilityParentNotFoundError(NotFound, context="federation"):
     """The parent facility does not exist."""
 
 
-class FacilityAreaParentMustBeSiteError(Conflict):
+class FacilityAreaParentMustBeSiteError(Conflict, context="federation"):
     """The parent of an Area is a Site, never another Area."""
 
 

@@ -12,17 +12,17 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.federation.audit import audited
-from domain.federation.facility import Facility, FacilityKind, FacilityStatus, own_facility
-from domain.federation.reasons import OptionalReason
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, Value, changed
-from domain.shared.canonical import content_hash
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, every, members_of, required
-from domain.shared.refusals import Conflict, Invalid
-from domain.shared.text import FreeText, Text
-from domain.shared.times import Instant
-from domain.shared.writes import Claim, Delist, Enlist, Release
+from baton.domain.federation.audit import audited
+from baton.domain.federation.facility import Facility, FacilityKind, FacilityStatus, own_facility
+from baton.domain.federation.reasons import OptionalReason
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, Value, changed
+from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, every, members_of, required
+from baton.domain.shared.refusals import Conflict, Invalid
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Claim, Delist, Enlist, Release
 
 GRANT = "permit-grant"
 """Claim kind: the permit of one peer, audience, purpose and direction, until it is revoked."""
@@ -75,19 +75,19 @@ class ReceiptKind(StrEnum):
     TS_AUTHORITY = "ts_authority"
 
 
-class InvalidPermitScopeError(Invalid):
+class InvalidPermitScopeError(Invalid, context="federation"):
     """A permit names what it covers: no empty set, no blank member, terms of its direction, an expiry in the future."""
 
 
-class PermitScopeCollapseError(Invalid):
+class PermitScopeCollapseError(Invalid, context="federation"):
     """A peer that may only list metadata has nothing to export."""
 
 
-class UnsupportedCanonicalizationVersionError(Invalid):
+class UnsupportedCanonicalizationVersionError(Invalid, context="federation"):
     """The terms accept a canonical form that this service cannot check."""
 
 
-class PermitRequiresActivePeerError(Conflict):
+class PermitRequiresActivePeerError(Conflict, context="federation"):
     """The peer of a permit is an Active Site other than the own one."""
 
 
@@ -163,7 +163,7 @@ class Permit(State):
         return self.status is ACTIVE and now < self.expires_at
 
 
-permit = Aggregate(Permit, "/federation/permits")
+permit = Aggregate(Permit, "/federation/permits", context="federation")
 
 
 class PermitDefined(Event, of=permit):

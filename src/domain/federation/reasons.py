@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from domain.shared.refusals import Invalid
-from domain.shared.text import Text
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import Text
 
 
-class InvalidReasonError(Invalid):
+class InvalidReasonError(Invalid, context="federation"):
     """A reason, where one is given, must not be blank."""
 
 

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from domain.federation.credential import Credential
-from domain.federation.facility import (
+from baton.domain.federation.credential import Credential
+from baton.domain.federation.facility import (
     Facility,
     FacilityKind,
     FacilityStatus,
@@ -11,17 +11,17 @@ from domain.federation.facility import (
     FacilityTrustAnchorCredentialRemoved,
     facility,
 )
-from domain.federation.reasons import OptionalReason
-from domain.kernel import Call, Command, Outcome
-from domain.shared.reads import Reads, required
-from domain.shared.refusals import Conflict
+from baton.domain.federation.reasons import OptionalReason
+from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.refusals import Conflict
 
 
-class FacilityTrustAnchorCredentialAlreadyPresentError(Conflict):
+class FacilityTrustAnchorCredentialAlreadyPresentError(Conflict, context="federation"):
     """The credential is a trust anchor of this facility already."""
 
 
-class FacilityTrustAnchorCredentialNotPresentError(Conflict):
+class FacilityTrustAnchorCredentialNotPresentError(Conflict, context="federation"):
     """The credential is no trust anchor of this facility."""
 
 

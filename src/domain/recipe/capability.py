@@ -13,16 +13,16 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.equipment.affordance import Affordance
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, changed
-from domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
-from domain.recipe.parameters import InvalidCapabilityParametersSchemaError
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, every, members_of, required_if_given
-from domain.shared.refusals import Conflict, Invalid
-from domain.shared.schema import Schema, check_declaration
-from domain.shared.text import FreeText, Remark, Text
-from domain.shared.writes import Claim, Delist, Enlist
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, changed
+from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
+from baton.domain.recipe.parameters import InvalidCapabilityParametersSchemaError
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, every, members_of, required_if_given
+from baton.domain.shared.refusals import Conflict, Invalid
+from baton.domain.shared.schema import Schema, check_declaration
+from baton.domain.shared.text import FreeText, Remark, Text
+from baton.domain.shared.writes import Claim, Delist, Enlist
 
 CODE_PREFIX = "baton.capability."
 CAPABILITY_CODE = "capability-code"
@@ -60,7 +60,7 @@ class Capability(State):
         return self.parameters_schema is not None
 
 
-capability = Aggregate(Capability, "/capabilities")
+capability = Aggregate(Capability, "/capabilities", context="recipe")
 
 
 class CapabilityDefined(Event, of=capability):
@@ -115,27 +115,27 @@ def evolve(capability: Capability, event: CapabilityEvent) -> Capability:
             assert_never(event)
 
 
-class InvalidCapabilityCodeError(Invalid):
+class InvalidCapabilityCodeError(Invalid, context="recipe"):
     """A capability's code begins with the common prefix and has a name of its own behind it."""
 
 
-class InvalidCapabilityNameError(Invalid):
+class InvalidCapabilityNameError(Invalid, context="recipe"):
     """A capability needs a name that is not blank."""
 
 
-class InvalidCapabilityVersionTagError(Invalid):
+class InvalidCapabilityVersionTagError(Invalid, context="recipe"):
     """A version needs a tag that is not blank."""
 
 
-class InvalidExecutorShapesError(Invalid):
+class InvalidExecutorShapesError(Invalid, context="recipe"):
     """A capability must be realised by methods, by procedures or by both."""
 
 
-class InvalidCapabilityReplacementError(Invalid):
+class InvalidCapabilityReplacementError(Invalid, context="recipe"):
     """A capability cannot be replaced by itself."""
 
 
-class CapabilityCodeAlreadyExistsError(Conflict):
+class CapabilityCodeAlreadyExistsError(Conflict, context="recipe"):
     """The code belongs to another capability, for ever."""
 
 

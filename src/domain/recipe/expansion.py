@@ -10,11 +10,11 @@ from typing import Any, assert_never
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from domain.kernel import Value
-from domain.recipe.references import Place, operands
-from domain.recipe.sentinels import BindingRef, literal
-from domain.recipe.step_shapes import first_fault
-from domain.recipe.steps import (
+from baton.domain.kernel import Value
+from baton.domain.recipe.references import Place, operands
+from baton.domain.recipe.sentinels import BindingRef, literal
+from baton.domain.recipe.step_shapes import first_fault
+from baton.domain.recipe.steps import (
     RecipeActionStep,
     RecipeCaptureStep,
     RecipeCheckStep,
@@ -24,9 +24,9 @@ from domain.recipe.steps import (
     Step,
     wire_form,
 )
-from domain.shared.canonical import content_hash
-from domain.shared.refusals import Invalid, Unprocessable
-from domain.shared.schema import Schema, check_values
+from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.refusals import Invalid, Unprocessable
+from baton.domain.shared.schema import Schema, check_values
 
 EXPANDER_VERSION = 1
 """Raised when the same steps and bindings would expand differently; recorded with every expansion."""
@@ -36,15 +36,15 @@ MAX_STEPS = 10_000
 RESOLVED: TypeAdapter[Step] = TypeAdapter(Step)
 
 
-class InvalidProcedureBindingsError(Invalid):
+class InvalidProcedureBindingsError(Invalid, context="recipe"):
     """A binding breaks the capability's parameter schema, or cannot stand where the steps use it."""
 
 
-class UnboundRecipeBindingError(Unprocessable):
+class UnboundRecipeBindingError(Unprocessable, context="recipe"):
     """The steps refer to a parameter that nothing was bound to."""
 
 
-class ProcedureExpansionOverflowError(Unprocessable):
+class ProcedureExpansionOverflowError(Unprocessable, context="recipe"):
     """The steps are more than one procedure may have."""
 
 

@@ -6,8 +6,8 @@ Deprecating touches nothing that refers to the template already; it keeps new us
 from enum import StrEnum
 from typing import Annotated
 
-from domain.shared.refusals import Invalid
-from domain.shared.text import Text
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import Text
 
 
 class TemplateStatus(StrEnum):
@@ -23,7 +23,7 @@ CURRENT = (DEFINED, VERSIONED)
 """The states a template can be versioned and deprecated from."""
 
 
-class InvalidReasonError(Invalid):
+class InvalidReasonError(Invalid, context="recipe"):
     """A reason, where one is given, must not be blank."""
 
 

@@ -12,31 +12,31 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.equipment.family import Family
-from domain.equipment.role import Role
-from domain.equipment.values import PortDirection
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, Value, changed
-from domain.recipe.capability import Capability, ExecutorShape
-from domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
-from domain.recipe.parameters import InvalidMethodParametersSchemaError, check_units_kept
-from domain.recipe.subset import first_violation
-from domain.shared.canonical import canonical_json
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, required, required_all, required_if_given
-from domain.shared.refusals import Conflict, Invalid, NotFound
-from domain.shared.schema import Schema, check_declaration, declared_units
-from domain.shared.stored_units import Units
-from domain.shared.text import FreeText, Text
+from baton.domain.equipment.family import Family
+from baton.domain.equipment.role import Role
+from baton.domain.equipment.values import PortDirection
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, Value, changed
+from baton.domain.recipe.capability import Capability, ExecutorShape
+from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
+from baton.domain.recipe.parameters import InvalidMethodParametersSchemaError, check_units_kept
+from baton.domain.recipe.subset import first_violation
+from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, required, required_all, required_if_given
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound
+from baton.domain.shared.schema import Schema, check_declaration, declared_units
+from baton.domain.shared.stored_units import Units
+from baton.domain.shared.text import FreeText, Text
 
 
-class InvalidRoleNameError(Invalid):
+class InvalidRoleNameError(Invalid, context="recipe"):
     """A role of a method needs a name that is not blank."""
 
 
 RoleName = Annotated[str, Text(50, InvalidRoleNameError, "role name")]
 
 
-class InvalidPortRequirementError(Invalid):
+class InvalidPortRequirementError(Invalid, context="recipe"):
     """A required port needs a name and a signal type that are not blank."""
 
 
@@ -90,7 +90,7 @@ class Method(State):
         return next((role for role in self.required_roles if role.role_name == name), None)
 
 
-method = Aggregate(Method, "/methods")
+method = Aggregate(Method, "/methods", context="recipe")
 
 
 class MethodDefined(Event, of=method):
@@ -187,35 +187,35 @@ def with_schema(method: Method, schema: Schema | None, revision: int) -> Method:
     )
 
 
-class InvalidMethodNameError(Invalid):
+class InvalidMethodNameError(Invalid, context="recipe"):
     """A method needs a name that is not blank."""
 
 
-class InvalidMethodNeededSuppliesError(Invalid):
+class InvalidMethodNeededSuppliesError(Invalid, context="recipe"):
     """A needed kind of supply must not be blank."""
 
 
-class InvalidMethodVersionTagError(Invalid):
+class InvalidMethodVersionTagError(Invalid, context="recipe"):
     """A version needs a tag that is not blank."""
 
 
-class InvalidRoleRequirementTargetError(Invalid):
+class InvalidRoleRequirementTargetError(Invalid, context="recipe"):
     """A role is played by an asset of a family or by a presenter of an equipment role: one of the two is named."""
 
 
-class MethodCapabilityExecutorMismatchError(Conflict):
+class MethodCapabilityExecutorMismatchError(Conflict, context="recipe"):
     """The capability is not to be realised by methods."""
 
 
-class MethodParametersNotSubsetError(Conflict):
+class MethodParametersNotSubsetError(Conflict, context="recipe"):
     """The parameter schema goes beyond that of the capability."""
 
 
-class MethodRoleNameAlreadyDeclaredError(Conflict):
+class MethodRoleNameAlreadyDeclaredError(Conflict, context="recipe"):
     """The method has a role of this name already."""
 
 
-class MethodRoleNameNotFoundError(NotFound):
+class MethodRoleNameNotFoundError(NotFound, context="recipe"):
     """The method has no role of this name."""
 
 

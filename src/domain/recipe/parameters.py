@@ -7,18 +7,18 @@ number must be set again before it is used; nothing is ever converted.
 from collections.abc import Mapping
 from typing import Any
 
-from domain.shared.canonical import canonical_json
-from domain.shared.merge_patch import merge_patch
-from domain.shared.refusals import Invalid, Refusal
-from domain.shared.schema import Schema, changed_units, check_values, declared_units, is_closed
-from domain.shared.stored_units import Units, set_by, units_changed, within
+from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.merge_patch import merge_patch
+from baton.domain.shared.refusals import Invalid, Refusal
+from baton.domain.shared.schema import Schema, changed_units, check_values, declared_units, is_closed
+from baton.domain.shared.stored_units import Units, set_by, units_changed, within
 
 
-class InvalidCapabilityParametersSchemaError(Invalid):
+class InvalidCapabilityParametersSchemaError(Invalid, context="recipe"):
     """The parameter schema names the wrong dialect, uses a keyword outside the allowed set or does not compile."""
 
 
-class InvalidMethodParametersSchemaError(Invalid):
+class InvalidMethodParametersSchemaError(Invalid, context="recipe"):
     """The parameter schema may not be declared as it is, or changes a unit in place."""
 
 

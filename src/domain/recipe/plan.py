@@ -12,14 +12,14 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.equipment.asset import Asset
-from domain.equipment.family import Family
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
-from domain.recipe.capability import Capability
-from domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
-from domain.recipe.method import Method
-from domain.recipe.parameters import merged_parameters
-from domain.recipe.plan_binding import (
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.family import Family
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
+from baton.domain.recipe.capability import Capability
+from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
+from baton.domain.recipe.method import Method
+from baton.domain.recipe.parameters import merged_parameters
+from baton.domain.recipe.plan_binding import (
     Binding,
     PlanAffordancesNotSatisfiedError,
     PlanAssetDecommissionedError,
@@ -29,15 +29,15 @@ from domain.recipe.plan_binding import (
     binding_of,
     check_binding,
 )
-from domain.recipe.practice import Practice
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, required
-from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, Text
-from domain.shared.times import Instant
+from baton.domain.recipe.practice import Practice
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.times import Instant
 
 
-class InvalidWireError(Invalid):
+class InvalidWireError(Invalid, context="recipe"):
     """A wire needs the names of both its ports."""
 
 
@@ -87,7 +87,7 @@ class Plan(State):
         return next((binding.asset_id for binding in self.role_bindings if binding.role_name == name), None)
 
 
-plan = Aggregate(Plan, "/plans")
+plan = Aggregate(Plan, "/plans", context="recipe")
 
 
 class PlanDefined(Event, of=plan):
@@ -218,23 +218,23 @@ def in_order(values: Iterable[V]) -> tuple[V, ...]:
     return tuple(sorted(values, key=lambda value: tuple(dict(value).values())))
 
 
-class InvalidPlanNameError(Invalid):
+class InvalidPlanNameError(Invalid, context="recipe"):
     """A plan needs a name that is not blank."""
 
 
-class InvalidPlanWindowError(Invalid):
+class InvalidPlanWindowError(Invalid, context="recipe"):
     """A window has a start and a later end, or there is none."""
 
 
-class InvalidPlanDefaultParametersError(Invalid):
+class InvalidPlanDefaultParametersError(Invalid, context="recipe"):
     """The default parameters break the method's schema, or there is none, or a unit changed under a stored value."""
 
 
-class InvalidPlanVersionTagError(Invalid):
+class InvalidPlanVersionTagError(Invalid, context="recipe"):
     """A version needs a tag that is not blank."""
 
 
-class PlanAssetsRequiredError(Invalid):
+class PlanAssetsRequiredError(Invalid, context="recipe"):
     """A plan is bound to at least one asset."""
 
 

@@ -8,16 +8,16 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.equipment.affordance import Affordance
-from domain.equipment.asset import DECOMMISSIONED, Asset
-from domain.equipment.asset_tree import affordances_of
-from domain.equipment.family import Family
-from domain.recipe.capability import Capability
-from domain.recipe.lifecycle import DEPRECATED
-from domain.recipe.method import Method
-from domain.recipe.practice import Practice
-from domain.shared.reads import Reads, required, required_all
-from domain.shared.refusals import Conflict
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.equipment.asset import DECOMMISSIONED, Asset
+from baton.domain.equipment.asset_tree import affordances_of
+from baton.domain.equipment.family import Family
+from baton.domain.recipe.capability import Capability
+from baton.domain.recipe.lifecycle import DEPRECATED
+from baton.domain.recipe.method import Method
+from baton.domain.recipe.practice import Practice
+from baton.domain.shared.reads import Reads, required, required_all
+from baton.domain.shared.refusals import Conflict
 
 
 @dataclass(frozen=True)
@@ -63,23 +63,23 @@ def missing_families(needed: AbstractSet[UUID], assets: Iterable[Asset]) -> tupl
     return tuple(sorted(needed - frozenset[UUID]().union(*(asset.family_ids for asset in assets))))
 
 
-class PlanBoundPracticeDeprecatedError(Conflict):
+class PlanBoundPracticeDeprecatedError(Conflict, context="recipe"):
     """The practice is Deprecated and takes no new plans."""
 
 
-class PlanBoundMethodDeprecatedError(Conflict):
+class PlanBoundMethodDeprecatedError(Conflict, context="recipe"):
     """The practice's method is Deprecated and takes no new plans."""
 
 
-class PlanAssetDecommissionedError(Conflict):
+class PlanAssetDecommissionedError(Conflict, context="recipe"):
     """An asset of the plan is Decommissioned."""
 
 
-class PlanFamiliesNotSatisfiedError(Conflict):
+class PlanFamiliesNotSatisfiedError(Conflict, context="recipe"):
     """No asset of the plan is of a family that the method or the practice needs."""
 
 
-class PlanAffordancesNotSatisfiedError(Conflict):
+class PlanAffordancesNotSatisfiedError(Conflict, context="recipe"):
     """No asset of the plan has an affordance that the capability requires."""
 
 

@@ -9,18 +9,18 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.equipment.affordance import Affordance
-from domain.equipment.asset import Asset, AssetCondition, AssetLifecycle
-from domain.equipment.asset_views import ListAssets
-from domain.equipment.family import Family, ListFamilies
-from domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, Value
-from domain.recipe.capability import Capability
-from domain.recipe.method import Method
-from domain.recipe.plan import AssetIds, PlanAssetsRequiredError, check_assets_given, plan
-from domain.recipe.plan_binding import Binding, binding_of
-from domain.recipe.practice import Practice
-from domain.shared.listing import ListQuery, Page, Where
-from domain.shared.reads import Reads, Rows, every
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.equipment.asset import Asset, AssetCondition, AssetLifecycle
+from baton.domain.equipment.asset_views import ListAssets
+from baton.domain.equipment.family import Family, ListFamilies
+from baton.domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, Value
+from baton.domain.recipe.capability import Capability
+from baton.domain.recipe.method import Method
+from baton.domain.recipe.plan import AssetIds, PlanAssetsRequiredError, check_assets_given, plan
+from baton.domain.recipe.plan_binding import Binding, binding_of
+from baton.domain.recipe.practice import Practice
+from baton.domain.shared.listing import ListQuery, Page, Where
+from baton.domain.shared.reads import Reads, Rows, every
 
 MOST_CANDIDATES = 100
 """Assets shown for one affordance, as many as on the longest page of a list."""

@@ -4,45 +4,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.equipment.assembly import Assembly
-from domain.equipment.asset import Asset
-from domain.equipment.family import Family
-from domain.equipment.fixture import Fixture
-from domain.equipment.role import Role
-from domain.kernel import Call, Command, Outcome
-from domain.recipe.lifecycle import DEFINED
-from domain.recipe.method import Method, PortRequirement, RoleName, RoleRequirement
-from domain.recipe.plan import Plan, PlanRoleBound, PlanRoleUnbound, plan
-from domain.recipe.plan_wires import PlanWireRoleEndpointMismatchError, check_role_endpoints
-from domain.shared.reads import Reads, every, existing, required
-from domain.shared.refusals import Conflict, NotFound
+from baton.domain.equipment.assembly import Assembly
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.family import Family
+from baton.domain.equipment.fixture import Fixture
+from baton.domain.equipment.role import Role
+from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.recipe.lifecycle import DEFINED
+from baton.domain.recipe.method import Method, PortRequirement, RoleName, RoleRequirement
+from baton.domain.recipe.plan import Plan, PlanRoleBound, PlanRoleUnbound, plan
+from baton.domain.recipe.plan_wires import PlanWireRoleEndpointMismatchError, check_role_endpoints
+from baton.domain.shared.reads import Reads, every, existing, required
+from baton.domain.shared.refusals import Conflict, NotFound
 
 
-class PlanRoleAssetNotBoundError(Conflict):
+class PlanRoleAssetNotBoundError(Conflict, context="recipe"):
     """A role is played by an asset of the plan."""
 
 
-class PlanRoleAlreadyBoundError(Conflict):
+class PlanRoleAlreadyBoundError(Conflict, context="recipe"):
     """The role is bound already."""
 
 
-class PlanRoleNameNotDeclaredError(Conflict):
+class PlanRoleNameNotDeclaredError(Conflict, context="recipe"):
     """The plan's method has no role of this name."""
 
 
-class PlanRoleFamilyMismatchError(Conflict):
+class PlanRoleFamilyMismatchError(Conflict, context="recipe"):
     """The asset is not of the family that the role asks for."""
 
 
-class PlanRoleAssetCannotPresentError(Conflict):
+class PlanRoleAssetCannotPresentError(Conflict, context="recipe"):
     """Neither a family of the asset nor the assembly of its fixture presents the equipment role that is asked for."""
 
 
-class PlanRolePortCoverageNotSatisfiedError(Conflict):
+class PlanRolePortCoverageNotSatisfiedError(Conflict, context="recipe"):
     """The asset lacks a port that the role requires."""
 
 
-class PlanRoleNotBoundError(NotFound):
+class PlanRoleNotBoundError(NotFound, context="recipe"):
     """No asset is bound to this role."""
 
 

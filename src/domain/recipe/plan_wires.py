@@ -8,61 +8,61 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from domain.equipment.asset import Asset
-from domain.equipment.partition import arity
-from domain.equipment.values import Port, PortDirection
-from domain.kernel import Call, Command, Outcome
-from domain.recipe.method import Method, RoleRequirement
-from domain.recipe.plan import Plan, PlanWireAdded, PlanWireRemoved, Wire, plan
-from domain.shared.reads import Reads, required, required_all
-from domain.shared.refusals import Conflict, NotFound
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.partition import arity
+from baton.domain.equipment.values import Port, PortDirection
+from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.recipe.method import Method, RoleRequirement
+from baton.domain.recipe.plan import Plan, PlanWireAdded, PlanWireRemoved, Wire, plan
+from baton.domain.shared.reads import Reads, required, required_all
+from baton.domain.shared.refusals import Conflict, NotFound
 
 
-class PlanWireAlreadyExistsError(Conflict):
+class PlanWireAlreadyExistsError(Conflict, context="recipe"):
     """The plan has this wire already."""
 
 
-class PlanWireTargetAlreadyConnectedError(Conflict):
+class PlanWireTargetAlreadyConnectedError(Conflict, context="recipe"):
     """Another wire ends at this port; a port may be the target of one wire only."""
 
 
-class PlanWireSelfLoopError(Conflict):
+class PlanWireSelfLoopError(Conflict, context="recipe"):
     """A wire cannot end at the port it starts from."""
 
 
-class PlanWireAssetNotBoundError(Conflict):
+class PlanWireAssetNotBoundError(Conflict, context="recipe"):
     """A wire connects assets of the plan only."""
 
 
-class PlanWirePortNotFoundError(Conflict):
+class PlanWirePortNotFoundError(Conflict, context="recipe"):
     """An asset has no port of the name that a wire gives."""
 
 
-class PlanWireDirectionMismatchError(Conflict):
+class PlanWireDirectionMismatchError(Conflict, context="recipe"):
     """A wire leads from an output to an input."""
 
 
-class PlanWireSignalTypeMismatchError(Conflict):
+class PlanWireSignalTypeMismatchError(Conflict, context="recipe"):
     """A wire connects ports of one signal type."""
 
 
-class PlanVirtualAxisOutputMismatchError(Conflict):
+class PlanVirtualAxisOutputMismatchError(Conflict, context="recipe"):
     """A virtual axis has exactly one output port."""
 
 
-class PlanVirtualAxisArityMismatchError(Conflict):
+class PlanVirtualAxisArityMismatchError(Conflict, context="recipe"):
     """A virtual axis takes no more wires than its partition rule drives axes."""
 
 
-class PlanVirtualAxisSignalTypeMismatchError(Conflict):
+class PlanVirtualAxisSignalTypeMismatchError(Conflict, context="recipe"):
     """Everything wired into a virtual axis sends one signal type."""
 
 
-class PlanWireRoleEndpointMismatchError(Conflict):
+class PlanWireRoleEndpointMismatchError(Conflict, context="recipe"):
     """A port that a role requires must be that of the asset bound to the role."""
 
 
-class PlanWireNotFoundError(NotFound):
+class PlanWireNotFoundError(NotFound, context="recipe"):
     """The plan has no such wire."""
 
 

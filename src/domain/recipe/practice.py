@@ -7,15 +7,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.equipment.family import Family
-from domain.federation.facility import Facility
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, changed
-from domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
-from domain.recipe.method import Method
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, required, required_all, required_if_given
-from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, Text
+from baton.domain.equipment.family import Family
+from baton.domain.federation.facility import Facility
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, changed
+from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
+from baton.domain.recipe.method import Method
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, required, required_all, required_if_given
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, Text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Practice(State):
     deprecated_at: datetime | None = None
 
 
-practice = Aggregate(Practice, "/practices")
+practice = Aggregate(Practice, "/practices", context="recipe")
 
 
 class PracticeDefined(Event, of=practice):
@@ -75,15 +75,15 @@ def evolve(practice: Practice, event: PracticeEvent) -> Practice:
             assert_never(event)
 
 
-class InvalidPracticeNameError(Invalid):
+class InvalidPracticeNameError(Invalid, context="recipe"):
     """A practice needs a name that is not blank."""
 
 
-class InvalidPracticeTargetError(Invalid):
+class InvalidPracticeTargetError(Invalid, context="recipe"):
     """A practice is adopted at a site, for families, or both."""
 
 
-class InvalidPracticeVersionTagError(Invalid):
+class InvalidPracticeVersionTagError(Invalid, context="recipe"):
     """A version needs a tag that is not blank."""
 
 

@@ -12,11 +12,11 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, TimeTravel, Value, changed
-from domain.recipe.capability import Capability
-from domain.recipe.expansion import steps_hash
-from domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
-from domain.recipe.step_rules import (
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, TimeTravel, Value, changed
+from baton.domain.recipe.capability import Capability
+from baton.domain.recipe.expansion import steps_hash
+from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
+from baton.domain.recipe.step_rules import (
     DuplicateRecipeCaptureError,
     DuplicateRecipeOutputError,
     RecipeBindingReferencesUnknownParameterError,
@@ -25,12 +25,12 @@ from domain.recipe.step_rules import (
     UnboundRecipeOutputError,
     check_steps,
 )
-from domain.recipe.step_shapes import InvalidRecipeStepShapeError, RawSteps, read_closing_steps, read_steps
-from domain.recipe.steps import RecipeStep
-from domain.shared.listing import ListQuery, Order, Page, Summary
-from domain.shared.reads import Reads, required, required_if_given
-from domain.shared.refusals import Conflict, Invalid, NotFound
-from domain.shared.text import FreeText, Text
+from baton.domain.recipe.step_shapes import InvalidRecipeStepShapeError, RawSteps, read_closing_steps, read_steps
+from baton.domain.recipe.steps import RecipeStep
+from baton.domain.shared.listing import ListQuery, Order, Page, Summary
+from baton.domain.shared.reads import Reads, required, required_if_given
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound
+from baton.domain.shared.text import FreeText, Text
 
 
 class RecipeVersion(Value):
@@ -80,7 +80,7 @@ class Recipe(State):
         return next((version for version in self.versions if version.version_tag == version_tag), None)
 
 
-recipe = Aggregate(Recipe, "/recipes")
+recipe = Aggregate(Recipe, "/recipes", context="recipe")
 
 
 class RecipeDefined(Event, of=recipe):
@@ -142,27 +142,27 @@ def evolve(recipe: Recipe, event: RecipeEvent) -> Recipe:
             assert_never(event)
 
 
-class InvalidRecipeNameError(Invalid):
+class InvalidRecipeNameError(Invalid, context="recipe"):
     """A recipe needs a name that is not blank."""
 
 
-class InvalidRecipeVersionTagError(Invalid):
+class InvalidRecipeVersionTagError(Invalid, context="recipe"):
     """A version needs a tag that is not blank."""
 
 
-class EmptyRecipeStepsError(Invalid):
+class EmptyRecipeStepsError(Invalid, context="recipe"):
     """A recipe has at least one step; closing steps alone do nothing to close."""
 
 
-class InvalidRecipeReplacementError(Invalid):
+class InvalidRecipeReplacementError(Invalid, context="recipe"):
     """A recipe cannot be replaced by itself."""
 
 
-class RecipeVersionTagConflictError(Conflict):
+class RecipeVersionTagConflictError(Conflict, context="recipe"):
     """The tag already names other steps of this recipe."""
 
 
-class RecipeVersionNotFoundError(NotFound):
+class RecipeVersionNotFoundError(NotFound, context="recipe"):
     """The recipe has no version with this tag."""
 
 

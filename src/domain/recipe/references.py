@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, assert_never
 
-from domain.recipe.sentinels import BindingRef, Sentinel
-from domain.recipe.steps import (
+from baton.domain.recipe.sentinels import BindingRef, Sentinel
+from baton.domain.recipe.steps import (
     RecipeActionStep,
     RecipeCaptureStep,
     RecipeCheckStep,

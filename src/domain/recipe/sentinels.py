@@ -12,8 +12,8 @@ from typing import Annotated, Any, get_args
 from pydantic import BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, StrictStr, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from domain.kernel import Value
-from domain.shared.text import TRIMMED
+from baton.domain.kernel import Value
+from baton.domain.shared.text import TRIMMED
 
 MAX_DEPTH = 32
 """Levels of lists and objects in one literal; every reader of JSON that a step meets takes that many."""

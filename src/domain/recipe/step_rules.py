@@ -6,7 +6,7 @@ declaring step and are exempt.
 
 from collections.abc import Iterable, Sequence
 
-from domain.recipe.references import (
+from baton.domain.recipe.references import (
     Place,
     Placed,
     binding_names,
@@ -15,35 +15,35 @@ from domain.recipe.references import (
     placed,
     references,
 )
-from domain.recipe.sentinels import CaptureRef, OutputRef
-from domain.recipe.step_shapes import InvalidRecipeStepShapeError
-from domain.recipe.steps import RecipeStep
-from domain.shared.refusals import Unprocessable
-from domain.shared.schema import Schema
-from domain.shared.text import shortened
+from baton.domain.recipe.sentinels import CaptureRef, OutputRef
+from baton.domain.recipe.step_shapes import InvalidRecipeStepShapeError
+from baton.domain.recipe.steps import RecipeStep
+from baton.domain.shared.refusals import Unprocessable
+from baton.domain.shared.schema import Schema
+from baton.domain.shared.text import shortened
 
 
-class RecipeRequiresCapabilityParametersSchemaError(Unprocessable):
+class RecipeRequiresCapabilityParametersSchemaError(Unprocessable, context="recipe"):
     """Steps refer to parameters, but the capability declares none."""
 
 
-class RecipeBindingReferencesUnknownParameterError(Unprocessable):
+class RecipeBindingReferencesUnknownParameterError(Unprocessable, context="recipe"):
     """A step refers to a parameter that the capability's schema does not declare."""
 
 
-class DuplicateRecipeCaptureError(Unprocessable):
+class DuplicateRecipeCaptureError(Unprocessable, context="recipe"):
     """Two steps fill the same slot."""
 
 
-class UnboundRecipeCaptureError(Unprocessable):
+class UnboundRecipeCaptureError(Unprocessable, context="recipe"):
     """A step uses a slot that no earlier step fills."""
 
 
-class DuplicateRecipeOutputError(Unprocessable):
+class DuplicateRecipeOutputError(Unprocessable, context="recipe"):
     """Two compute steps publish an artifact under the same name."""
 
 
-class UnboundRecipeOutputError(Unprocessable):
+class UnboundRecipeOutputError(Unprocessable, context="recipe"):
     """A compute step reads an output that no earlier compute step publishes."""
 
 

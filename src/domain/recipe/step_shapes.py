@@ -12,13 +12,13 @@ from pydantic import GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails
 
-from domain.recipe.references import Place, declared_output, names_in, operands
-from domain.recipe.sentinels import RESERVED, OutputRef, SteeringRef, misplaced, reserved_key
-from domain.recipe.steps import RecipeStep
-from domain.shared.refusals import Unprocessable
+from baton.domain.recipe.references import Place, declared_output, names_in, operands
+from baton.domain.recipe.sentinels import RESERVED, OutputRef, SteeringRef, misplaced, reserved_key
+from baton.domain.recipe.steps import RecipeStep
+from baton.domain.shared.refusals import Unprocessable
 
 
-class InvalidRecipeStepShapeError(Unprocessable):
+class InvalidRecipeStepShapeError(Unprocessable, context="recipe"):
     """A step has an unknown kind or field, a value its kind does not take, or a sentinel where none may stand."""
 
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from domain.kernel import Value
-from domain.recipe.sentinels import (
+from baton.domain.kernel import Value
+from baton.domain.recipe.sentinels import (
     JSON,
     MEMBERS,
     NUMBER,
@@ -23,8 +23,8 @@ from domain.recipe.sentinels import (
     OutputRef,
     SteeringRef,
 )
-from domain.shared.text import TRIMMED
-from domain.shared.units import Seconds
+from baton.domain.shared.text import TRIMMED
+from baton.domain.shared.units import Seconds
 
 Address = Annotated[StrictStr, Field(min_length=1, max_length=300, json_schema_extra={"pattern": TRIMMED})]
 """A control address, opaque here; that nothing surrounds it is judged when a step is read."""

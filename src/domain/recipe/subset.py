@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from domain.shared.schema import CLOSING, Schema, types_of, unit_of
-from domain.shared.text import shortened
+from baton.domain.shared.schema import CLOSING, Schema, types_of, unit_of
+from baton.domain.shared.text import shortened
 
 LOWER_BOUNDS = ("minimum", "minLength", "minItems")
 UPPER_BOUNDS = ("maximum", "maxLength", "maxItems")

@@ -7,47 +7,47 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from domain.enclosure.permission import Contacts, Enclosures, enclosure_finding, enclosures_with_contacts
-from domain.equipment.asset import DECOMMISSIONED, Asset
-from domain.equipment.scope import AssetScope
-from domain.kernel import Call
-from domain.recipe.method import Method
-from domain.recipe.plan import Plan
-from domain.recipe.practice import Practice
-from domain.safety.clearance import Clearance
-from domain.safety.coverage import clearance_finding, covering
-from domain.shared.gates import Finding
-from domain.shared.reads import Reads, answered, required
-from domain.shared.refusals import Conflict
-from domain.supply.coverage import supplies_in_scope, supply_finding
-from domain.supply.supply import Supply
+from baton.domain.enclosure.permission import Contacts, Enclosures, enclosure_finding, enclosures_with_contacts
+from baton.domain.equipment.asset import DECOMMISSIONED, Asset
+from baton.domain.equipment.scope import AssetScope
+from baton.domain.kernel import Call
+from baton.domain.recipe.method import Method
+from baton.domain.recipe.plan import Plan
+from baton.domain.recipe.practice import Practice
+from baton.domain.safety.clearance import Clearance
+from baton.domain.safety.coverage import clearance_finding, covering
+from baton.domain.shared.gates import Finding
+from baton.domain.shared.reads import Reads, answered, required
+from baton.domain.shared.refusals import Conflict
+from baton.domain.supply.coverage import supplies_in_scope, supply_finding
+from baton.domain.supply.supply import Supply
 
 
-class RunRequiresActiveClearanceError(Conflict):
+class RunRequiresActiveClearanceError(Conflict, context="run"):
     """No clearance covers the run by its subject, an asset in its scope or itself."""
 
 
-class RunClearanceCoverageMismatchError(Conflict):
+class RunClearanceCoverageMismatchError(Conflict, context="run"):
     """Clearances cover the run, but none of them is in force."""
 
 
-class RunRequiresAvailableSupplyError(Conflict):
+class RunRequiresAvailableSupplyError(Conflict, context="run"):
     """The method needs a kind of supply that nothing in scope provides."""
 
 
-class RunSupplyCoverageMismatchError(Conflict):
+class RunSupplyCoverageMismatchError(Conflict, context="run"):
     """The method needs a kind of supply that is in scope but not available."""
 
 
-class RunRequiresPermittedEnclosureError(Conflict):
+class RunRequiresPermittedEnclosureError(Conflict, context="run"):
     """No enclosure that the run's assets stand in permits work."""
 
 
-class RunEnclosureCoverageMismatchError(Conflict):
+class RunEnclosureCoverageMismatchError(Conflict, context="run"):
     """Some enclosures that the run's assets stand in do not permit work."""
 
 
-class RunPlanAssetDecommissionedError(Conflict):
+class RunPlanAssetDecommissionedError(Conflict, context="run"):
     """An asset of the run's plan is Decommissioned."""
 
 

@@ -7,16 +7,16 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.access.actor import Actor, ActorKind
-from domain.kernel import Call, Command, Outcome, Value
-from domain.run.run import Run, RunNarrativeLogbookOpened, run
-from domain.shared.listing import ListQuery, Where
-from domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
-from domain.shared.reads import Reads, existing
-from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, Text
-from domain.shared.times import Instant
-from domain.shared.writes import Answer, Enter
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.kernel import Call, Command, Outcome, Value
+from baton.domain.run.run import Run, RunNarrativeLogbookOpened, run
+from baton.domain.shared.listing import ListQuery, Where
+from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
+from baton.domain.shared.reads import Reads, existing
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Answer, Enter
 
 
 class RunLogbookEntryKind(StrEnum):
@@ -24,7 +24,7 @@ class RunLogbookEntryKind(StrEnum):
     DEBRIEF = "Debrief"
 
 
-class InvalidRunLogbookEntryError(Invalid):
+class InvalidRunLogbookEntryError(Invalid, context="run"):
     """An entry needs a text; a Debrief comes from an agent and names its decision, a Note names none."""
 
 

@@ -11,15 +11,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.kernel import Call, Command, Outcome, Query, Value
-from domain.run.run import LIVE, Run, RunObservationLogbookOpened, run
-from domain.shared.listing import ListQuery, Page, Where
-from domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
-from domain.shared.reads import Reads, records_of
-from domain.shared.refusals import Conflict, Invalid
-from domain.shared.text import Text, Word, refuse_blank_text
-from domain.shared.times import Instant
-from domain.shared.writes import Answer, Enter, Record
+from baton.domain.kernel import Call, Command, Outcome, Query, Value
+from baton.domain.run.run import LIVE, Run, RunObservationLogbookOpened, run
+from baton.domain.shared.listing import ListQuery, Page, Where
+from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
+from baton.domain.shared.reads import Reads, records_of
+from baton.domain.shared.refusals import Conflict, Invalid
+from baton.domain.shared.text import Text, Word, refuse_blank_text
+from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Answer, Enter, Record
 
 
 class SamplingProcedure(StrEnum):
@@ -32,19 +32,19 @@ class SamplingProcedure(StrEnum):
 PROCEDURES = frozenset(SamplingProcedure)
 
 
-class InvalidChannelNameError(Invalid):
+class InvalidChannelNameError(Invalid, context="run"):
     """A channel needs a name that is not blank."""
 
 
-class InvalidObservationValueError(Invalid):
+class InvalidObservationValueError(Invalid, context="run"):
     """An observed value is a finite number."""
 
 
-class InvalidSamplingProcedureError(Invalid):
+class InvalidSamplingProcedureError(Invalid, context="run"):
     """The sampling procedure is none that is known."""
 
 
-class RunObservationLogbookClosedError(Conflict):
+class RunObservationLogbookClosedError(Conflict, context="run"):
     """The run has ended, and its observations with it."""
 
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from pydantic import AliasChoices, ConfigDict, Field
 
-from domain.kernel import Value
-from domain.operation.progress import Submission
-from domain.shared.writes import Record
+from baton.domain.kernel import Value
+from baton.domain.operation.conduct.progress import Submission
+from baton.domain.shared.writes import Record
 
 
 class WaitingFor(StrEnum):

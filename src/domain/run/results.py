@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from domain.kernel import Value
-from domain.operation.actuation import ActuationKind
-from domain.operation.results import Artifact, Failure
+from baton.domain.kernel import Value
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.results import Artifact, Failure
 
 
 class PhaseResult(Value):

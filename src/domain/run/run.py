@@ -13,15 +13,15 @@ from uuid import UUID
 
 from pydantic import model_validator
 
-from domain.caution.banner import AcknowledgedCaution
-from domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
-from domain.operation.actuation import ActuationKind, merged_kind
-from domain.operation.results import with_success
-from domain.run.results import RunConductResult
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.logbooks import LogbookOpened
-from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, MayContainPersonalData, Text, TextsMayContainPersonalData
+from baton.domain.caution.banner import AcknowledgedCaution
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
+from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
+from baton.domain.operation.conduct.results import with_success
+from baton.domain.run.results import RunConductResult
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.logbooks import LogbookOpened
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, MayContainPersonalData, Text, TextsMayContainPersonalData
 
 
 class RunStatus(StrEnum):
@@ -78,7 +78,7 @@ class Run(State):
         return bool(self.override_parameters)
 
 
-run = Aggregate(Run, "/runs")
+run = Aggregate(Run, "/runs", context="run")
 
 
 class RunStarted(Event, of=run):
@@ -280,7 +280,7 @@ ENDINGS: dict[type[Event], RunStatus] = {
 }
 
 
-class InvalidRunHoldReasonError(Invalid):
+class InvalidRunHoldReasonError(Invalid, context="run"):
     """A reason for holding, where one is given, must not be blank."""
 
 

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
-from domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus
-from domain.safety.hazards import (
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
+from baton.domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus
+from baton.domain.safety.hazards import (
     Binding,
     HazardDeclaration,
     InvalidClearanceBindingsError,
@@ -28,12 +28,12 @@ from domain.safety.hazards import (
     check_ratings,
     check_targets,
 )
-from domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
-from domain.shared.reads import Reads, answered, happened, required
-from domain.shared.refusals import Conflict, Invalid, NotFound
-from domain.shared.text import FreeText, MayContainPersonalData, Text
-from domain.shared.times import Instant
-from domain.shared.writes import Also, Answer, Delist, Enlist, Write
+from baton.domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
+from baton.domain.shared.reads import Reads, answered, happened, required
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound
+from baton.domain.shared.text import FreeText, MayContainPersonalData, Text
+from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Also, Answer, Delist, Enlist, Write
 
 CURRENT = "clearance-current"
 """Look-up kind: the clearances that are or may come into force, by what they cover."""
@@ -86,7 +86,7 @@ class Clearance(State):
         return self.created_at
 
 
-clearance = Aggregate(Clearance, "/clearances")
+clearance = Aggregate(Clearance, "/clearances", context="safety")
 
 
 class ClearanceRegistered(Event, of=clearance):
@@ -222,47 +222,47 @@ def evolve(clearance: Clearance, event: ClearanceEvent) -> Clearance:
             assert_never(event)
 
 
-class InvalidClearanceTitleError(Invalid):
+class InvalidClearanceTitleError(Invalid, context="safety"):
     """A clearance needs a title that is not blank."""
 
 
-class InvalidClearanceExternalIdError(Invalid):
+class InvalidClearanceExternalIdError(Invalid, context="safety"):
     """The form's own number is blank, or its scheme stands without a number."""
 
 
-class InvalidClearanceValidityWindowError(Invalid):
+class InvalidClearanceValidityWindowError(Invalid, context="safety"):
     """A clearance must be valid from before it is valid until."""
 
 
-class InvalidClearanceReviewerRoleError(Invalid):
+class InvalidClearanceReviewerRoleError(Invalid, context="safety"):
     """A reviewer's role must not be blank."""
 
 
-class InvalidClearanceReviewStepIndexError(Invalid):
+class InvalidClearanceReviewStepIndexError(Invalid, context="safety"):
     """Review steps are numbered from 0 without a gap."""
 
 
-class InvalidClearanceReviewStepDecidedAtError(Invalid):
+class InvalidClearanceReviewStepDecidedAtError(Invalid, context="safety"):
     """A review step is decided no later than now and no earlier than the step before it."""
 
 
-class InvalidClearanceReviewerNotesError(Invalid):
+class InvalidClearanceReviewerNotesError(Invalid, context="safety"):
     """A reviewer's notes are empty or have visible text."""
 
 
-class InvalidClearanceRejectReasonError(Invalid):
+class InvalidClearanceRejectReasonError(Invalid, context="safety"):
     """A rejection needs a reason that is not blank."""
 
 
-class InvalidClearanceExpireReasonError(Invalid):
+class InvalidClearanceExpireReasonError(Invalid, context="safety"):
     """An expiry needs a reason that is not blank."""
 
 
-class ClearanceFacilityNotFoundError(NotFound):
+class ClearanceFacilityNotFoundError(NotFound, context="safety"):
     """No facility has this code."""
 
 
-class ClearanceTemplateNotBindableError(Conflict):
+class ClearanceTemplateNotBindableError(Conflict, context="safety"):
     """Only an Active template takes new clearances."""
 
 

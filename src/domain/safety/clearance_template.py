@@ -12,18 +12,18 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
-from domain.shared.identifiers import (
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from baton.domain.shared.identifiers import (
     FacilityCode,
     InvalidFacilityCodeError,
     check_facility_code,
     required_facility,
 )
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, required_if_given
-from domain.shared.refusals import Conflict, Invalid, NotFound
-from domain.shared.text import FreeText, Text
-from domain.shared.writes import Claim, Release
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, required_if_given
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.writes import Claim, Release
 
 TEMPLATE_CODE = "clearance-template-code"
 """Claim kind: the template that holds a code of a facility until it is Withdrawn."""
@@ -67,7 +67,7 @@ class ClearanceTemplate(State):
     defined_by: UUID
 
 
-template = Aggregate(ClearanceTemplate, "/clearance-templates", id_name="template_id")
+template = Aggregate(ClearanceTemplate, "/clearance-templates", id_name="template_id", context="safety")
 
 
 class ClearanceTemplateDefined(Event, of=template):
@@ -134,27 +134,27 @@ def evolve(template: ClearanceTemplate, event: ClearanceTemplateEvent) -> Cleara
             assert_never(event)
 
 
-class InvalidClearanceTemplateCodeError(Invalid):
+class InvalidClearanceTemplateCodeError(Invalid, context="safety"):
     """A template needs a code that is not blank."""
 
 
-class InvalidClearanceTemplateTitleError(Invalid):
+class InvalidClearanceTemplateTitleError(Invalid, context="safety"):
     """A template needs a title that is not blank."""
 
 
-class InvalidClearanceTemplateExternalRefError(Invalid):
+class InvalidClearanceTemplateExternalRefError(Invalid, context="safety"):
     """A document reference, where one is given, must not be blank."""
 
 
-class InvalidClearanceTemplateReasonError(Invalid):
+class InvalidClearanceTemplateReasonError(Invalid, context="safety"):
     """A reason, where one is given, must not be blank."""
 
 
-class ClearanceTemplateFacilityNotFoundError(NotFound):
+class ClearanceTemplateFacilityNotFoundError(NotFound, context="safety"):
     """No facility has this code."""
 
 
-class ClearanceTemplateFacilityMismatchError(Conflict):
+class ClearanceTemplateFacilityMismatchError(Conflict, context="safety"):
     """A template replaces only a template of its own facility."""
 
 

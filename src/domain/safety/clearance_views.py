@@ -7,13 +7,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.kernel import Call, IdSet, SortedSet, TimeTravel, Value
-from domain.safety.clearance import Clearance, ClearanceStatus, Declarations, barred_reviewers, clearance
-from domain.safety.hazards import Binding, RecordBinding, ReviewStep, RiskBand
-from domain.shared.listing import ListQuery, Summary, Where
-from domain.shared.reads import Reads
-from domain.shared.text import FreeText
-from domain.shared.times import Instant
+from baton.domain.kernel import Call, IdSet, SortedSet, TimeTravel, Value
+from baton.domain.safety.clearance import Clearance, ClearanceStatus, Declarations, barred_reviewers, clearance
+from baton.domain.safety.hazards import Binding, RecordBinding, ReviewStep, RiskBand
+from baton.domain.shared.listing import ListQuery, Summary, Where
+from baton.domain.shared.reads import Reads
+from baton.domain.shared.text import FreeText
+from baton.domain.shared.times import Instant
 
 
 class ClearanceView(Value):

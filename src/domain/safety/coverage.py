@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from domain.kernel import instant
-from domain.safety.clearance import ACTIVE, CURRENT, ENDED, Clearance, binding_keys
-from domain.safety.hazards import RecordBinding
-from domain.shared.gates import Finding
-from domain.shared.reads import Reads, every, members_of
+from baton.domain.kernel import instant
+from baton.domain.safety.clearance import ACTIVE, CURRENT, ENDED, Clearance, binding_keys
+from baton.domain.safety.hazards import RecordBinding
+from baton.domain.shared.gates import Finding
+from baton.domain.shared.reads import Reads, every, members_of
 
 
 def covering(

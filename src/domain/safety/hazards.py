@@ -8,28 +8,28 @@ from uuid import UUID
 
 from pydantic import Field, StrictInt
 
-from domain.kernel import Value
-from domain.shared.refusals import Invalid
-from domain.shared.text import FreeText, Text
+from baton.domain.kernel import Value
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, Text
 
 
-class InvalidClearanceBindingsError(Invalid):
+class InvalidClearanceBindingsError(Invalid, context="safety"):
     """A clearance covers at least one thing, and an outside reference needs a scheme and a value that are not blank."""
 
 
-class InvalidClearanceDeclarationTargetError(Invalid):
+class InvalidClearanceDeclarationTargetError(Invalid, context="safety"):
     """Hazards are declared only for what the clearance covers."""
 
 
-class InvalidClearanceMitigationRefError(Invalid):
+class InvalidClearanceMitigationRefError(Invalid, context="safety"):
     """A mitigation must not be blank."""
 
 
-class InvalidClearanceHazardNotesError(Invalid):
+class InvalidClearanceHazardNotesError(Invalid, context="safety"):
     """Notes on a hazard are empty or have visible text."""
 
 
-class InvalidHazardClassificationError(Invalid):
+class InvalidHazardClassificationError(Invalid, context="safety"):
     """A hazard rating is out of its scheme's range, or a text of it is blank."""
 
 

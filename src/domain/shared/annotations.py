@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from domain.shared.refusals import Refusal
-from domain.shared.text import Text
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.text import Text
 
 M = TypeVar("M")
 

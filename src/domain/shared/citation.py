@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Literal
 
-from domain.kernel import Value
+from baton.domain.kernel import Value
 
 
 class CitedParty(Value):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from domain.shared.refusals import Refusal
+from baton.domain.shared.refusals import Refusal
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from domain.shared.reads import Reads, holder_of
-from domain.shared.refusals import Invalid, Refusal
-from domain.shared.text import Text
+from baton.domain.shared.reads import Reads, holder_of
+from baton.domain.shared.refusals import Invalid, Refusal
+from baton.domain.shared.text import Text
 
 FACILITY_CODE = "facility-code"
 """Claim kind: the facility that holds a code, for ever."""

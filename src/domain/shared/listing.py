@@ -14,10 +14,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, State
-from domain.shared.reads import Reads, Rows
-from domain.shared.refusals import InvalidCursorError
-from domain.shared.times import Instant
+from baton.domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, State
+from baton.domain.shared.reads import Reads, Rows
+from baton.domain.shared.refusals import InvalidCursorError
+from baton.domain.shared.times import Instant
 
 
 class _Hidden:

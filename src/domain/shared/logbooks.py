@@ -12,8 +12,8 @@ from uuid import UUID
 
 from pydantic import UUID7, AliasChoices, BaseModel, Field, WithJsonSchema
 
-from domain.kernel import Call, Command, Event
-from domain.shared.listing import Summary
+from baton.domain.kernel import Call, Command, Event
+from baton.domain.shared.listing import Summary
 
 TYPES = {str: "string", UUID: "uuid", datetime: "datetime", bool: "bool", int: "int", float: "float"}
 SHAPE = "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"

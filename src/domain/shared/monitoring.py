@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from domain.kernel import Command, Value
-from domain.shared.refusals import Invalid, Refusal
-from domain.shared.text import FreeText
+from baton.domain.kernel import Command, Value
+from baton.domain.shared.refusals import Invalid, Refusal
+from baton.domain.shared.text import FreeText
 
 
 class TriggerSource(StrEnum):

@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from domain.shared.refusals import Refusal
+from baton.domain.shared.refusals import Refusal
 
 if TYPE_CHECKING:
-    from domain.kernel import Event, State
-    from domain.shared.listing import ListQuery, Summary, Where
-    from domain.shared.writes import Record
+    from baton.domain.kernel import Event, State
+    from baton.domain.shared.listing import ListQuery, Summary, Where
+    from baton.domain.shared.writes import Record
 
 S = TypeVar("S", bound="State")
 R = TypeVar("R", bound="Record")

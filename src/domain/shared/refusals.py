@@ -4,6 +4,7 @@ A refusal's class name is its machine code, its docstring the sentence shown in 
 sentence a person can act on, its `reason` the machine-readable cause and its `facts` whatever the reader needs to mend it.
 """
 
+import types
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -14,11 +15,10 @@ class Refusal(Exception):
     status: ClassVar[int] = 500
     context: ClassVar[str] = "edge"
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, context: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        rooms = cls.__module__.split(".")
-        if rooms[0] == "domain" and rooms[1] not in ("shared", "kernel"):
-            cls.context = rooms[1]
+        if context is not None:
+            cls.context = context
 
     def __init__(self, detail: str, *, reason: str | None = None, facts: Mapping[str, Any] | None = None) -> None:
         super().__init__(detail)
@@ -112,6 +112,6 @@ def kept_refusal(kept: Mapping[str, Any], among: Iterable[type[Refusal]]) -> Ref
     return kinds[told.pop("code")](**told)
 
 
-def named(family: type[Refusal], name: str, doc: str, module: str) -> type[Refusal]:
-    """A refusal class made from a declaration, as if written in `module`."""
-    return type(name, (family,), {"__doc__": doc, "__module__": module})
+def named(family: type[Refusal], name: str, doc: str, context: str) -> type[Refusal]:
+    """Return a refusal class made from a declaration of this context."""
+    return types.new_class(name, (family,), {"context": context}, lambda body: body.update(__doc__=doc))

@@ -20,8 +20,8 @@ from jsonschema.validators import extend
 from pydantic_core import SchemaError as CoreSchemaError
 from pydantic_core import SchemaValidator, core_schema
 
-from domain.shared.refusals import Refusal
-from domain.shared.text import shortened
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.text import shortened
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 CLOSING = frozenset({"additionalProperties", "unevaluatedProperties"})

@@ -6,7 +6,7 @@ Where a schema has changed a unit since, the number under it means something els
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from domain.shared.schema import ELEMENT
+from baton.domain.shared.schema import ELEMENT
 
 Units = Mapping[str, tuple[str, str]]
 """The declared units of one schema: dotted property path -> (system, code)."""

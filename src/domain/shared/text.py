@@ -18,7 +18,7 @@ from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from domain.shared.refusals import Refusal
+from baton.domain.shared.refusals import Refusal
 
 PERSONAL_MARK = "x-may-contain-personal-data"
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

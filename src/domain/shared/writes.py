@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
-from domain.shared.refusals import Refusal
+from baton.domain.shared.refusals import Refusal
 
 if TYPE_CHECKING:
-    from domain.kernel import Outcome, State
-    from domain.shared.logbooks import Entry
+    from baton.domain.kernel import Outcome, State
+    from baton.domain.shared.logbooks import Entry
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from enum import StrEnum
 from typing import Annotated, assert_never
 from uuid import UUID
 
-from domain.equipment.asset import Asset, AssetLifecycle
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, required
-from domain.shared.refusals import Conflict, Invalid
-from domain.shared.text import FreeText, Text
+from baton.domain.equipment.asset import Asset, AssetLifecycle
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.refusals import Conflict, Invalid
+from baton.domain.shared.text import FreeText, Text
 
 
 class SubjectStatus(StrEnum):
@@ -43,7 +43,7 @@ class Subject(State):
     external_id_scheme: str | None = None
 
 
-subject = Aggregate(Subject, "/subjects")
+subject = Aggregate(Subject, "/subjects", context="subject")
 
 
 class SubjectRegistered(Event, of=subject):
@@ -148,27 +148,27 @@ def evolve(subject: Subject, event: SubjectEvent) -> Subject:
             assert_never(event)
 
 
-class InvalidSubjectNameError(Invalid):
+class InvalidSubjectNameError(Invalid, context="subject"):
     """A subject needs a name that is not blank."""
 
 
-class InvalidSubjectMountReasonError(Invalid):
+class InvalidSubjectMountReasonError(Invalid, context="subject"):
     """Mounting needs a reason that is not blank."""
 
 
-class InvalidSubjectDismountReasonError(Invalid):
+class InvalidSubjectDismountReasonError(Invalid, context="subject"):
     """Dismounting needs a reason that is not blank."""
 
 
-class InvalidSubjectDiscardReasonError(Invalid):
+class InvalidSubjectDiscardReasonError(Invalid, context="subject"):
     """Discarding needs a reason that is not blank."""
 
 
-class InvalidSubjectExternalIdError(Invalid):
+class InvalidSubjectExternalIdError(Invalid, context="subject"):
     """An external identifier needs a value and a scheme that are not blank, the value without the scheme before it."""
 
 
-class SubjectMountTargetUnavailableError(Conflict):
+class SubjectMountTargetUnavailableError(Conflict, context="subject"):
     """A subject is mounted on an Active asset only."""
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from domain.equipment.scope import AssetScope
-from domain.shared.reads import Reads, happened, latest
-from domain.supply.coverage import former_supplies, supplies_in_scope
-from domain.supply.supply import (
+from baton.domain.equipment.scope import AssetScope
+from baton.domain.shared.reads import Reads, happened, latest
+from baton.domain.supply.coverage import former_supplies, supplies_in_scope
+from baton.domain.supply.supply import (
     AVAILABLE,
     DEGRADED,
     RECOVERING,

@@ -4,12 +4,22 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from uuid import UUID
 
-from domain.equipment.scope import AssetScope
-from domain.federation.facility import Facility
-from domain.shared.gates import Finding
-from domain.shared.identifiers import FACILITY_CODE
-from domain.shared.reads import Holders, Reads, every, members_of
-from domain.supply.supply import AVAILABLE, DECOMMISSIONED, DEGRADED, FORMER, KINDS, RECOVERING, UNAVAILABLE, UNKNOWN, Supply
+from baton.domain.equipment.scope import AssetScope
+from baton.domain.federation.facility import Facility
+from baton.domain.shared.gates import Finding
+from baton.domain.shared.identifiers import FACILITY_CODE
+from baton.domain.shared.reads import Holders, Reads, every, members_of
+from baton.domain.supply.supply import (
+    AVAILABLE,
+    DECOMMISSIONED,
+    DEGRADED,
+    FORMER,
+    KINDS,
+    RECOVERING,
+    UNAVAILABLE,
+    UNKNOWN,
+    Supply,
+)
 
 ADVICE = {
     DEGRADED: "restore it first",

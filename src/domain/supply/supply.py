@@ -11,22 +11,22 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.access.actor import ActorKind
-from domain.equipment.asset import Asset
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
-from domain.shared.canonical import canonical_json
-from domain.shared.identifiers import (
+from baton.domain.access.actor import ActorKind
+from baton.domain.equipment.asset import Asset
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
+from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.identifiers import (
     FacilityCode,
     InvalidFacilityCodeError,
     check_facility_code,
     required_facility,
 )
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
-from domain.shared.reads import Reads, answered, record_of, required_if_given
-from domain.shared.refusals import Invalid, NotFound
-from domain.shared.text import FreeText, Text
-from domain.shared.writes import Claim, Delist, Enlist, Put, Record, Release
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
+from baton.domain.shared.reads import Reads, answered, record_of, required_if_given
+from baton.domain.shared.refusals import Invalid, NotFound
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.writes import Claim, Delist, Enlist, Put, Record, Release
 
 ADDRESSES = "supply-address"
 """Claim kind: the addresses of supplies that are not Decommissioned."""
@@ -76,7 +76,7 @@ class SupplyContact(Record):
     contacted_at: datetime
 
 
-supply = Aggregate(Supply, "/supplies")
+supply = Aggregate(Supply, "/supplies", context="supply")
 
 
 class SupplyRegistered(Event, of=supply):
@@ -174,27 +174,27 @@ def status_after(event: SupplyEvent) -> SupplyStatus:
             assert_never(event)
 
 
-class InvalidSupplyKindError(Invalid):
+class InvalidSupplyKindError(Invalid, context="supply"):
     """A supply needs a kind that is not blank."""
 
 
-class InvalidSupplyNameError(Invalid):
+class InvalidSupplyNameError(Invalid, context="supply"):
     """A supply needs a name that is not blank."""
 
 
-class InvalidSupplyReasonError(Invalid):
+class InvalidSupplyReasonError(Invalid, context="supply"):
     """A change of status needs a reason that is not blank."""
 
 
-class SupplyFacilityNotFoundError(NotFound):
+class SupplyFacilityNotFoundError(NotFound, context="supply"):
     """No facility has this code."""
 
 
-class SupplyContainingAssetNotFoundError(NotFound):
+class SupplyContainingAssetNotFoundError(NotFound, context="supply"):
     """The asset this supply is said to belong to does not exist."""
 
 
-class MonitorTriggerNotPermittedError(Invalid):
+class MonitorTriggerNotPermittedError(Invalid, context="supply"):
     """A monitor may report a supply degraded, unavailable or recovering; anything better is a person's word."""
 
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from domain.access.actor import Actor, ActorKind
-from domain.kernel import NIL
-from domain.registry import REGISTRY, Operation
-from domain.trust.conduit import Decision
-from domain.trust.surface import SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.kernel import NIL
+from baton.domain.registry import REGISTRY, Operation
+from baton.domain.trust.conduit import Decision
+from baton.domain.trust.surface import SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
 
 if TYPE_CHECKING:
-    from domain.trust.policy import Policy
+    from baton.domain.trust.policy import Policy
 
 
 COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries"})

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.access.principals import names_of
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, changed
-from domain.shared.listing import ListQuery, Summary, Where
-from domain.shared.logbooks import LogbookKind, LogbookOpened
-from domain.shared.reads import Reads
-from domain.shared.refusals import Invalid
-from domain.shared.text import Text
+from baton.domain.access.principals import names_of
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, changed
+from baton.domain.shared.listing import ListQuery, Summary, Where
+from baton.domain.shared.logbooks import LogbookKind, LogbookOpened
+from baton.domain.shared.reads import Reads
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import Text
 
 VERDICT_SCHEMA = {
     "fields": {
@@ -42,7 +42,7 @@ class Conduit(State):
     verdict_logbook_id: UUID | None = None
 
 
-conduit = Aggregate(Conduit, "/conduits")
+conduit = Aggregate(Conduit, "/conduits", context="trust")
 
 
 class ConduitDefined(Event, of=conduit):
@@ -74,7 +74,7 @@ def evolve(conduit: Conduit, event: ConduitEvent) -> Conduit:
             assert_never(event)
 
 
-class InvalidConduitNameError(Invalid):
+class InvalidConduitNameError(Invalid, context="trust"):
     """A conduit needs a name that is not blank."""
 
 

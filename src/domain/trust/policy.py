@@ -9,17 +9,17 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.access.actor import Actor, ActorKind
-from domain.kernel import NIL, Aggregate, Call, Command, Event, IdSet, Outcome, Query, SortedSet, State, Value, changed
-from domain.registry import REGISTRY
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, every, permitted, required
-from domain.shared.refusals import Invalid, UnauthorizedError
-from domain.shared.text import FreeText, Text
-from domain.shared.writes import Enlist
-from domain.trust.authorization import Standing, judge, permitted_commands
-from domain.trust.conduit import Conduit, Decision
-from domain.trust.surface import Surface
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.kernel import NIL, Aggregate, Call, Command, Event, IdSet, Outcome, Query, SortedSet, State, Value, changed
+from baton.domain.registry import REGISTRY
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, every, permitted, required
+from baton.domain.shared.refusals import Invalid, UnauthorizedError
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.writes import Enlist
+from baton.domain.trust.authorization import Standing, judge, permitted_commands
+from baton.domain.trust.conduit import Conduit, Decision
+from baton.domain.trust.surface import Surface
 
 LISTENERS = "policy-of"
 """Look-up kind: the policies of one conduit and surface."""
@@ -52,7 +52,7 @@ class Policy(State):
         )
 
 
-policy = Aggregate(Policy, "/policies")
+policy = Aggregate(Policy, "/policies", context="trust")
 
 
 class PolicyDefined(Event, of=policy):
@@ -93,19 +93,19 @@ def evolve(policy: Policy, event: PolicyEvent) -> Policy:
             assert_never(event)
 
 
-class InvalidPolicyNameError(Invalid):
+class InvalidPolicyNameError(Invalid, context="trust"):
     """A policy needs a name that is not blank."""
 
 
-class InvalidPolicySurfaceError(Invalid):
+class InvalidPolicySurfaceError(Invalid, context="trust"):
     """The nil surface is for in-process callers: only existing agents and service accounts may be permitted on it."""
 
 
-class InvalidPolicyCommandError(Invalid):
+class InvalidPolicyCommandError(Invalid, context="trust"):
     """A permitted command or command set does not exist."""
 
 
-class InvalidPolicyGrantRevokeReasonError(Invalid):
+class InvalidPolicyGrantRevokeReasonError(Invalid, context="trust"):
     """Revoking a grant needs a reason that is not blank."""
 
 

@@ -4,13 +4,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from domain.kernel import Call, Command, CursorText, LogPosition, Outcome, PageLimit, Query, Value
-from domain.shared.listing import Cursor, Order, Page
-from domain.shared.reads import Reads, permitted, record_of
-from domain.shared.refusals import UnauthorizedError
-from domain.shared.writes import Put
-from domain.trust.surface import SurfaceControl
-from domain.trust.visit import (
+from baton.domain.kernel import Call, Command, CursorText, LogPosition, Outcome, PageLimit, Query, Value
+from baton.domain.shared.listing import Cursor, Order, Page
+from baton.domain.shared.reads import Reads, permitted, record_of
+from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.shared.writes import Put
+from baton.domain.trust.surface import SurfaceControl
+from baton.domain.trust.visit import (
     CONTROL_LOCK,
     PRESENT,
     PresenceMode,

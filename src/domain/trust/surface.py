@@ -6,12 +6,12 @@ from enum import StrEnum
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.reads import Reads, record_of
-from domain.shared.refusals import Invalid
-from domain.shared.text import Text
-from domain.shared.writes import Record
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, record_of
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import Text
+from baton.domain.shared.writes import Record
 
 SYSTEM_HTTP = UUID(int=0x20)
 SYSTEM_MCP_STDIO = UUID(int=0x21)
@@ -43,7 +43,7 @@ class SurfaceControl(Record):
     since_at: datetime
 
 
-surface = Aggregate(Surface, "/surfaces")
+surface = Aggregate(Surface, "/surfaces", context="trust")
 
 
 class SurfaceDefined(Event, of=surface):
@@ -58,7 +58,7 @@ def begin(event: SurfaceDefined) -> Surface:
     return Surface(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
-class InvalidSurfaceNameError(Invalid):
+class InvalidSurfaceNameError(Invalid, context="trust"):
     """A surface needs a name that is not blank."""
 
 

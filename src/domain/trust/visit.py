@@ -12,15 +12,15 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
-from domain.shared.identifiers import trimmed_refs
-from domain.shared.listing import ListQuery, Summary, Where
-from domain.shared.reads import Reads, record_of, required_if_given
-from domain.shared.refusals import Conflict, Invalid, NotFound
-from domain.shared.text import FreeText, Text
-from domain.shared.times import Instant
-from domain.shared.writes import Drop
-from domain.trust.surface import SurfaceControl
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from baton.domain.shared.identifiers import trimmed_refs
+from baton.domain.shared.listing import ListQuery, Summary, Where
+from baton.domain.shared.reads import Reads, record_of, required_if_given
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound
+from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Drop
+from baton.domain.trust.surface import SurfaceControl
 
 CONTROL_LOCK = "surface-control"
 
@@ -85,7 +85,7 @@ class Visit(State):
         return any(entry.actor_id == actor_id and entry.check_out_at is None for entry in self.presence_entries)
 
 
-visit = Aggregate(Visit, "/visits")
+visit = Aggregate(Visit, "/visits", context="trust")
 
 
 class VisitRegistered(Event, of=visit):
@@ -230,23 +230,23 @@ def checked_out(visit: Visit, at: datetime, actor_id: UUID | None = None) -> Vis
     return changed(visit, presence_entries=entries)
 
 
-class InvalidVisitPlannedPeriodError(Invalid):
+class InvalidVisitPlannedPeriodError(Invalid, context="trust"):
     """A visit must end after it starts."""
 
 
-class InvalidVisitExternalRefError(Invalid):
+class InvalidVisitExternalRefError(Invalid, context="trust"):
     """An external reference has a scheme of 1 to 50 and a value of 1 to 200 characters, neither of them blank."""
 
 
-class InvalidVisitReasonError(Invalid):
+class InvalidVisitReasonError(Invalid, context="trust"):
     """This verb needs a reason that is not blank."""
 
 
-class VisitParentNotFoundError(NotFound):
+class VisitParentNotFoundError(NotFound, context="trust"):
     """The parent visit does not exist."""
 
 
-class VisitParentMismatchedSurfaceError(Conflict):
+class VisitParentMismatchedSurfaceError(Conflict, context="trust"):
     """A nested visit must be on its parent's surface."""
 
 

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from domain.kernel import Aggregate, Call, Command, Event, Outcome, State
-from domain.shared.listing import ListQuery, Summary
-from domain.shared.refusals import Invalid
-from domain.shared.text import Text
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import Text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class Zone(State):
     name: str
 
 
-zone = Aggregate(Zone, "/zones")
+zone = Aggregate(Zone, "/zones", context="trust")
 
 
 class ZoneDefined(Event, of=zone):
@@ -32,7 +32,7 @@ def begin(event: ZoneDefined) -> Zone:
     return Zone(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
-class InvalidZoneNameError(Invalid):
+class InvalidZoneNameError(Invalid, context="trust"):
     """A zone needs a name that is not blank."""
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from application.control import Control, Quality, Reading, always_open
-from application.timekeeping import Timekeeper
-from infrastructure.actions.parameters import Collect, Continuous, Discrete, Stream
-from infrastructure.area_detector import DONE, UNLIMITED, signal_of, writer_signal_of
+from baton.application.clock import Timekeeper
+from baton.application.control import Control, Quality, Reading, always_open
+from baton.infrastructure.actions.parameters import Collect, Continuous, Discrete, Stream
+from baton.infrastructure.area_detector import DONE, UNLIMITED, signal_of, writer_signal_of
 
 POLL_INTERVAL = 0.05
 """Seconds between two looks at whether an acquisition is done."""

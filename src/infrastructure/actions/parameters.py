@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from application.conducting.actions import (
+from baton.application.conduct.actions import (
     InvalidActionParametersError,
     UnboundedAcquisitionError,
     UnwiredExternalTriggerError,
 )
-from application.plant import SignalAddress
+from baton.application.plant import SignalAddress
 
 Form = TypeVar("Form", bound="Parameters")
 Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]

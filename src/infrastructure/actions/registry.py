@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 
-from application.conducting.actions import ActionBody, UnknownActionError
-from infrastructure.actions.acquisition import collect, continuous, discrete, stream
+from baton.application.conduct.actions import ActionBody, UnknownActionError
+from baton.infrastructure.actions.acquisition import collect, continuous, discrete, stream
 
 ENTRY_POINTS = "baton.actions"
 """The group under which an installed package offers actions, each under its name."""

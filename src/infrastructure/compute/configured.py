@@ -1,10 +1,10 @@
 """Where this deployment runs its jobs."""
 
-from application.conducting.compute import Compute
-from application.settings import ComputeSubstrate, Settings
-from infrastructure.compute.accounts import account_named
-from infrastructure.compute.in_memory import SimulatedCompute
-from infrastructure.compute.local_process import LocalProcesses
+from baton.application.conduct.compute import Compute
+from baton.application.settings import ComputeSubstrate, Settings
+from baton.infrastructure.compute.accounts import account_named
+from baton.infrastructure.compute.in_memory import SimulatedCompute
+from baton.infrastructure.compute.local_process import LocalProcesses
 
 
 def configured_compute(settings: Settings) -> Compute:

@@ -5,17 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.conducting.compute import (
+from baton.application.conduct.compute import (
     ArtifactNotFoundError,
     ComputeJobFailedError,
     ComputeOutcomeUnknown,
     JobSpec,
     JobStatus,
 )
-from application.control import Fence, always_open
-from domain.operation.actuation import ActuationKind
-from domain.operation.results import Artifact, Measured
-from domain.shared.canonical import canonical_json, content_hash
+from baton.application.control import Fence, always_open
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.results import Artifact, Measured
+from baton.domain.shared.canonical import canonical_json, content_hash
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from uuid import UUID
 
 from pydantic import Field, ValidationError
 
-from application.conducting.compute import (
+from baton.application.conduct.compute import (
     TAIL,
     ArtifactNotFoundError,
     ComputeJobFailedError,
@@ -35,14 +35,14 @@ from application.conducting.compute import (
     JobStatus,
     MeasurementNotFoundError,
 )
-from application.control import Fence, Quality, ReadingKind, always_open
-from domain.kernel import Value
-from domain.operation.actuation import ActuationKind
-from domain.operation.results import Artifact, Measured
-from infrastructure.checksums import NothingToHash, checksum
-from infrastructure.compute import job_runner
-from infrastructure.compute.accounts import Account
-from infrastructure.compute.job_runner import JOB, OUTCOME, OUTPUT_LIMIT, STARTED, birth_of, descendants_of, write
+from baton.application.control import Fence, Quality, ReadingKind, always_open
+from baton.domain.kernel import Value
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.results import Artifact, Measured
+from baton.infrastructure.checksums import NothingToHash, checksum
+from baton.infrastructure.compute import job_runner
+from baton.infrastructure.compute.accounts import Account
+from baton.infrastructure.compute.job_runner import JOB, OUTCOME, OUTPUT_LIMIT, STARTED, birth_of, descendants_of, write
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """What a job sees of the worker's own environment, which holds secrets."""

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import structlog
 
-from application.conducting.conducts import Conducts
-from application.ports import Clock
-from application.telemetry import traced
-from infrastructure.compute.local_process import LocalProcesses
+from baton.application.conduct.conduct_work import Conducts
+from baton.application.ports import Clock
+from baton.application.telemetry import traced
+from baton.infrastructure.compute.local_process import LocalProcesses
 
 log = structlog.get_logger()
 

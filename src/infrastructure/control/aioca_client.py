@@ -8,9 +8,9 @@ from typing import Any
 import aioca
 from epicscorelibs.ca import cadef
 
-from application.control import Fence
-from infrastructure.control.channel_access import DISCONNECTED, ENUM, Channel, ChannelRefusal, Properties, Sample, Told
-from infrastructure.control.epics import sampled
+from baton.application.control import Fence
+from baton.infrastructure.control.channel_access import DISCONNECTED, ENUM, Channel, ChannelRefusal, Properties, Sample, Told
+from baton.infrastructure.control.epics import sampled
 
 LOST_WITHIN = 1.0
 """Seconds after which a channel counts as lost that went away while a subscription was being made."""

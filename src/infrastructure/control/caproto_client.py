@@ -14,8 +14,8 @@ import caproto
 from caproto.asyncio.client import PV, Context, VirtualCircuitManager
 from caproto.client.common import DeadCircuitError
 
-from application.control import Fence
-from infrastructure.control.channel_access import (
+from baton.application.control import Fence
+from baton.infrastructure.control.channel_access import (
     CHAR,
     DISCONNECTED,
     STRING,
@@ -25,7 +25,7 @@ from infrastructure.control.channel_access import (
     Sample,
     Told,
 )
-from infrastructure.control.epics import sampled
+from baton.infrastructure.control.epics import sampled
 
 EPICS_TO_UNIX = 631152000
 """Seconds from 1970 to 1990, from which the protocol counts."""

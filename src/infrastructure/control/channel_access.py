@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
-from application.control import (
+from baton.application.control import (
     READ_TIMEOUT,
     WRITE_TIMEOUT,
     ControlAccessDeniedError,
@@ -20,8 +20,8 @@ from application.control import (
     ReadingKind,
     always_open,
 )
-from application.news import News
-from infrastructure.control.epics import TEXT_LENGTH, Element, Form, alarm, coerced, quality, well_formed
+from baton.application.latest_queue import News
+from baton.infrastructure.control.epics import TEXT_LENGTH, Element, Form, alarm, coerced, quality, well_formed
 
 STRING, SHORT, FLOAT, ENUM, CHAR, LONG, DOUBLE = range(7)
 """The native types of the protocol, by their number."""
@@ -218,9 +218,9 @@ def _reading(sample: Sample, channel: Channel, properties: Properties) -> Readin
 def installed_client() -> Client:
     """The compiled client where it is installed, else the one in pure Python that always is."""
     try:
-        from infrastructure.control.aioca_client import AiocaClient
+        from baton.infrastructure.control.aioca_client import AiocaClient
     except ImportError:
-        from infrastructure.control.caproto_client import CaprotoClient
+        from baton.infrastructure.control.caproto_client import CaprotoClient
 
         return CaprotoClient()
     return AiocaClient()

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from application.control import ControlWriteRejectedError, Reading
-from infrastructure.area_detector import CAMERA_STATES, UNLIMITED, signal_of, writer_signal_of
-from infrastructure.control.devices import Labels, Plant, number, read_only, whole
+from baton.application.control import ControlWriteRejectedError, Reading
+from baton.infrastructure.area_detector import CAMERA_STATES, UNLIMITED, signal_of, writer_signal_of
+from baton.infrastructure.control.devices import Labels, Plant, number, read_only, whole
 
 SINGLE, MULTIPLE, CONTINUOUS = range(3)
 CHOICES = {

@@ -10,7 +10,7 @@ from datetime import datetime
 from random import Random
 from typing import Any, Protocol
 
-from application.control import (
+from baton.application.control import (
     ControlValueCoercionError,
     ControlWriteRejectedError,
     Quality,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Any
 
-from application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
+from baton.application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
 
 EPOCH = datetime(1990, 1, 1, tzinfo=UTC)
 """The time that a signal carries which was never processed."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from p4p.client.asyncio import Cancelled, Context, Disconnected, RemoteError, Value
 
-from application.control import (
+from baton.application.control import (
     READ_TIMEOUT,
     WRITE_TIMEOUT,
     ControlAccessDeniedError,
@@ -24,8 +24,8 @@ from application.control import (
     Reading,
     ReadingKind,
 )
-from application.news import News
-from infrastructure.control.epics import Element, Form, alarm, coerced, quality, sampled, well_formed
+from baton.application.latest_queue import News
+from baton.infrastructure.control.epics import Element, Form, alarm, coerced, quality, sampled, well_formed
 
 DENIED = re.compile(r"permi|denied|access|authori", re.IGNORECASE)
 """How servers word that somebody may not do something; the protocol has no code for it."""

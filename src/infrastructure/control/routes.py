@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, assert_never
 
-from application.control import (
+from baton.application.control import (
     WRITE_TIMEOUT,
     Control,
     ControlWritesDisabledError,
@@ -12,10 +12,10 @@ from application.control import (
     NoAdapterForAddressError,
     Reading,
 )
-from application.plant import ControlRoute, Substrate
-from application.settings import Settings
-from domain.operation.actuation import route_of
-from infrastructure.control.simulated_plant import simulated_plant
+from baton.application.plant import ControlRoute, Substrate
+from baton.application.settings import Settings
+from baton.domain.operation.conduct.actuation import route_of
+from baton.infrastructure.control.simulated_plant import simulated_plant
 
 
 class AdapterMissingError(Exception):
@@ -87,12 +87,12 @@ def adapter(substrate: Substrate, settings: Settings) -> Control:
         case Substrate.IN_MEMORY:
             return simulated_plant(settings)
         case Substrate.EPICS_CA:
-            from infrastructure.control.channel_access import ChannelAccess, installed_client
+            from baton.infrastructure.control.channel_access import ChannelAccess, installed_client
 
             return ChannelAccess(installed_client())
         case Substrate.EPICS_PVA:
             try:
-                from infrastructure.control.pv_access import PvAccess
+                from baton.infrastructure.control.pv_access import PvAccess
             except ImportError as error:
                 raise AdapterMissingError(
                     "CONTROL_ROUTES names epics_pva, which needs the library p4p; install the extra `epics`."

@@ -2,8 +2,9 @@
 
 from typing import assert_never
 
-from application.control import Reading, ReadingKind
-from application.plant import (
+from baton.application.clock import Timekeeper
+from baton.application.control import Reading, ReadingKind
+from baton.application.plant import (
     SimulatedDetector,
     SimulatedDevice,
     SimulatedMotor,
@@ -11,12 +12,11 @@ from application.plant import (
     SimulatedPlane,
     SimulatedSignal,
 )
-from application.settings import Settings
-from application.timekeeping import Timekeeper
-from infrastructure.control.detector import Detector
-from infrastructure.control.devices import DerivedSignal, Device, Motor, Noise, PlainSignal, peak, plane
-from infrastructure.control.journal import FileJournal
-from infrastructure.control.simulator import Simulator
+from baton.application.settings import Settings
+from baton.infrastructure.control.detector import Detector
+from baton.infrastructure.control.devices import DerivedSignal, Device, Motor, Noise, PlainSignal, peak, plane
+from baton.infrastructure.control.journal import FileJournal
+from baton.infrastructure.control.simulator import Simulator
 
 
 def simulated_plant(settings: Settings, time: Timekeeper | None = None) -> Simulator:

@@ -10,7 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from application.control import (
+from baton.application.clock import Timekeeper
+from baton.application.control import (
     READ_TIMEOUT,
     WRITE_TIMEOUT,
     ControlAccessDeniedError,
@@ -23,12 +24,11 @@ from application.control import (
     Reading,
     ReadingKind,
 )
-from application.news import News
-from application.timekeeping import Timekeeper
-from infrastructure.control.detector import Detector
-from infrastructure.control.devices import Device, PlainSignal
-from infrastructure.control.journal import Deed, Effects, Entry, Journal, MemoryJournal
-from infrastructure.timekeeping import WallClock
+from baton.application.latest_queue import News
+from baton.infrastructure.control.detector import Detector
+from baton.infrastructure.control.devices import Device, PlainSignal
+from baton.infrastructure.control.journal import Deed, Effects, Entry, Journal, MemoryJournal
+from baton.infrastructure.wall_clock import WallClock
 
 TICK = 0.05
 """Seconds between two looks at a signal that changes by itself."""

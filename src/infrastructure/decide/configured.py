@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Collection
 from typing import assert_never
 
-from application.conducting.deciders import Decider
-from application.language_models import ModelProvider
-from domain.agent.model_ref import ModelRef
-from domain.operation.deciding import (
+from baton.application.conduct.deciders import Decider
+from baton.application.language_models import ModelProvider
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.operation.steering.decider_choice import (
     AskedDecide,
     BotorchDecide,
     DecideNotAvailableError,
@@ -18,9 +18,9 @@ from domain.operation.deciding import (
     SobolDecide,
     StagedDecide,
 )
-from infrastructure.decide.grid_walk import GridWalkDecider
-from infrastructure.decide.in_memory import SeededDecider
-from infrastructure.decide.llm import LanguageModelDecider
+from baton.infrastructure.decide.grid_walk import GridWalkDecider
+from baton.infrastructure.decide.in_memory import SeededDecider
+from baton.infrastructure.decide.llm import LanguageModelDecider
 
 
 class ConfiguredDeciders:
@@ -47,15 +47,15 @@ class ConfiguredDeciders:
             case GridWalkDecide():
                 return GridWalkDecider(decide.points_per_axis)
             case SobolDecide():
-                from infrastructure.decide.sobol import SobolDecider
+                from baton.infrastructure.decide.sobol import SobolDecider
 
                 return SobolDecider()
             case BotorchDecide():
-                from infrastructure.decide.gaussian_process import GaussianProcessDecider
+                from baton.infrastructure.decide.gaussian_process import GaussianProcessDecider
 
                 return GaussianProcessDecider(decide)
             case StagedDecide():
-                from infrastructure.decide.staged import StagedDecider
+                from baton.infrastructure.decide.staged import StagedDecider
 
                 return StagedDecider(decide)
             case LlmDecide():

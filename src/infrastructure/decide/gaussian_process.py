@@ -12,10 +12,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_limits
 
-from application.conducting.deciders import DecideColdStartError, DecideEvidenceRejectedError
-from domain.operation.deciding import EXTREMA, Optimizing
-from domain.operation.steering import SteeringAdvice, SteeringEvidence, SteeringObjectiveKind, SteeringVerdict
-from infrastructure.decide.intervals import Intervals
+from baton.application.conduct.deciders import DecideColdStartError, DecideEvidenceRejectedError
+from baton.domain.operation.steering.decider_choice import EXTREMA, Optimizing
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence, SteeringObjectiveKind, SteeringVerdict
+from baton.infrastructure.decide.intervals import Intervals
 
 Numbers = NDArray[np.float64]
 

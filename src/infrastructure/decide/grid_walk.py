@@ -1,7 +1,7 @@
 """The walk over a lattice, as a decider."""
 
-from domain.operation.grid_walk import grid_walk
-from domain.operation.steering import SteeringAdvice, SteeringEvidence
+from baton.domain.operation.steering.grid_walk import grid_walk
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence
 
 
 class GridWalkDecider:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from domain.operation.steering import SteeringAdvice, SteeringEvidence, SteeringVerdict
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence, SteeringVerdict
 
 
 class SeededDecider:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from application.conducting.deciders import DecideEvidenceRejectedError
-from domain.operation.grid_walk import between
-from domain.operation.steering import SteeringSpace
+from baton.application.conduct.deciders import DecideEvidenceRejectedError
+from baton.domain.operation.steering.grid_walk import between
+from baton.domain.operation.steering.steering import SteeringSpace
 
 
 class Intervals:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, ValidationError
 
-from application.conducting.deciders import DecideAccessDeniedError, DecideEvidenceRejectedError, DecideTimeoutError
-from application.language_models import (
+from baton.application.conduct.deciders import DecideAccessDeniedError, DecideEvidenceRejectedError, DecideTimeoutError
+from baton.application.language_models import (
     ChatRequest,
     LanguageModelAuthenticationError,
     LanguageModelError,
@@ -19,11 +19,11 @@ from application.language_models import (
     Purpose,
     asked,
 )
-from domain.agent.model_ref import ModelRef
-from domain.decision.decision import ConfidenceSource
-from domain.kernel import Value
-from domain.operation.deciding import DecideNotAvailableError
-from domain.operation.steering import (
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.decision.decision import ConfidenceSource
+from baton.domain.kernel import Value
+from baton.domain.operation.steering.decider_choice import DecideNotAvailableError
+from baton.domain.operation.steering.steering import (
     DecideAdviceMalformedError,
     SteeringAdvice,
     SteeringAxis,

@@ -4,8 +4,8 @@ import asyncio
 
 from scipy.stats import qmc
 
-from domain.operation.steering import SteeringAdvice, SteeringEvidence, SteeringVerdict
-from infrastructure.decide.intervals import Intervals
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence, SteeringVerdict
+from baton.infrastructure.decide.intervals import Intervals
 
 
 class SobolDecider:

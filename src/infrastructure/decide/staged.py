@@ -1,11 +1,11 @@
 """A decider in two stages: fill the space until there is enough to model, then follow the model."""
 
-from application.conducting.deciders import DecideColdStartError
-from domain.operation.deciding import StagedDecide
-from domain.operation.steering import SteeringAdvice, SteeringEvidence
-from infrastructure.decide.gaussian_process import GaussianProcessDecider, training_data
-from infrastructure.decide.intervals import Intervals
-from infrastructure.decide.sobol import SobolDecider
+from baton.application.conduct.deciders import DecideColdStartError
+from baton.domain.operation.steering.decider_choice import StagedDecide
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence
+from baton.infrastructure.decide.gaussian_process import GaussianProcessDecider, training_data
+from baton.infrastructure.decide.intervals import Intervals
+from baton.infrastructure.decide.sobol import SobolDecider
 
 
 class StagedDecider:

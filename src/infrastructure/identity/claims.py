@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from application.identity import InvalidTokenError, TokenFault, VerifiedToken
+from baton.application.identity import InvalidTokenError, TokenFault, VerifiedToken
 
 LEEWAY = timedelta(seconds=30)
 """How far the clocks of issuer and service may differ."""

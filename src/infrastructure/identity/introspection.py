@@ -11,11 +11,11 @@ from urllib.parse import quote_plus
 import httpx
 import structlog
 
-from application.identity import IntrospectionUnavailableError, InvalidTokenError, TokenFault, VerifiedToken
-from application.identity_providers import IdentityProvider
-from application.ports import Clock
-from infrastructure.identity.claims import LEEWAY, time_of, verified_token
-from infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
+from baton.application.identity import IntrospectionUnavailableError, InvalidTokenError, TokenFault, VerifiedToken
+from baton.application.identity_providers import IdentityProvider
+from baton.application.ports import Clock
+from baton.infrastructure.identity.claims import LEEWAY, time_of, verified_token
+from baton.infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
 
 CACHE_CAPACITY = 1024
 CALLS_AT_ONCE = 20

@@ -8,11 +8,11 @@ from typing import Any
 import jwt
 import structlog
 
-from application.identity import InvalidTokenError, KeySetUnavailableError, TokenFault, VerifiedToken
-from application.identity_providers import IdentityProvider
-from application.ports import Clock
-from infrastructure.identity.claims import LEEWAY, verified_token
-from infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
+from baton.application.identity import InvalidTokenError, KeySetUnavailableError, TokenFault, VerifiedToken
+from baton.application.identity_providers import IdentityProvider
+from baton.application.ports import Clock
+from baton.infrastructure.identity.claims import LEEWAY, verified_token
+from baton.infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
 
 KEY_LIFE = timedelta(minutes=5)
 FETCH_PAUSE = 0.2

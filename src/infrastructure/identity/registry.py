@@ -6,7 +6,7 @@ from uuid import UUID
 
 import jwt
 
-from application.identity import (
+from baton.application.identity import (
     InvalidTokenError,
     SubjectBindings,
     TokenFault,
@@ -14,12 +14,12 @@ from application.identity import (
     VerifiedPrincipal,
     VerifiedToken,
 )
-from application.identity_providers import IdentityProvider, provider_objections
-from application.ports import Clock
-from domain.kernel import NIL
-from infrastructure.identity.introspection import IntrospectionVerifier
-from infrastructure.identity.jwt_verifier import JwtVerifier, KeySet
-from infrastructure.identity.provider_client import ProviderClient
+from baton.application.identity_providers import IdentityProvider, provider_objections
+from baton.application.ports import Clock
+from baton.domain.kernel import NIL
+from baton.infrastructure.identity.introspection import IntrospectionVerifier
+from baton.infrastructure.identity.jwt_verifier import JwtVerifier, KeySet
+from baton.infrastructure.identity.provider_client import ProviderClient
 
 MAX_TOKEN_LENGTH = 8192
 TOKEN_FORM = re.compile(r"[A-Za-z0-9._~+/-]+=*")

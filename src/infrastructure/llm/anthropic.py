@@ -5,14 +5,14 @@ from typing import Any
 
 import httpx
 
-from application.language_models import (
+from baton.application.language_models import (
     ChatRequest,
     ChatResponse,
     LanguageModelSchemaValidationError,
     Usage,
     fitting,
 )
-from infrastructure.llm.wire import Wire, count, label_of
+from baton.infrastructure.llm.wire import Wire, count, label_of
 
 API_VERSION = "2023-06-01"
 TOOL = "give_answer"

@@ -2,12 +2,12 @@
 
 import httpx
 
-from application.language_models import OFFLINE, ModelProvider, named_model
-from application.settings import MODEL_SETTINGS, Settings
-from domain.agent.model_ref import SETTING, ModelRef
-from infrastructure.llm.anthropic import AnthropicModels
-from infrastructure.llm.offline import OfflineModel
-from infrastructure.llm.openai_compatible import OpenAiCompatibleModels
+from baton.application.language_models import OFFLINE, ModelProvider, named_model
+from baton.application.settings import MODEL_SETTINGS, Settings
+from baton.domain.agent.model_ref import SETTING, ModelRef
+from baton.infrastructure.llm.anthropic import AnthropicModels
+from baton.infrastructure.llm.offline import OfflineModel
+from baton.infrastructure.llm.openai_compatible import OpenAiCompatibleModels
 
 ANTHROPIC_API = "https://api.anthropic.com"
 OPENAI_API = "https://api.openai.com/v1"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from application.language_models import (
+from baton.application.language_models import (
     NOTHING_USED,
     OFFLINE,
     ChatRequest,
@@ -13,8 +13,8 @@ from application.language_models import (
     Purpose,
     fitting,
 )
-from infrastructure.llm.offline_debrief import debriefed
-from infrastructure.llm.offline_draft import drafted
+from baton.infrastructure.llm.offline_debrief import debriefed
+from baton.infrastructure.llm.offline_draft import drafted
 
 RULES: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     Purpose.RUN_DEBRIEF: debriefed,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from infrastructure.llm.offline_facts import FAULT, Facts, Phase, objects, phases_of, quoted, said, word
+from baton.infrastructure.llm.offline_facts import FAULT, Facts, Phase, objects, phases_of, quoted, said, word
 
 ENDED = {
     "RunCompleted": "was completed",

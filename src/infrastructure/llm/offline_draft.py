@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from infrastructure.llm.offline_facts import FAULT, Facts, Phase, objects, phases_of, quoted, said, texts
+from baton.infrastructure.llm.offline_facts import FAULT, Facts, Phase, objects, phases_of, quoted, said, texts
 
 CATEGORIES = {
     "InterlockQuirk": r"interlock|tripped|permit|alarm",

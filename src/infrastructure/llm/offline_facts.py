@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain.shared.text import UNWRITABLE
+from baton.domain.shared.text import UNWRITABLE
 
 Facts = Mapping[str, Any]
 LONGEST_WORD = 40

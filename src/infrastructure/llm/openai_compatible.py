@@ -5,15 +5,15 @@ from typing import Any
 
 import httpx
 
-from application.language_models import (
+from baton.application.language_models import (
     ChatRequest,
     ChatResponse,
     LanguageModelSchemaValidationError,
     Usage,
     fitting,
 )
-from infrastructure.llm.strict_schemas import can_be_strict, strict_form
-from infrastructure.llm.wire import Wire, count, label_of, parsed_object, text_of
+from baton.infrastructure.llm.strict_schemas import can_be_strict, strict_form
+from baton.infrastructure.llm.wire import Wire, count, label_of, parsed_object, text_of
 
 FORMAT = "answer"
 

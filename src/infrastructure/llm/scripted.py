@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from application.language_models import ChatRequest, ChatResponse, LanguageModelError, Usage, fitting
+from baton.application.language_models import ChatRequest, ChatResponse, LanguageModelError, Usage, fitting
 
 Canned = Mapping[str, Any] | LanguageModelError | Callable[[ChatRequest], Mapping[str, Any]]
 """An answer, an error to raise, or what makes the answer to a request."""

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import httpx
 
-from application.language_models import (
+from baton.application.language_models import (
     HIDDEN,
     LanguageModelAuthenticationError,
     LanguageModelError,
@@ -16,7 +16,7 @@ from application.language_models import (
     LanguageModelServerError,
     LanguageModelTimeoutError,
 )
-from domain.shared.text import UNWRITABLE
+from baton.domain.shared.text import UNWRITABLE
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 PATIENCE = httpx.Timeout(None, connect=10)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import structlog
 
-from infrastructure.files import write_once
+from baton.infrastructure.files import write_once
 
 log = structlog.get_logger()
 

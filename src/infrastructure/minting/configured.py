@@ -2,10 +2,10 @@
 
 from typing import assert_never
 
-from application.minting import Minter
-from application.settings import PidMinter, Settings
-from infrastructure.minting.datacite import DataCiteMinter
-from infrastructure.minting.development import DeterministicMinter
+from baton.application.minting import Minter
+from baton.application.settings import PidMinter, Settings
+from baton.infrastructure.minting.datacite import DataCiteMinter
+from baton.infrastructure.minting.development import DeterministicMinter
 
 
 def configured_minter(settings: Settings) -> Minter | None:

@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import httpx
 
-from application.minting import Minted
-from domain.equipment.values import ExternalIdScheme
-from domain.shared.citation import Citation, CitedParty
-from domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
-from domain.shared.text import shortened
+from baton.application.minting import Minted
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.shared.citation import Citation, CitedParty
+from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
+from baton.domain.shared.text import shortened
 
 DEADLINE = 15.0
 """Seconds for a whole answer: a registry that drips bytes passes every single time limit."""

@@ -1,8 +1,8 @@
 """The development minter of persistent identifiers: deterministic, never fails, and never leaves the process."""
 
-from application.minting import Minted
-from domain.equipment.values import ExternalIdScheme
-from domain.shared.citation import Citation
+from baton.application.minting import Minted
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.shared.citation import Citation
 
 PREFIXES = {ExternalIdScheme.DOI: "10.5072", ExternalIdScheme.HANDLE: "20.500.12345"}
 """The registries' prefixes for testing; what is issued under them leads nowhere."""

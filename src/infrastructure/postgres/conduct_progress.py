@@ -5,9 +5,9 @@ from uuid import UUID
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
-from domain.run.progress import Waiting
-from domain.shared.writes import Record
-from infrastructure.postgres.store import PostgresStore
+from baton.domain.run.progress import Waiting
+from baton.domain.shared.writes import Record
+from baton.infrastructure.postgres.store import PostgresStore
 
 LIVE = "run_id = %(run)s AND conduct_id = %(conduct)s AND phase <> 'Ended'"
 NOTE = f"""

@@ -6,7 +6,7 @@ from datetime import timedelta
 import psycopg
 import structlog
 
-from infrastructure.postgres.pool import Pool
+from baton.infrastructure.postgres.pool import Pool
 
 log = structlog.get_logger()
 

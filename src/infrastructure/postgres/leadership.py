@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from infrastructure.postgres.pool import Connection, dedicated
+from baton.infrastructure.postgres.pool import Connection, dedicated
 
 log = structlog.get_logger()
 

@@ -6,17 +6,17 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from application.conducting.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
-from application.ports import FoldedStanding
-from domain.kernel import Event
-from domain.operation.activities import Activity
-from domain.operation.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
-from domain.operation.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, FilledSlot, WaitingFor
-from domain.operation.walking import Mark, Place
-from domain.run import run as runs
-from domain.run.run import RunStatus
-from infrastructure.postgres.statements import entries_form, record_form
-from infrastructure.postgres.store import PostgresStore
+from baton.application.conduct.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
+from baton.application.ports import FoldedStanding
+from baton.domain.kernel import Event
+from baton.domain.operation.conduct.messages import Mark, Place
+from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, FilledSlot, WaitingFor
+from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.operation.procedure.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
+from baton.domain.run import run as runs
+from baton.domain.run.run import RunStatus
+from baton.infrastructure.postgres.statements import entries_form, record_form
+from baton.infrastructure.postgres.store import PostgresStore
 
 RUN_TURNS: dict[type[Event], RunStatus] = {
     runs.RunStarted: RunStatus.RUNNING,

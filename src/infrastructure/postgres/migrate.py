@@ -8,7 +8,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from infrastructure.postgres.projections import ensure_projections
+from baton.infrastructure.postgres.projections import ensure_projections
 
 MIGRATION_LOCK = 0x6261746F6E01
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from domain.agent.discretion import NameBook, Person, book_of
-from infrastructure.postgres.store import PostgresStore
+from baton.domain.agent.redaction import NameBook, Person, book_of
+from baton.infrastructure.postgres.store import PostgresStore
 
 STATE = "SELECT count(*), sum(xmin::text::bigint) FROM access_actor_profile"
 """What differs after every change: each write has a transaction of its own. Clocks of several hosts may disagree."""

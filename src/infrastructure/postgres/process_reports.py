@@ -13,11 +13,11 @@ import orjson
 import psycopg
 import uuid_utils.compat
 
-from application.log_stream import dropped_lines
-from infrastructure.background import Supervisor
-from infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK, is_led
-from infrastructure.postgres.pool import Connection, dedicated
-from infrastructure.postgres.projections import LEADER_LOCK
+from baton.application.log_stream import dropped_lines
+from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK, is_led
+from baton.infrastructure.postgres.pool import Connection, dedicated
+from baton.infrastructure.postgres.projections import LEADER_LOCK
 
 INTERVAL = 2.0
 """Seconds between two reports of a process."""

@@ -12,18 +12,18 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 from uuid import UUID
 
-from application.ports import Bookmark, EventRow
-from application.queries import PROJECTIONS
-from application.unit import decoded
-from domain.contexts import REGISTRY
-from domain.kernel import Aggregate, State, StoredEvent
-from domain.registry import Projection
-from domain.shared.listing import ListQuery, Summary, plural_of
-from infrastructure.postgres.leadership import elected
-from infrastructure.postgres.pool import RUNTIME_ROLE, Connection, dedicated
-from infrastructure.postgres.statements import STREAM_COLUMNS
-from infrastructure.postgres.store import follow
-from infrastructure.postgres.waking import CHANNEL
+from baton.application.ports import Bookmark, EventRow
+from baton.application.queries import PROJECTIONS
+from baton.application.unit_of_work import decoded
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Aggregate, State, StoredEvent
+from baton.domain.registry import Projection
+from baton.domain.shared.listing import ListQuery, Summary, plural_of
+from baton.infrastructure.postgres.leadership import elected
+from baton.infrastructure.postgres.pool import RUNTIME_ROLE, Connection, dedicated
+from baton.infrastructure.postgres.statements import STREAM_COLUMNS
+from baton.infrastructure.postgres.store import follow
+from baton.infrastructure.postgres.wake_ups import CHANNEL
 
 if TYPE_CHECKING:
     import sqlalchemy

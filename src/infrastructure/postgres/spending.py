@@ -3,8 +3,8 @@
 from datetime import datetime
 from uuid import UUID
 
-from domain.agent.budget import Spent, day_of, month_of, next_day, next_month
-from infrastructure.postgres.store import PostgresStore
+from baton.domain.agent.budget import Spent, day_of, month_of, next_day, next_month
+from baton.infrastructure.postgres.store import PostgresStore
 
 SPENT = """
 SELECT coalesce(sum(cost), 0)::double precision,

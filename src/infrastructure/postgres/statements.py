@@ -9,11 +9,11 @@ import orjson
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
-from application.ports import Batch, Executed, KeyClaim
-from domain.registry import REGISTRY
-from domain.shared.listing import ListQuery, Order, Summary, Where
-from domain.shared.logbooks import Entry
-from domain.shared.writes import Put, Record
+from baton.application.ports import Batch, Executed, KeyClaim
+from baton.domain.registry import REGISTRY
+from baton.domain.shared.listing import ListQuery, Order, Summary, Where
+from baton.domain.shared.logbooks import Entry
+from baton.domain.shared.writes import Put, Record
 
 STREAM_COLUMNS = "stream_id, version, position, event_type, payload::text, occurred_at"
 EVENT_COLUMNS = (

@@ -27,13 +27,13 @@ from psycopg.errors import (
 from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
-from application.ports import Batch, Bookmark, EventRow, Executed, KeyClaim, Session, StoreUnavailableError
-from application.races import lost_race, other_request, still_in_flight
-from domain.kernel import StoredEvent
-from domain.shared.listing import Cursor, ListQuery, Page, Summary, Where
-from domain.shared.writes import Record
-from infrastructure.postgres.pool import Connection, Pool
-from infrastructure.postgres.statements import (
+from baton.application.conflicts import lost_race, other_request, still_in_flight
+from baton.application.ports import Batch, Bookmark, EventRow, Executed, KeyClaim, Session, StoreUnavailableError
+from baton.domain.kernel import StoredEvent
+from baton.domain.shared.listing import Cursor, ListQuery, Page, Summary, Where
+from baton.domain.shared.writes import Record
+from baton.infrastructure.postgres.pool import Connection, Pool
+from baton.infrastructure.postgres.statements import (
     AHEAD,
     CLAIM_KEY,
     END,

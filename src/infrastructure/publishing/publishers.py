@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 from uuid import UUID
 
-from application.publishing import SendingFailedError
-from infrastructure.files import write_once
+from baton.application.publishing import SendingFailedError
+from baton.infrastructure.files import write_once
 
 DELIVERED = "delivered"
 """Where the transport moves what it has taken, so that a receipt stays known."""

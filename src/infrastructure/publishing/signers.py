@@ -13,8 +13,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from application.publishing import SigningFailedError
-from domain.calibration.publication import Signature
+from baton.application.publishing import SigningFailedError
+from baton.domain.calibration.publication import Signature
 
 ENVELOPE_KIND = "ed25519-detached"
 REFERENCE = re.compile(r"file://(?P<name>[A-Za-z0-9][A-Za-z0-9_.-]{0,99})")

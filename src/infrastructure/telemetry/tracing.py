@@ -20,13 +20,13 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from temporalio.contrib.opentelemetry import TracingInterceptor
 
-from application.boot_guards import OTLP_EXPORTER
-from application.ports import Caller, Executed
-from application.service import Service, Told
-from application.settings import Settings, TraceExporter
-from domain.kernel import Command, Query
-from domain.registry import Operation
-from domain.shared.refusals import Refusal
+from baton.application.boot_guards import OTLP_EXPORTER
+from baton.application.ports import Caller, Executed
+from baton.application.service import Service, Told
+from baton.application.settings import Settings, TraceExporter
+from baton.domain.kernel import Command, Query
+from baton.domain.registry import Operation
+from baton.domain.shared.refusals import Refusal
 
 SERVICE = "baton"
 TOLD = ("exception.message", "exception.stacktrace")

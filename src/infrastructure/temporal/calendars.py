@@ -21,13 +21,13 @@ from temporalio.client import (
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
-from application.ports import Clock
-from application.scheduling.calendars import CalendarEntry, CalendarRefusedError, CalendarView
-from domain.operation.schedule import Overlap
-from infrastructure.temporal.attributes import command_for
-from infrastructure.temporal.converter import data_converter
-from infrastructure.temporal.engine import TASK_QUEUE, TASK_TIMEOUT
-from infrastructure.temporal.timetables import spec_of
+from baton.application.ports import Clock
+from baton.application.schedules.calendars import CalendarEntry, CalendarRefusedError, CalendarView
+from baton.domain.operation.schedule.schedule import Overlap
+from baton.infrastructure.temporal.attributes import command_for
+from baton.infrastructure.temporal.converter import data_converter
+from baton.infrastructure.temporal.engine import TASK_QUEUE, TASK_TIMEOUT
+from baton.infrastructure.temporal.schedule_specs import spec_of
 
 log = structlog.get_logger()
 

@@ -20,15 +20,15 @@ from temporalio.common import (
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
-from application.ports import EngineUnavailableError, EngineView, Job
-from application.settings import Settings
-from domain.agent.reactions import LONGEST_ERROR, OpenItem
-from infrastructure.temporal.attributes import command_for
-from infrastructure.temporal.converter import data_converter
-from infrastructure.temporal.lines import core_runtime
+from baton.application.ports import EngineUnavailableError, EngineView, Job
+from baton.application.settings import Settings
+from baton.domain.agent.reactions import LONGEST_ERROR, OpenItem
+from baton.infrastructure.temporal.attributes import command_for
+from baton.infrastructure.temporal.converter import data_converter
+from baton.infrastructure.temporal.sdk_logging import core_runtime
 
 if TYPE_CHECKING:
-    from infrastructure.telemetry.tracing import Tracing
+    from baton.infrastructure.telemetry.tracing import Tracing
 
 log = structlog.get_logger()
 

@@ -7,7 +7,7 @@ deployment pins each to the build that began it, and keeps that build's workers 
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.worker import WorkerDeploymentConfig
 
-from application.settings import Settings
+from baton.application.settings import Settings
 
 
 def deployment_of(settings: Settings) -> WorkerDeploymentConfig | None:

@@ -1,6 +1,6 @@
 """A procedure that is carried out by hand, with an iteration and an activity, one from the recipe, and a schedule of it."""
 
-from infrastructure.runtime import new_id
+from baton.infrastructure.runtime import new_id
 from tests.running import Api
 
 

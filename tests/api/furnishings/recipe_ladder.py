@@ -1,6 +1,6 @@
 """A capability, a method that realises it and a practice that adopts the method, made over REST."""
 
-from domain.shared.schema import DIALECT
+from baton.domain.shared.schema import DIALECT
 from tests.running import Api
 
 DWELL = {"type": "number", "minimum": 0.0001, "maximum": 10, "unit": {"system": "udunits", "code": "s"}}

@@ -1,6 +1,6 @@
 """A run that is on, in a campaign, with beam, a reading and a note."""
 
-from infrastructure.runtime import new_id
+from baton.infrastructure.runtime import new_id
 from tests.running import Api
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from domain.contexts import REGISTRY
+from baton.domain.contexts import REGISTRY
 from tests.documents.reference.pages import pages
 
 PLACE = Path(__file__).parents[3] / "docs" / "reference"

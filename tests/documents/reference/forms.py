@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from domain.shared.text import PERSONAL_MARK, TRIMMED, VISIBLE
+from baton.domain.shared.text import PERSONAL_MARK, TRIMMED, VISIBLE
 
 Schema = Mapping[str, Any]
 REF = "{model}"

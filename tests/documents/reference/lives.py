@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import get_type_hints
 
-from domain.contexts import REGISTRY
+from baton.domain.contexts import REGISTRY
 from tests.documents.reference.forms import table
 from tests.domain.lifecycles import LIVES, STATELESS
 from tests.domain.lives import Life, Standing, Verb

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-import application.feed
-from domain.contexts import CONTEXTS
-from domain.kernel import Aggregate
-from domain.registry import Operation, Registry
+import baton.application.feed
+from baton.domain.contexts import CONTEXTS
+from baton.domain.kernel import Aggregate
+from baton.domain.registry import Operation, Registry
 
-assert application.feed, "the operations of the edge are declared by importing it"
+assert baton.application.feed, "the operations of the edge are declared by importing it"
 
 T = TypeVar("T")
 MODULES = [module.__name__ for group in CONTEXTS for module in group]

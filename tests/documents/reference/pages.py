@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from api.openapi import STREAMS
-from domain.kernel import Aggregate, Event, History, TimeTravel
-from domain.registry import Operation, Registry
-from domain.shared.listing import ListQuery
+from baton.api.openapi import STREAMS
+from baton.domain.kernel import Aggregate, Event, History, TimeTravel
+from baton.domain.registry import Operation, Registry
+from baton.domain.shared.listing import ListQuery
 from tests.documents.reference.forms import REF, Forms, Schema, paragraph, table
 from tests.documents.reference.lives import OF_AGGREGATE, recorded, states_table
 from tests.documents.reference.order import aggregates_in_order, classes_in_order, operations_in_order

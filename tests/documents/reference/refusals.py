@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from api import errors
-from api.mcp.server import UnknownOperationError
-from api.openapi import COMMANDS, EVERYWHERE, standing_refusals
-from application.ports import EngineUnavailableError
-from domain.registry import Operation, Registry, snake_case
-from domain.shared.refusals import Refusal
+from baton.api import errors
+from baton.api.mcp.server import UnknownOperationError
+from baton.api.openapi import COMMANDS, EVERYWHERE, standing_refusals
+from baton.application.ports import EngineUnavailableError
+from baton.domain.registry import Operation, Registry, snake_case
+from baton.domain.shared.refusals import Refusal
 from tests.documents.reference.forms import paragraph, table
 from tests.documents.reference.lives import OF_AGGREGATE
 from tests.documents.reference.order import operations_in_order

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from domain.access.actor import ActorKind, ActorRegistered
-from domain.agent.agent import Agent, DefineAgent, VersionAgent
-from domain.agent.seeded import SEEDED
-from domain.decision.decision import Decision, RegisterDecision
-from domain.kernel import NIL, Call
+from baton.domain.access.actor import ActorKind, ActorRegistered
+from baton.domain.agent.agent import Agent, DefineAgent, VersionAgent
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.decision.decision import Decision, RegisterDecision
+from baton.domain.kernel import NIL, Call
 from tests.domain.world import OPERATOR, World, new_id
 
 

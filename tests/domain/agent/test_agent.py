@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.access.actor import Actor, ActorKind, ActorProfile
-from domain.agent.agent import (
+from baton.domain.access.actor import Actor, ActorKind, ActorProfile
+from baton.domain.agent.agent import (
     AgentStatus,
     AgentSummary,
     Budget,
@@ -22,16 +22,16 @@ from domain.agent.agent import (
     VersionAgent,
     agents_of,
 )
-from domain.agent.language_model import (
+from baton.domain.agent.language_model import (
     AnnounceLanguageModelRetirement,
     ApproveLanguageModel,
     DefineLanguageModel,
     DeprecateLanguageModel,
     RetireLanguageModel,
 )
-from domain.agent.prompts import CAUTION_DRAFT, PROMPTS, RUN_DEBRIEF
-from domain.kernel import instant
-from domain.registry import REGISTRY
+from baton.domain.agent.prompts import CAUTION_DRAFT, PROMPTS, RUN_DEBRIEF
+from baton.domain.kernel import instant
+from baton.domain.registry import REGISTRY
 from tests.domain.agent.agents import agent_of, agent_world, definition, equipped, in_service
 from tests.domain.agent.models import entry
 from tests.domain.world import OPERATOR, World, new_id, refused

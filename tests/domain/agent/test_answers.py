@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.agent.concluding import Material, UnusableAnswerError
-from domain.agent.debriefing import DEBRIEF
-from domain.agent.drafting import DRAFT
-from domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
+from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.conclusions import Material, UnusableAnswerError
+from baton.domain.agent.debrief import DEBRIEF
+from baton.domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
 from tests.domain.agent.proposals import caution
 from tests.domain.world import new_id
 

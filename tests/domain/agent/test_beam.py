@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.equipment.scope import AssetScope, asset_scope
-from domain.kernel import Event
-from domain.supply.beam import PHOTON_BEAM, Outage, beam_lost, outage_in, takes_beam_away
-from domain.supply.supply import (
+from baton.domain.equipment.scope import AssetScope, asset_scope
+from baton.domain.kernel import Event
+from baton.domain.supply.beam import PHOTON_BEAM, Outage, beam_lost, outage_in, takes_beam_away
+from baton.domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,
     MarkSupplyAvailable,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.agent.agent import Budget
-from domain.agent.budget import Exhaustion, Spent, day_of, exhausted, month_of, next_day, next_month
+from baton.domain.agent.agent import Budget
+from baton.domain.agent.budget import Exhaustion, Spent, day_of, exhausted, month_of, next_day, next_month
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 NOON = datetime(2026, 10, 6, 12, 30, 15, 250_000, tzinfo=UTC)

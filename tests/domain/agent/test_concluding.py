@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.agent.concluding import (
+from baton.domain.agent.caution_draft import DRAFT, recurring_target
+from baton.domain.agent.conclusions import (
     LONGEST_PARAMETERS,
     MOST_CHANNELS,
     MOST_CLOSING_FAILURES,
@@ -20,17 +21,16 @@ from domain.agent.concluding import (
     phase_facts,
     run_facts,
 )
-from domain.agent.debriefing import DEBRIEF, narrative_of
-from domain.agent.drafting import DRAFT, recurring_target
-from domain.decision.decision import Decision
-from domain.kernel import Event, instant
-from domain.operation.procedure import Procedure, ProcedureConducted, ProcedureStarted
-from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
-from domain.operation.results import ConductResult, Failure
-from domain.recipe.plan import Plan
-from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
-from domain.run.observations import Channel
-from domain.run.run import HoldRun, RunAdjusted, RunHeld, RunResumed
+from baton.domain.agent.debrief import DEBRIEF, narrative_of
+from baton.domain.decision.decision import Decision
+from baton.domain.kernel import Event, instant
+from baton.domain.operation.conduct.results import ConductResult, Failure
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureConducted, ProcedureStarted
+from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.recipe.plan import Plan
+from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
+from baton.domain.run.observations import Channel
+from baton.domain.run.run import HoldRun, RunAdjusted, RunHeld, RunResumed
 from tests.domain.agent.agents import agent_world, decided, decision_of, drafter, in_service
 from tests.domain.agent.proposals import caution
 from tests.domain.caution.cautions import on_asset, on_procedure, registered

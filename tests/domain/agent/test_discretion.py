@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.agent.discretion import BLANKED, NameBook, Person, book_of
-from domain.kernel import instant
+from baton.domain.agent.redaction import BLANKED, NameBook, Person, book_of
+from baton.domain.kernel import instant
 from tests.domain.world import START, new_id
 
 MIRA = Person("Mira Okafor", "m.okafor@example.org", "0431 8998-12", "0000-0002-1825-0097")

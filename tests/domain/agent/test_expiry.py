@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from domain.agent.expiry import REASON, expired, expiry_of, is_due
-from domain.agent.recording import decision_id_of
-from domain.kernel import instant
-from domain.safety.clearance import Clearance, ClearanceStatus
+from baton.domain.agent.decision_records import decision_id_of
+from baton.domain.agent.expiry import REASON, expired, expiry_of, is_due
+from baton.domain.kernel import instant
+from baton.domain.safety.clearance import Clearance, ClearanceStatus
 from tests.domain.safety.forms import brought_to, site_world
 from tests.domain.world import START, new_id
 

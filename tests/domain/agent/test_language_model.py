@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.agent.at_risk import ReproducibilityGrade, at_risk, grade, model_calls
-from domain.agent.language_model import (
+from baton.domain.agent.at_risk import ReproducibilityGrade, at_risk, grade, model_calls
+from baton.domain.agent.language_model import (
     AnnounceLanguageModelRetirement,
     ApproveLanguageModel,
     DefineLanguageModel,
@@ -19,8 +19,8 @@ from domain.agent.language_model import (
     RetireLanguageModel,
     price_of,
 )
-from domain.decision.inferences import Inference
-from domain.registry import REGISTRY
+from baton.domain.decision.inferences import Inference
+from baton.domain.registry import REGISTRY
 from tests.domain.agent.models import FREE, PRICED, entry
 from tests.domain.lives import command
 from tests.domain.world import START, World, new_id, refused

@@ -6,10 +6,10 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from domain.agent.lease import DecisionDebriefRequested, RequestDecisionDebrief, holder_of_lease
-from domain.kernel import Event, StoredEvent, instant
-from domain.run.ending import AbortRun, CompleteRun
-from domain.run.run import Run, RunAddedToCampaign
+from baton.domain.agent.lease import DecisionDebriefRequested, RequestDecisionDebrief, holder_of_lease
+from baton.domain.kernel import Event, StoredEvent, instant
+from baton.domain.run.endings import AbortRun, CompleteRun
+from baton.domain.run.run import Run, RunAddedToCampaign
 from tests.domain.agent.agents import drafter, equipped, in_service
 from tests.domain.run.beamline import Beamline, beamline
 from tests.domain.world import World, new_id, refused

@@ -6,13 +6,13 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from domain.access.actor import ActorKind, ActorRegistered
-from domain.agent.promotion import PromoteByRule, PromoteCautionProposal, promotion_cause
-from domain.agent.recording import decision_id_of
-from domain.agent.seeded import SEEDED
-from domain.caution.caution import TARGETED, CautionStatus, RetireCaution
-from domain.decision.decision import Decision
-from domain.shared.canonical import derived_uuid7
+from baton.domain.access.actor import ActorKind, ActorRegistered
+from baton.domain.agent.decision_records import decision_id_of
+from baton.domain.agent.promotion import PromoteByRule, PromoteCautionProposal, promotion_cause
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.caution.caution import TARGETED, CautionStatus, RetireCaution
+from baton.domain.decision.decision import Decision
+from baton.domain.shared.canonical import derived_uuid7
 from tests.domain.agent.agents import agent_world, decided, decision_of, drafter, in_service, person, seeded
 from tests.domain.agent.proposals import BODY, TITLE, caution, proposed
 from tests.domain.caution.cautions import caution_of, make_known, on_asset, registered

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.agent.reactions import DismissEventInReaction, ListReactions, Logged, OpenItem, Reaction
+from baton.domain.agent.reactions import DismissEventInReaction, ListReactions, Logged, OpenItem, Reaction
 from tests.domain.agent.agents import decision_of
 from tests.domain.world import OPERATOR, START, World, new_id, refused
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.agent.concluding import cause_of
-from domain.agent.recording import RecordAgentDecision, decision_id_of
-from domain.decision.decision import ConfidenceSource, RegisterDecision
-from domain.decision.inferences import Inference, Span
-from domain.shared.canonical import derived_uuid7
-from domain.shared.logbooks import LogbookKind
+from baton.domain.agent.conclusions import cause_of
+from baton.domain.agent.decision_records import RecordAgentDecision, decision_id_of
+from baton.domain.decision.decision import ConfidenceSource, RegisterDecision
+from baton.domain.decision.inferences import Inference, Span
+from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.logbooks import LogbookKind
 from tests.domain.agent.agents import agent_world, decision_of, in_service
 from tests.domain.world import OPERATOR, START, World, new_id, refused
 

@@ -7,21 +7,21 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.access.actor import ActorDeactivated
-from domain.agent.agent import DeprecateAgent, SuspendAgent
-from domain.agent.debriefing import RUN_DEBRIEFER
-from domain.agent.regenerating import (
+from baton.domain.access.actor import ActorDeactivated
+from baton.domain.agent.agent import DeprecateAgent, SuspendAgent
+from baton.domain.agent.debrief import RUN_DEBRIEFER
+from baton.domain.agent.debrief_on_demand import (
     AgentKindMismatchError,
     DebriefRequest,
     DebriefRequestStatus,
     RegenerateRunDebrief,
     refusal_of,
 )
-from domain.agent.regenerating import (
+from baton.domain.agent.debrief_on_demand import (
     refused as written_off,
 )
-from domain.agent.seeded import SEEDED
-from domain.run.ending import AbortRun
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.run.endings import AbortRun
 from tests.domain.agent.agents import decided, definition, drafter, equipped, in_service, person, seeded
 from tests.domain.lives import command
 from tests.domain.run.beamline import Beamline, beamline

@@ -4,13 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from domain.access.actor import Actor, ActorKind
-from domain.agent.agent import AgentStatus
-from domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
-from domain.agent.seeded import SEEDED
-from domain.agent.seeded_ids import SEEDED_IDS
-from domain.contexts import REGISTRY
-from domain.trust.authorization import COMPLETING
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.agent.agent import AgentStatus
+from baton.domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.agent.seeded_ids import SEEDED_IDS
+from baton.domain.contexts import REGISTRY
+from baton.domain.trust.authorization import COMPLETING
 from tests.domain.agent.agents import agent_of, agent_world, seeded
 
 SHEET: dict[str, tuple[str, str, str, UUID | None, str]] = {

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.agent.recording import RecordAgentDecision, decision_id_of
-from domain.agent.supervision import (
+from baton.domain.agent.decision_records import RecordAgentDecision, decision_id_of
+from baton.domain.agent.supervision import (
     RUN_SUPERVISOR,
     Verb,
     Watched,
@@ -20,12 +20,12 @@ from domain.agent.supervision import (
     verb_for,
     watched,
 )
-from domain.equipment.scope import AssetScope
-from domain.kernel import instant
-from domain.recipe.plan import DefinePlan
-from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
-from domain.run.run import HoldRun, Run, RunHeld, RunResumed, RunStatus
-from domain.supply.beam import Outage, outage_in
+from baton.domain.equipment.scope import AssetScope
+from baton.domain.kernel import instant
+from baton.domain.recipe.plan import DefinePlan
+from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
+from baton.domain.run.run import HoldRun, Run, RunHeld, RunResumed, RunStatus
+from baton.domain.supply.beam import Outage, outage_in
 from tests.domain.agent.agents import decision_of as decision
 from tests.domain.agent.agents import seeded
 from tests.domain.equipment.assets import LUMEN

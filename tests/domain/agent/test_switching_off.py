@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from domain.access.actor import Actor, ActorKind
-from domain.agent.seeded import SEEDED
-from domain.trust.authorization import Standing
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.trust.authorization import Standing
 from tests.domain.world import START, new_id
 
 COMPLETING = ("RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries")

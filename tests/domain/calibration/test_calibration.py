@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.calibration.at_risk import ListCalibrationAtRiskResults, Suspect, suspects
-from domain.calibration.calibration import (
+from baton.domain.calibration.at_risk import ListCalibrationAtRiskResults, Suspect, suspects
+from baton.domain.calibration.calibration import (
     Calibration,
     CalibrationDefined,
     CalibrationRevisionAppended,
@@ -20,8 +20,8 @@ from domain.calibration.calibration import (
     ListCalibrations,
     identity_key,
 )
-from domain.calibration.quantities import CalibrationQuantity
-from domain.shared.canonical import canonical_json
+from baton.domain.calibration.quantities import CalibrationQuantity
+from baton.domain.shared.canonical import canonical_json
 from tests.domain.calibration.values import AT_25_KEV, definition, measured, revised, rotation_center
 from tests.domain.world import OPERATOR, World, new_id, refused
 

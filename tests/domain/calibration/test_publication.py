@@ -10,9 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.access.actor import ActorKind, ActorRegistered
-from domain.calibration.calibration import Calibration
-from domain.calibration.publication import (
+from baton.domain.access.actor import ActorKind, ActorRegistered
+from baton.domain.calibration.calibration import Calibration
+from baton.domain.calibration.publication import (
     CalibrationPublication,
     CalibrationPublicationError,
     PublicationStatus,
@@ -26,13 +26,13 @@ from domain.calibration.publication import (
     signed,
     signing_credential,
 )
-from domain.calibration.publication import (
+from baton.domain.calibration.publication import (
     refused as refused_for,
 )
-from domain.federation.credential import Credential, RevokeCredential, StartCredentialRotation
-from domain.federation.facility import Facility
-from domain.federation.permit import Permit, RevokePermit, SuspendPermit
-from domain.kernel import NIL
+from baton.domain.federation.credential import Credential, RevokeCredential, StartCredentialRotation
+from baton.domain.federation.facility import Facility
+from baton.domain.federation.permit import Permit, RevokePermit, SuspendPermit
+from baton.domain.kernel import NIL
 from tests.domain.calibration.values import publishable, publishing_world, revised
 from tests.domain.federation.peers import IN_A_YEAR, credential, own_id, permit, site
 from tests.domain.world import OPERATOR, World, new_id, refused

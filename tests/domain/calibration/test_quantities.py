@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.calibration.calibration import InvalidCalibrationValueError, InvalidOperatingPointError
-from domain.calibration.quantities import (
+from baton.domain.calibration.calibration import InvalidCalibrationValueError, InvalidOperatingPointError
+from baton.domain.calibration.quantities import (
     QUANTITIES,
     CalibrationQuantity,
     Form,
     check_operating_point,
     check_value,
 )
-from domain.shared.schema import check_declaration, declared_units
+from baton.domain.shared.schema import check_declaration, declared_units
 from tests.domain.world import refused
 
 FORMS = [form for quantity in QUANTITIES.values() for form in (quantity.operating_point, quantity.value)]

@@ -3,9 +3,9 @@
 from typing import Any
 from uuid import UUID
 
-from domain.access.actor import ActorKind, ActorRegistered
-from domain.calibration.calibration import AppendCalibrationRevision, DefineCalibration
-from domain.calibration.publication import PublishCalibrationRevision
+from baton.domain.access.actor import ActorKind, ActorRegistered
+from baton.domain.calibration.calibration import AppendCalibrationRevision, DefineCalibration
+from baton.domain.calibration.publication import PublishCalibrationRevision
 from tests.domain.federation.peers import credential, federated_world, permit, site
 from tests.domain.world import OPERATOR, World, new_id
 

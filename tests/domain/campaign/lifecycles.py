@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from domain.campaign.campaign import Campaign
+from baton.domain.campaign.campaign import Campaign
 from tests.domain.lives import Life, Scene, Verb, at, because, command
 from tests.domain.run.lifecycles import run_begins, run_world
 from tests.domain.world import World, new_id

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.campaign.campaign import (
+from baton.domain.campaign.campaign import (
     AbandonCampaign,
     Campaign,
     CampaignStatus,
@@ -15,9 +15,9 @@ from domain.campaign.campaign import (
     ResumeCampaign,
     StartCampaign,
 )
-from domain.campaign.membership import AddRunToCampaign, RemoveRunFromCampaign
-from domain.run.ending import CompleteRun
-from domain.run.run import Run, RunStatus
+from baton.domain.campaign.membership import AddRunToCampaign, RemoveRunFromCampaign
+from baton.domain.run.endings import CompleteRun
+from baton.domain.run.run import Run, RunStatus
 from tests.domain.run.beamline import Beamline, beamline
 from tests.domain.world import World, new_id, refused
 

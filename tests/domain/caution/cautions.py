@@ -3,10 +3,10 @@
 from typing import Any
 from uuid import UUID
 
-from domain.caution.caution import Caution, RegisterCaution, SupersedeCaution
-from domain.equipment.asset import AssetRegistered
-from domain.kernel import Event
-from domain.operation.procedure import ProcedureRegistered
+from baton.domain.caution.caution import Caution, RegisterCaution, SupersedeCaution
+from baton.domain.equipment.asset import AssetRegistered
+from baton.domain.kernel import Event
+from baton.domain.operation.procedure.procedure import ProcedureRegistered
 from tests.domain.world import World
 
 DRIFT = "Rotation drifts in the first ten minutes after homing"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.caution.banner import AcknowledgedCaution, banner, cautions_in_scope
-from domain.caution.caution import CautionSeverity, CautionTarget, RetireCaution
+from baton.domain.caution.banner import AcknowledgedCaution, banner, cautions_in_scope
+from baton.domain.caution.caution import CautionSeverity, CautionTarget, RetireCaution
 from tests.domain.caution.cautions import DRIFT, WAIT, on_asset, on_procedure, registered, superseded
 from tests.domain.equipment.assets import known
 from tests.domain.world import World, new_id

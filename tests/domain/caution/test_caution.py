@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.caution.caution import (
+from baton.domain.caution.caution import (
     TARGETED,
     CautionSummary,
     ListCautions,
@@ -18,10 +18,10 @@ from domain.caution.caution import (
     RetireCaution,
     SupersedeCaution,
 )
-from domain.kernel import Call, instant
-from domain.shared.listing import Page, Where
-from domain.shared.reads import Rows
-from domain.shared.refusals import Refusal
+from baton.domain.kernel import Call, instant
+from baton.domain.shared.listing import Page, Where
+from baton.domain.shared.reads import Rows
+from baton.domain.shared.refusals import Refusal
 from tests.domain.caution.cautions import DRIFT, WAIT, caution_of, note, on_asset, on_procedure, registered, superseded
 from tests.domain.equipment.assets import facility_world, part, root
 from tests.domain.world import OPERATOR, START, World, new_id, refused

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from domain.decision.decision import Decision
+from baton.domain.decision.decision import Decision
 from tests.domain.agent.agents import agent_world, decided, drafter
 from tests.domain.agent.proposals import proposed
 from tests.domain.caution.cautions import make_known, on_asset

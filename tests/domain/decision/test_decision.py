@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.access.actor import ActorKind, ActorRegistered, DeactivateActor, RegisterActor
-from domain.decision.decision import (
+from baton.domain.access.actor import ActorKind, ActorRegistered, DeactivateActor, RegisterActor
+from baton.domain.decision.decision import (
     ConfidenceBand,
     Decision,
     DecisionLogbookOpened,
@@ -20,8 +20,8 @@ from domain.decision.decision import (
     RegisterDecision,
     band,
 )
-from domain.decision.inferences import AppendInferences
-from domain.registry import REGISTRY
+from baton.domain.decision.inferences import AppendInferences
+from baton.domain.registry import REGISTRY
 from tests.domain.world import OPERATOR, START, World, new_id, refused
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.access.actor import ActorKind
-from domain.enclosure.enclosure import (
+from baton.domain.access.actor import ActorKind
+from baton.domain.enclosure.enclosure import (
     DecommissionEnclosure,
     Enclosure,
     EnclosureContact,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.enclosure.enclosure import (
+from baton.domain.enclosure.enclosure import (
     DecommissionEnclosure,
     Enclosure,
     EnclosureContact,
@@ -18,11 +18,11 @@ from domain.enclosure.enclosure import (
     RegisterEnclosure,
     name_key,
 )
-from domain.enclosure.permission import enclosure_finding, enclosures_with_contacts
-from domain.equipment.asset_tree import MAX_DEPTH
-from domain.equipment.scope import asset_scope
-from domain.shared.gates import Finding
-from domain.shared.reads import Reads
+from baton.domain.enclosure.permission import enclosure_finding, enclosures_with_contacts
+from baton.domain.equipment.asset_tree import MAX_DEPTH
+from baton.domain.equipment.scope import asset_scope
+from baton.domain.shared.gates import Finding
+from baton.domain.shared.reads import Reads
 from tests.domain.equipment.assets import asked, enclosure, facility_world, hanging_chain, known, part, root
 from tests.domain.world import OPERATOR, START, new_id
 

@@ -4,18 +4,18 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 from uuid import UUID
 
-from domain.enclosure.enclosure import RegisterEnclosure
-from domain.equipment.asset import Asset
-from domain.equipment.asset_tree import RegisterAsset
-from domain.equipment.family import DefineFamily
-from domain.equipment.fixture import FixtureRegistered, SlotBinding
-from domain.equipment.frame import RegisterFrame
-from domain.equipment.model import DefineModel
-from domain.equipment.mount import InstallAsset, RegisterMount
-from domain.equipment.values import ExternalIdScheme
-from domain.operation.deciding import offered
-from domain.shared.reads import Read, Reads
-from domain.shared.schema import DIALECT
+from baton.domain.enclosure.enclosure import RegisterEnclosure
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.asset_tree import RegisterAsset
+from baton.domain.equipment.family import DefineFamily
+from baton.domain.equipment.fixture import FixtureRegistered, SlotBinding
+from baton.domain.equipment.frame import RegisterFrame
+from baton.domain.equipment.model import DefineModel
+from baton.domain.equipment.mount import InstallAsset, RegisterMount
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.operation.steering.decider_choice import offered
+from baton.domain.shared.reads import Read, Reads
+from baton.domain.shared.schema import DIALECT
 from tests.domain.world import LENIENT, World, new_id
 from tests.workflows.steps import PROGRAMS
 

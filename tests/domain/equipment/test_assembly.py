@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.equipment.assembly import (
+from baton.domain.equipment.assembly import (
     Assembly,
     AssemblyDefined,
     AssemblyDeprecated,
@@ -20,9 +20,9 @@ from domain.equipment.assembly import (
     ListAssemblies,
     VersionAssembly,
 )
-from domain.equipment.family import DefineFamily
-from domain.equipment.role import DefineRole
-from domain.shared.listing import Where
+from baton.domain.equipment.family import DefineFamily
+from baton.domain.equipment.role import DefineRole
+from baton.domain.shared.listing import Where
 from tests.domain.world import World, new_id, refused
 
 FAMILIES = ("Camera", "Scintillator", "LinearStage", "Objective", "PseudoAxis")

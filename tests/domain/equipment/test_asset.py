@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.contexts import REGISTRY
-from domain.equipment.asset import (
+from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.asset import (
     ActivateAsset,
     Asset,
     AssetAttachedToFixture,
@@ -23,8 +23,8 @@ from domain.equipment.asset import (
     RestoreAsset,
     asset,
 )
-from domain.equipment.asset_external_id import AssignAssetExternalId
-from domain.equipment.asset_parts import (
+from baton.domain.equipment.asset_external_id import AssignAssetExternalId
+from baton.domain.equipment.asset_parts import (
     AddAssetAlternateIdentifier,
     AddAssetFamily,
     AddAssetOwner,
@@ -37,10 +37,10 @@ from domain.equipment.asset_parts import (
     RemoveAssetPort,
     UpdateAssetPartitionRule,
 )
-from domain.equipment.asset_settings import UpdateAssetSettings
-from domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
-from domain.kernel import Command
-from domain.shared.refusals import Refusal
+from baton.domain.equipment.asset_settings import UpdateAssetSettings
+from baton.domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
+from baton.domain.kernel import Command
+from baton.domain.shared.refusals import Refusal
 from tests.domain.equipment.assets import asset_of, facility_world, family, fixture, part, root
 from tests.domain.world import World, new_id, refused
 

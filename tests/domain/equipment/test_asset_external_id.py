@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.equipment.asset import AssetExternalIdAssigned
-from domain.equipment.asset_external_id import (
+from baton.domain.equipment.asset import AssetExternalIdAssigned
+from baton.domain.equipment.asset_external_id import (
     AssignAssetExternalId,
     GetAssetMintSweep,
     GetAssetPidinst,
@@ -20,10 +20,10 @@ from domain.equipment.asset_external_id import (
     lacks_external_id,
     noted,
 )
-from domain.equipment.asset_parts import AddAssetOwner, UpdateAssetPartitionRule
-from domain.equipment.asset_tree import DecommissionAsset
-from domain.equipment.values import AssignedExternalId, ExternalIdScheme
-from domain.shared.refusals import ExternalIdMintError
+from baton.domain.equipment.asset_parts import AddAssetOwner, UpdateAssetPartitionRule
+from baton.domain.equipment.asset_tree import DecommissionAsset
+from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
+from baton.domain.shared.refusals import ExternalIdMintError
 from tests.domain.equipment.assets import asset_of, facility_world, family, known, model, part, root
 from tests.domain.world import World, new_id, refused
 

@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.equipment.asset import AssetOwnerAdded, AssetPartitionRuleUpdated, AssetPortAdded, AssetPortRemoved
-from domain.equipment.asset_parts import (
+from baton.domain.equipment.asset import AssetOwnerAdded, AssetPartitionRuleUpdated, AssetPortAdded, AssetPortRemoved
+from baton.domain.equipment.asset_parts import (
     AddAssetAlternateIdentifier,
     AddAssetFamily,
     AddAssetOwner,
@@ -19,11 +19,11 @@ from domain.equipment.asset_parts import (
     RemoveAssetPort,
     UpdateAssetPartitionRule,
 )
-from domain.equipment.asset_tree import DecommissionAsset
-from domain.equipment.family import DeprecateFamily
-from domain.equipment.model import AddModelFamily, RemoveModelFamily
-from domain.equipment.mount import INSTALLED
-from domain.kernel import Command
+from baton.domain.equipment.asset_tree import DecommissionAsset
+from baton.domain.equipment.family import DeprecateFamily
+from baton.domain.equipment.model import AddModelFamily, RemoveModelFamily
+from baton.domain.equipment.mount import INSTALLED
+from baton.domain.kernel import Command
 from tests.domain.equipment.assets import asset_of, facility_world, family, fixture, model, part, root
 from tests.domain.world import World, new_id, refused
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.equipment.asset import AssetSettingsUpdated
-from domain.equipment.asset_parts import AddAssetFamily, RemoveAssetFamily
-from domain.equipment.asset_settings import UpdateAssetSettings
-from domain.equipment.family import UpdateFamilySettingsSchema, VersionFamily
-from domain.kernel import Event
+from baton.domain.equipment.asset import AssetSettingsUpdated
+from baton.domain.equipment.asset_parts import AddAssetFamily, RemoveAssetFamily
+from baton.domain.equipment.asset_settings import UpdateAssetSettings
+from baton.domain.equipment.family import UpdateFamilySettingsSchema, VersionFamily
+from baton.domain.kernel import Event
 from tests.domain.equipment.assets import (
     DEGREE,
     RADIAN,

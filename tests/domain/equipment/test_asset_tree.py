@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.equipment.affordance import Affordance
-from domain.equipment.asset import ActivateAsset, AssetDecommissioned, AssetRegistered, AssetRelocated, AssetTier
-from domain.equipment.asset_parts import AttachAssetToFixture, DetachAssetFromFixture
-from domain.equipment.asset_tree import (
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.equipment.asset import ActivateAsset, AssetDecommissioned, AssetRegistered, AssetRelocated, AssetTier
+from baton.domain.equipment.asset_parts import AttachAssetToFixture, DetachAssetFromFixture
+from baton.domain.equipment.asset_tree import (
     CHILDREN,
     MAX_DEPTH,
     DecommissionAsset,
@@ -20,10 +20,10 @@ from domain.equipment.asset_tree import (
     affordances_of,
     ancestors_of,
 )
-from domain.equipment.family import DeprecateFamily
-from domain.equipment.model import AddModelFamily, DeprecateModel
-from domain.equipment.mount import UninstallAsset
-from domain.shared.refusals import Conflict
+from baton.domain.equipment.family import DeprecateFamily
+from baton.domain.equipment.model import AddModelFamily, DeprecateModel
+from baton.domain.equipment.mount import UninstallAsset
+from baton.domain.shared.refusals import Conflict
 from tests.domain.equipment.assets import (
     LUMEN,
     asset_of,

@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from domain.caution.caution import RetireCaution
-from domain.equipment.asset_settings import UpdateAssetSettings
-from domain.equipment.asset_views import AssetSummary, GetAssetIntegrationView, ListAssets
-from domain.equipment.family import VersionFamily
-from domain.recipe.capability import DeprecateCapability
-from domain.shared.listing import Where
+from baton.domain.caution.caution import RetireCaution
+from baton.domain.equipment.asset_settings import UpdateAssetSettings
+from baton.domain.equipment.asset_views import AssetSummary, GetAssetIntegrationView, ListAssets
+from baton.domain.equipment.family import VersionFamily
+from baton.domain.recipe.capability import DeprecateCapability
+from baton.domain.shared.listing import Where
 from tests.domain.caution.cautions import DRIFT, on_asset, registered
 from tests.domain.equipment.assets import asset_of, enclosure, facility_world, family, part, root, rotary_schema
 from tests.domain.recipe.ladder import capability

@@ -1,6 +1,6 @@
 """One rotary stage of a tomography beamline, from its family to its retirement."""
 
-from domain.equipment.asset import (
+from baton.domain.equipment.asset import (
     ActivateAsset,
     AssetCondition,
     AssetLifecycle,
@@ -10,11 +10,11 @@ from domain.equipment.asset import (
     FaultAsset,
     RestoreAsset,
 )
-from domain.equipment.asset_external_id import GetAssetPidinst
-from domain.equipment.asset_settings import UpdateAssetSettings
-from domain.equipment.asset_tree import DecommissionAsset, GetAssetTree
-from domain.equipment.family import VersionFamily
-from domain.equipment.mount import UninstallAsset
+from baton.domain.equipment.asset_external_id import GetAssetPidinst
+from baton.domain.equipment.asset_settings import UpdateAssetSettings
+from baton.domain.equipment.asset_tree import DecommissionAsset, GetAssetTree
+from baton.domain.equipment.family import VersionFamily
+from baton.domain.equipment.mount import UninstallAsset
 from tests.domain.equipment.assets import (
     LUMEN,
     RADIAN,

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.equipment.affordance import Affordance, AffordanceKind
-from domain.equipment.catalog import (
+from baton.domain.equipment.affordance import Affordance, AffordanceKind
+from baton.domain.equipment.catalog import (
     SEEDED_ROLES,
     STARTER_ASSEMBLIES,
     STARTER_FAMILIES,
@@ -16,9 +16,9 @@ from domain.equipment.catalog import (
     CatalogFamily,
     CatalogModel,
 )
-from domain.equipment.family import AddFamilyRole, DefineFamily, Family, InvalidFamilySettingsSchemaError
-from domain.equipment.model import DefineModel, Model
-from domain.shared.schema import Schema, check_declaration, check_values, declared_units
+from baton.domain.equipment.family import AddFamilyRole, DefineFamily, Family, InvalidFamilySettingsSchemaError
+from baton.domain.equipment.model import DefineModel, Model
+from baton.domain.shared.schema import Schema, check_declaration, check_values, declared_units
 from tests.domain.world import World
 
 FAMILIES = {family.name: family for family in STARTER_FAMILIES}

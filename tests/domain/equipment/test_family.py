@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.equipment.affordance import Affordance, AffordanceGroup, AffordanceKind
-from domain.equipment.family import (
+from baton.domain.equipment.affordance import Affordance, AffordanceGroup, AffordanceKind
+from baton.domain.equipment.family import (
     AddFamilyRole,
     DefineFamily,
     DeprecateFamily,
@@ -29,12 +29,12 @@ from domain.equipment.family import (
     VersionFamily,
     family,
 )
-from domain.equipment.role import DefineRole
-from domain.kernel import Command
-from domain.registry import REGISTRY
-from domain.shared.listing import Where
-from domain.shared.refusals import Refusal
-from domain.shared.schema import DIALECT, Schema, declared_units
+from baton.domain.equipment.role import DefineRole
+from baton.domain.kernel import Command
+from baton.domain.registry import REGISTRY
+from baton.domain.shared.listing import Where
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.schema import DIALECT, Schema, declared_units
 from tests.domain.world import World, new_id, refused
 
 STAGE = ["Rotatable", "Homeable", "Limitable", "Marking", "Leading", "Reportable"]

@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from domain.equipment.assembly import Assembly, DefineAssembly, DeprecateAssembly, VersionAssembly
-from domain.equipment.asset import ActivateAsset
-from domain.equipment.asset_external_id import AssignAssetExternalId
-from domain.equipment.asset_parts import AddAssetOwner, AttachAssetToFixture
-from domain.equipment.asset_tree import DecommissionAsset, RegisterAsset
-from domain.equipment.family import DefineFamily
-from domain.equipment.fixture import (
+from baton.domain.equipment.assembly import Assembly, DefineAssembly, DeprecateAssembly, VersionAssembly
+from baton.domain.equipment.asset import ActivateAsset
+from baton.domain.equipment.asset_external_id import AssignAssetExternalId
+from baton.domain.equipment.asset_parts import AddAssetOwner, AttachAssetToFixture
+from baton.domain.equipment.asset_tree import DecommissionAsset, RegisterAsset
+from baton.domain.equipment.family import DefineFamily
+from baton.domain.equipment.fixture import (
     AssignFixtureExternalId,
     Fixture,
     FixtureExternalIdAssigned,
@@ -22,12 +22,12 @@ from domain.equipment.fixture import (
     RegisterFixture,
     SlotBinding,
 )
-from domain.equipment.frame import RegisterFrame
-from domain.equipment.model import DefineModel
-from domain.equipment.mount import InstallAsset, Mount, RegisterMount, UninstallAsset
-from domain.equipment.values import ExternalIdScheme
-from domain.federation.facility import RegisterFacility
-from domain.shared.refusals import ExternalIdMintError
+from baton.domain.equipment.frame import RegisterFrame
+from baton.domain.equipment.model import DefineModel
+from baton.domain.equipment.mount import InstallAsset, Mount, RegisterMount, UninstallAsset
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.federation.facility import RegisterFacility
+from baton.domain.shared.refusals import ExternalIdMintError
 from tests.domain.equipment.test_placement import form
 from tests.domain.world import LENIENT, World, new_id, refused
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.equipment.frame import (
+from baton.domain.equipment.frame import (
     DecommissionFrame,
     Frame,
     FrameDecommissioned,
@@ -15,7 +15,7 @@ from domain.equipment.frame import (
     RegisterFrame,
     UpdateFramePlacement,
 )
-from domain.equipment.mount import DecommissionMount, MountDecommissioned, RegisterMount
+from baton.domain.equipment.mount import DecommissionMount, MountDecommissioned, RegisterMount
 from tests.domain.equipment.test_placement import form
 from tests.domain.world import START, World, new_id, refused
 

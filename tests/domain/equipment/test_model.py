@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.equipment.family import DefineFamily
-from domain.equipment.model import (
+from baton.domain.equipment.family import DefineFamily
+from baton.domain.equipment.model import (
     VENDOR_KEY,
     AddModelFamily,
     DefineModel,
@@ -24,8 +24,8 @@ from domain.equipment.model import (
     model,
     vendor_key,
 )
-from domain.kernel import Command
-from domain.shared.listing import Where
+from baton.domain.kernel import Command
+from baton.domain.shared.listing import Where
 from tests.domain.world import World, new_id, refused
 
 

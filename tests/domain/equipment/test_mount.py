@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from domain.equipment.asset import (
+from baton.domain.equipment.asset import (
     ActivateAsset,
     Asset,
     AssetAttachedToFixture,
@@ -16,9 +16,9 @@ from domain.equipment.asset import (
     AssetLifecycle,
     EnterAssetMaintenance,
 )
-from domain.equipment.asset_tree import DecommissionAsset, RegisterAsset
-from domain.equipment.frame import DecommissionFrame, RegisterFrame
-from domain.equipment.mount import (
+from baton.domain.equipment.asset_tree import DecommissionAsset, RegisterAsset
+from baton.domain.equipment.frame import DecommissionFrame, RegisterFrame
+from baton.domain.equipment.mount import (
     DecommissionMount,
     InstallAsset,
     Mount,
@@ -32,8 +32,8 @@ from domain.equipment.mount import (
     UninstallAsset,
     UpdateMountPlacement,
 )
-from domain.federation.facility import RegisterFacility
-from domain.shared.refusals import Refusal
+from baton.domain.federation.facility import RegisterFacility
+from baton.domain.shared.refusals import Refusal
 from tests.domain.equipment.test_placement import form
 from tests.domain.world import World, new_id, refused
 

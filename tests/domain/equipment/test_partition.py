@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from domain.equipment.asset_parts import UpdateAssetPartitionRule
-from domain.equipment.partition import (
+from baton.domain.equipment.asset_parts import UpdateAssetPartitionRule
+from baton.domain.equipment.partition import (
     InvalidPartitionRuleError,
     PartitionNotEvaluatedError,
     PartitionNotFiniteError,

@@ -7,14 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from domain.equipment.asset_settings import UpdateAssetSettings
-from domain.equipment.asset_tree import DecommissionAsset
-from domain.equipment.family import Family
-from domain.equipment.fixture import Fixture
-from domain.equipment.model import Model
-from domain.equipment.pidinst import PidinstRecord, asset_record, fixture_record, pidinst_gap
-from domain.equipment.values import ExternalIdScheme
-from domain.kernel import changed
+from baton.domain.equipment.asset_settings import UpdateAssetSettings
+from baton.domain.equipment.asset_tree import DecommissionAsset
+from baton.domain.equipment.family import Family
+from baton.domain.equipment.fixture import Fixture
+from baton.domain.equipment.model import Model
+from baton.domain.equipment.pidinst import PidinstRecord, asset_record, fixture_record, pidinst_gap
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.kernel import changed
 from tests.domain.equipment.assets import asset_of, facility_world, family, model, part, root, rotary_schema
 from tests.domain.world import START, World, new_id
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.equipment.affordance import Affordance
-from domain.equipment.role import DefineRole, Role, RoleDefined, RoleSummary
-from domain.registry import REGISTRY
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.equipment.role import DefineRole, Role, RoleDefined, RoleSummary
+from baton.domain.registry import REGISTRY
 from tests.domain.world import World, refused
 
 

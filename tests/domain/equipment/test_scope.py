@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.equipment.asset import AssetRelocated
-from domain.equipment.asset_tree import MAX_DEPTH, DecommissionAsset
-from domain.equipment.scope import asset_scope
+from baton.domain.equipment.asset import AssetRelocated
+from baton.domain.equipment.asset_tree import MAX_DEPTH, DecommissionAsset
+from baton.domain.equipment.scope import asset_scope
 from tests.domain.equipment.assets import LUMEN, asked, enclosure, facility_world, hanging_chain, known, part, root
 from tests.domain.world import World, new_id, refused
 

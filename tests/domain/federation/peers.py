@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from domain.federation.credential import RegisterCredential
-from domain.federation.facility import RegisterFacility
-from domain.federation.permit import ActivatePermit, DefinePermit
+from baton.domain.federation.credential import RegisterCredential
+from baton.domain.federation.facility import RegisterFacility
+from baton.domain.federation.permit import ActivatePermit, DefinePermit
 from tests.domain.world import START, World, new_id
 
 OWN = "facility"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.decision.decision import Decision
-from domain.federation.credential import (
+from baton.domain.decision.decision import Decision
+from baton.domain.federation.credential import (
     AbortCredentialRotation,
     CompleteCredentialRotation,
     Credential,

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.federation.facility import (
+from baton.domain.federation.facility import (
     DecommissionFacility,
     Facility,
     FacilityDecommissioned,
@@ -18,7 +18,7 @@ from domain.federation.facility import (
     ListFacilities,
     RegisterFacility,
 )
-from domain.federation.trust_anchors import AddFacilityTrustAnchorCredential, RemoveFacilityTrustAnchorCredential
+from baton.domain.federation.trust_anchors import AddFacilityTrustAnchorCredential, RemoveFacilityTrustAnchorCredential
 from tests.domain.federation.peers import credential
 from tests.domain.world import OPERATOR, World, new_id, refused
 

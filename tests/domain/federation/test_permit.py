@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.decision.decision import Decision
-from domain.federation.facility import DecommissionFacility
-from domain.federation.permit import (
+from baton.domain.decision.decision import Decision
+from baton.domain.federation.facility import DecommissionFacility
+from baton.domain.federation.permit import (
     ActivatePermit,
     DefinePermit,
     ListPermits,

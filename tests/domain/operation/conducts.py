@@ -6,15 +6,23 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from domain.kernel import Command
-from domain.operation.carrying_out import ResumeProcedure
-from domain.operation.conducting import (
+from baton.domain.kernel import Command
+from baton.domain.operation.conduct.conduct import (
     ConductFromProcedure,
     ConductOrHoldProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from domain.operation.procedure import (
+from baton.domain.operation.conduct.progress import ConductProgress, FilledSlot, OpenedConduct, WaitingFor
+from baton.domain.operation.conduct.results import ConductResult, Measured
+from baton.domain.operation.procedure.endings import (
+    AbortProcedure,
+    CompleteProcedure,
+    HoldProcedure,
+    RecordConductEnd,
+    TruncateProcedure,
+)
+from baton.domain.operation.procedure.procedure import (
     ABORTED,
     COMPLETED,
     HELD,
@@ -25,19 +33,11 @@ from domain.operation.procedure import (
     ProcedureOutcomeRecorded,
     ProcedureStatus,
 )
-from domain.operation.progress import ConductProgress, FilledSlot, OpenedConduct, WaitingFor
-from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
-from domain.operation.results import ConductResult, Measured
-from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
-from domain.operation.stopping import (
-    AbortProcedure,
-    CompleteProcedure,
-    HoldProcedure,
-    RecordConductEnd,
-    TruncateProcedure,
-)
-from domain.recipe.capability import CODE_PREFIX
-from domain.recipe.recipe import DefineRecipe
+from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.operation.procedure.start import ResumeProcedure
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.recipe.capability import CODE_PREFIX
+from baton.domain.recipe.recipe import DefineRecipe
 from tests.domain.recipe.ladder import capability
 from tests.domain.world import World, new_id
 from tests.workflows.steps import capture, criterion, setpoint, steered

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from domain.kernel import Command
-from domain.operation.carrying_out import ResumeProcedure
-from domain.operation.conducting import ConductProcedure, ConductUntilConverged
-from domain.operation.procedure import HELD, Procedure, ProcedureIterationStarted
-from domain.operation.schedule import Schedule
-from domain.operation.steered import ConductUntilAdvised
+from baton.domain.kernel import Command
+from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
+from baton.domain.operation.procedure.procedure import HELD, Procedure, ProcedureIterationStarted
+from baton.domain.operation.procedure.start import ResumeProcedure
+from baton.domain.operation.schedule.schedule import Schedule
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
 from tests.domain.lives import Life, Scene, Verb, at, because
 from tests.domain.operation.conducts import (
     BY_CALLER,

@@ -4,9 +4,14 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from domain.operation.schedule import DefineSchedule, RecordScheduleFiring, RecordScheduleFiringRefusal, Schedule
-from domain.recipe.capability import CODE_PREFIX
-from domain.recipe.recipe import DefineRecipe
+from baton.domain.operation.schedule.schedule import (
+    DefineSchedule,
+    RecordScheduleFiring,
+    RecordScheduleFiringRefusal,
+    Schedule,
+)
+from baton.domain.recipe.capability import CODE_PREFIX
+from baton.domain.recipe.recipe import DefineRecipe
 from tests.domain.operation.conducts import CLOSE_SHUTTER, STEPS, Raw
 from tests.domain.recipe.ladder import capability
 from tests.domain.world import World, new_id

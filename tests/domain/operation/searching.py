@@ -6,8 +6,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from domain.operation.results import Measured
-from domain.operation.steering import (
+from baton.domain.operation.conduct.results import Measured
+from baton.domain.operation.steering.steering import (
     SteeringAdvice,
     SteeringAxis,
     SteeringBudget,

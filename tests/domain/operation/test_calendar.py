@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.operation.calendar import (
+from baton.domain.operation.schedule.calendar import (
     COLUMNS,
     CronCalendar,
     EveryCalendar,

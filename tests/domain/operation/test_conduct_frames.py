@@ -6,11 +6,11 @@ from uuid import UUID
 
 from hypothesis import given, settings
 
-from domain.operation.conduct_frames import FrameKind, LedgerRow, Outline, Spot, StreamRow, frames
-from domain.operation.procedure import ProcedureConducted
-from domain.operation.progress import ConductPhase
-from domain.operation.results import ConductResult
-from domain.operation.walking import Mark
+from baton.domain.operation.conduct.frames import FrameKind, LedgerRow, Outline, Spot, StreamRow, frames
+from baton.domain.operation.conduct.messages import Mark
+from baton.domain.operation.conduct.progress import ConductPhase
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure.procedure import ProcedureConducted
 from tests.domain.operation.written import CONDUCT, OPENED, PROCEDURE, Conduct, conducts, row, stamped
 
 

@@ -8,16 +8,19 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.enclosure.enclosure import ObserveEnclosureStatus
-from domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
-from domain.kernel import Command
-from domain.operation.conducting import (
+from baton.domain.enclosure.enclosure import ObserveEnclosureStatus
+from baton.domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
+from baton.domain.kernel import Command
+from baton.domain.operation.conduct.conduct import (
     CONDUCTED_ASSETS,
     ConductFromProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from domain.operation.procedure import (
+from baton.domain.operation.conduct.progress import ConductProgress, OpenedConduct
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure.endings import RecordConductEnd
+from baton.domain.operation.procedure.procedure import (
     RUNNING,
     ConductMode,
     ProcedureAbortRequested,
@@ -27,12 +30,9 @@ from domain.operation.procedure import (
     ProcedureResumed,
     ProcedureStarted,
 )
-from domain.operation.progress import ConductProgress, OpenedConduct
-from domain.operation.results import ConductResult
-from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
-from domain.operation.stopping import RecordConductEnd
-from domain.run.run import HoldRun
-from domain.supply.supply import DegradeSupply
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.run.run import HoldRun
+from baton.domain.supply.supply import DegradeSupply
 from tests.domain.equipment.assets import enclosure
 from tests.domain.operation.conducts import (
     BEGINNING,

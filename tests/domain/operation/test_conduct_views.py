@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from domain.operation.conduct_views import ConductView, GetProcedureConduct, MeasuredObjective
-from domain.operation.conducting import ConductProcedure, ConductUntilConverged
-from domain.operation.registering import RegisterProcedure
-from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure
+from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.views import ConductView, GetProcedureConduct, MeasuredObjective
+from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
+from baton.domain.operation.procedure.registration import RegisterProcedure
 from tests.domain.operation.conducts import LOOP, asks_for_advice, left_held, result, shown
 from tests.domain.run.lifecycles import run_world
 from tests.domain.world import START, World

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.kernel import Command
-from domain.operation.activities import Activity, AppendProcedureActivities
-from domain.operation.carrying_out import ResumeProcedure, StartProcedure
-from domain.operation.conducting import (
+from baton.domain.kernel import Command
+from baton.domain.operation.conduct.conduct import (
     CONDUCTED_ASSETS,
     ConductFromProcedure,
     ConductOrHoldProcedure,
@@ -19,9 +17,12 @@ from domain.operation.conducting import (
     ConductUntilConverged,
     tighter,
 )
-from domain.operation.iterations import StartProcedureIteration
-from domain.operation.preflight import PreflightProcedure, ProcedurePreflight
-from domain.operation.procedure import (
+from baton.domain.operation.conduct.progress import ConductProgress, OpenedConduct
+from baton.domain.operation.procedure.activity_logbook import Activity, AppendProcedureActivities
+from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure, RecordConductEnd
+from baton.domain.operation.procedure.iterations import StartProcedureIteration
+from baton.domain.operation.procedure.preflight import PreflightProcedure, ProcedurePreflight
+from baton.domain.operation.procedure.procedure import (
     ABORTED,
     RUNNING,
     ConductMode,
@@ -31,12 +32,11 @@ from domain.operation.procedure import (
     ProcedureStarted,
     ProcedureStepsResolved,
 )
-from domain.operation.progress import ConductProgress, OpenedConduct
-from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
-from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure, RecordConductEnd
-from domain.recipe.recipe import VersionRecipe
-from domain.recipe.steps import wire_form
-from domain.shared.writes import Claim
+from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.recipe.recipe import VersionRecipe
+from baton.domain.recipe.steps import wire_form
+from baton.domain.shared.writes import Claim
 from tests.domain.caution.cautions import on_asset, on_procedure, registered
 from tests.domain.operation.conducts import (
     BEGINNING,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from domain.operation.deciding import (
+from baton.domain.operation.steering.decider_choice import (
     DEFAULT_DECIDE,
     AskedDecide,
     Decide,
@@ -14,7 +14,7 @@ from domain.operation.deciding import (
     offered,
     refuse_unavailable,
 )
-from domain.operation.steering import SteeringObjective
+from baton.domain.operation.steering.steering import SteeringObjective
 from tests.domain.operation.searching import FOCUS, choices, evidence, interval, space
 
 DECIDE: TypeAdapter[Any] = TypeAdapter(Decide)

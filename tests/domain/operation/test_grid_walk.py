@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.operation.grid_walk import between, grid_walk
-from domain.operation.steering import SteeringEvidence, SteeringSpace, SteeringVerdict, check_advice
+from baton.domain.operation.steering.grid_walk import between, grid_walk
+from baton.domain.operation.steering.steering import SteeringEvidence, SteeringSpace, SteeringVerdict, check_advice
 from tests.domain.operation.searching import (
     CHOICES,
     FOCUS,

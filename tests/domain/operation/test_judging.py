@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from domain.operation.judging import (
+from baton.domain.operation.conduct.results import Artifact, Measured
+from baton.domain.operation.conduct.step_values import (
     Memory,
     StepFault,
     captured,
@@ -17,10 +18,9 @@ from domain.operation.judging import (
     refuse_duplicate,
     same,
 )
-from domain.operation.results import Artifact, Measured
-from domain.recipe.sentinels import BindingRef, CaptureRef, OutputRef, SteeringRef
-from domain.recipe.steps import PlainCriterion, RecipeComputeStep
-from domain.shared.canonical import canonical_json
+from baton.domain.recipe.sentinels import BindingRef, CaptureRef, OutputRef, SteeringRef
+from baton.domain.recipe.steps import PlainCriterion, RecipeComputeStep
+from baton.domain.shared.canonical import canonical_json
 from tests.workflows.steps import compute, criterion
 
 CRITERION: TypeAdapter[Any] = TypeAdapter(PlainCriterion)

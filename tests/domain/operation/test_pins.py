@@ -5,16 +5,16 @@ from uuid import UUID
 
 import pytest
 
-from domain.calibration.calibration import AppendCalibrationRevision, DefineCalibration
-from domain.equipment.asset import Asset
-from domain.equipment.asset_parts import AddAssetAlternateIdentifier
-from domain.operation.pins import prepared
-from domain.operation.procedure import Procedure, ProcedureRecipeExpanded
-from domain.operation.registering import RegisterProcedure
-from domain.recipe.expansion import Expansion
-from domain.recipe.recipe import VersionRecipe
-from domain.recipe.steps import wire_form
-from domain.run.run import Run
+from baton.domain.calibration.calibration import AppendCalibrationRevision, DefineCalibration
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.asset_parts import AddAssetAlternateIdentifier
+from baton.domain.operation.conduct.pins import prepared
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded
+from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.recipe.expansion import Expansion
+from baton.domain.recipe.recipe import VersionRecipe
+from baton.domain.recipe.steps import wire_form
+from baton.domain.run.run import Run
 from tests.domain.operation.test_registering import recipe, register
 from tests.domain.run.beamline import Beamline
 from tests.domain.world import new_id, refused

@@ -7,33 +7,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.equipment.asset_tree import DecommissionAsset
-from domain.kernel import Call, Command
-from domain.operation.carrying_out import ResumeProcedure, StartProcedure
-from domain.operation.conducting import (
+from baton.domain.equipment.asset_tree import DecommissionAsset
+from baton.domain.kernel import Call, Command
+from baton.domain.operation.conduct.conduct import (
     ConductFromProcedure,
     ConductOrHoldProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from domain.operation.grants import ISSUED, RUN_ISSUED
-from domain.operation.iterations import StartProcedureIteration
-from domain.operation.preflight import COMMANDS as PERMISSIONS
-from domain.operation.preflight import NOT_JUDGED, PreflightProcedure, ProcedurePreflight
-from domain.operation.procedure import MODES, ConductMode, Procedure
-from domain.operation.registering import RegisterProcedure
-from domain.operation.steered import ConductUntilAdvised, ConductUntilAdvisedFrom
-from domain.operation.stopping import (
+from baton.domain.operation.conduct.grants import ISSUED, RUN_ISSUED
+from baton.domain.operation.procedure.endings import (
     AbortProcedure,
     CompleteProcedure,
     HoldProcedure,
     RecordConductEnd,
     TruncateProcedure,
 )
-from domain.registry import REGISTRY
-from domain.run.run import HoldRun
-from domain.shared.refusals import Refusal
-from domain.supply.supply import DegradeSupply
+from baton.domain.operation.procedure.iterations import StartProcedureIteration
+from baton.domain.operation.procedure.preflight import COMMANDS as PERMISSIONS
+from baton.domain.operation.procedure.preflight import NOT_JUDGED, PreflightProcedure, ProcedurePreflight
+from baton.domain.operation.procedure.procedure import MODES, ConductMode, Procedure
+from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.registry import REGISTRY
+from baton.domain.run.run import HoldRun
+from baton.domain.shared.refusals import Refusal
+from baton.domain.supply.supply import DegradeSupply
 from tests.domain.operation.conducts import SEARCH, from_recipe, left_held, procedure_of, result
 from tests.domain.run.beamline import Beamline, beamline
 from tests.domain.world import new_id

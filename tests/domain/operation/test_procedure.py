@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.equipment.asset_tree import DecommissionAsset
-from domain.operation.activities import Activity, AppendProcedureActivities
-from domain.operation.actuation import ActuationKind, merged_kind
-from domain.operation.carrying_out import ResumeProcedure, StartProcedure
-from domain.operation.iterations import EndProcedureIteration, ListProcedureIterations, StartProcedureIteration
-from domain.operation.procedure import (
+from baton.domain.equipment.asset_tree import DecommissionAsset
+from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure.activity_logbook import Activity, AppendProcedureActivities
+from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure, TruncateProcedure
+from baton.domain.operation.procedure.iterations import (
+    EndProcedureIteration,
+    ListProcedureIterations,
+    StartProcedureIteration,
+)
+from baton.domain.operation.procedure.procedure import (
     ConductMode,
     PendingRequest,
     Procedure,
@@ -27,11 +32,10 @@ from domain.operation.procedure import (
     ProcedureStarted,
     ProcedureStatus,
 )
-from domain.operation.registering import RegisterProcedure
-from domain.operation.results import ConductResult
-from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure, TruncateProcedure
-from domain.run.run import HoldRun
-from domain.supply.supply import DegradeSupply
+from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
+from baton.domain.run.run import HoldRun
+from baton.domain.supply.supply import DegradeSupply
 from tests.domain.run.beamline import TTL, Beamline
 from tests.domain.world import START, new_id, refused
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from domain.kernel import Command
-from domain.operation.preflight import PreflightProcedure, ProcedurePreflight
-from domain.operation.procedure import ConductMode, Procedure
-from domain.run.conducting import ConductRun
+from baton.domain.kernel import Command
+from baton.domain.operation.procedure.preflight import PreflightProcedure, ProcedurePreflight
+from baton.domain.operation.procedure.procedure import ConductMode, Procedure
+from baton.domain.run.conduct import ConductRun
 from tests.domain.operation.conducts import BEGINNING, FOCUS_STEPS, GOING_ON, from_recipe, taken_to_hold
 from tests.domain.run.beamline import Beamline
 from tests.domain.world import World, refused

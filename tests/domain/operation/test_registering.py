@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from domain.operation.procedure import Procedure, ProcedureRecipeExpanded, ProcedureRegistered
-from domain.operation.registering import RegisterProcedure, RegisterProcedureFromRecipe
-from domain.recipe.capability import Capability, DeprecateCapability, VersionCapability
-from domain.recipe.recipe import DefineRecipe, DeprecateRecipe
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded, ProcedureRegistered
+from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.recipe.capability import Capability, DeprecateCapability, VersionCapability
+from baton.domain.recipe.recipe import DefineRecipe, DeprecateRecipe
 from tests.domain.recipe.ladder import capability, contract, parameters
 from tests.domain.run.beamline import Beamline
 from tests.domain.world import new_id, refused

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.operation.results import referred
+from baton.domain.operation.conduct.results import referred
 from tests.domain.world import new_id
 
 ENTRY = new_id()

@@ -9,10 +9,11 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.kernel import SYSTEM_CONDUIT
-from domain.operation.firing import DueFiring
-from domain.operation.registering import RegisterProcedureFromRecipe
-from domain.operation.schedule import (
+from baton.domain.kernel import SYSTEM_CONDUIT
+from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
+from baton.domain.operation.schedule.calendar_state import ScheduleChange, ScheduleStanding
+from baton.domain.operation.schedule.messages import DueFiring
+from baton.domain.operation.schedule.schedule import (
     DefineSchedule,
     HoldSchedule,
     RecordScheduleFiring,
@@ -25,12 +26,11 @@ from domain.operation.schedule import (
     TakeOverSchedulePause,
     TriggerSchedule,
 )
-from domain.operation.schedule_standing import ScheduleChange, ScheduleStanding
-from domain.operation.schedule_views import GetSchedule
-from domain.operation.scheduled import titled
-from domain.recipe.plan import Plan
-from domain.shared.canonical import derived_uuid7
-from domain.trust.surface import SYSTEM_HTTP
+from baton.domain.operation.schedule.schedule_action import titled
+from baton.domain.operation.schedule.views import GetSchedule
+from baton.domain.recipe.plan import Plan
+from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.domain.operation.schedules import (
     NIGHTLY,
     SUMMER,

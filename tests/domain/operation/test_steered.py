@@ -9,21 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from domain.operation.actuation import ActuationKind
-from domain.operation.conducting import ConductProcedure
-from domain.operation.deciding import DecideSubstrate, offered
-from domain.operation.iterations import (
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.iterations import (
     EndProcedureIteration,
     ListProcedureIterations,
     StartProcedureIteration,
 )
-from domain.operation.procedure import (
+from baton.domain.operation.procedure.procedure import (
     ProcedureAdvised,
     ProcedureIterationStarted,
     ProcedureResumed,
     ProcedureSteeringDeclared,
 )
-from domain.operation.steered import (
+from baton.domain.operation.steering.decider_choice import DecideSubstrate, offered
+from baton.domain.operation.steering.steered_conduct import (
     AdviseProcedure,
     ConductUntilAdvised,
     ConductUntilAdvisedFrom,
@@ -35,9 +36,8 @@ from domain.operation.steered import (
     evidence_of,
     remaining,
 )
-from domain.operation.steering import SteeringAdvice, SteeringBudget, SteeringSpace
-from domain.operation.stopping import AbortProcedure, HoldProcedure
-from domain.recipe.steps import RecipeStep
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringBudget, SteeringSpace
+from baton.domain.recipe.steps import RecipeStep
 from tests.domain.operation.conducts import (
     BY_CALLER,
     FOCUS_STEPS,

@@ -9,12 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.kernel import Command
-from domain.operation.actuation import ActuationKind
-from domain.operation.carrying_out import ResumeProcedure, StartProcedure
-from domain.operation.conducting import CONDUCTED_ASSETS, ConductFromProcedure, ConductProcedure
-from domain.operation.iterations import EndProcedureIteration, StartProcedureIteration
-from domain.operation.procedure import (
+from baton.domain.kernel import Command
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, ConductFromProcedure, ConductProcedure
+from baton.domain.operation.conduct.messages import reason_of
+from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED
+from baton.domain.operation.procedure.endings import (
+    EXPIRED,
+    LOST,
+    SILENT_FOR,
+    AbortProcedure,
+    CompleteProcedure,
+    HoldProcedure,
+    RecordConductEnd,
+    TruncateProcedure,
+    given_up,
+)
+from baton.domain.operation.procedure.iterations import EndProcedureIteration, StartProcedureIteration
+from baton.domain.operation.procedure.procedure import (
     ABORTED,
     HELD,
     RUNNING,
@@ -31,21 +43,9 @@ from domain.operation.procedure import (
     ProcedureHoldRequested,
     ProcedureTruncated,
 )
-from domain.operation.progress import ABORT_ASKED, HOLD_ASKED
-from domain.operation.stopping import (
-    EXPIRED,
-    LOST,
-    SILENT_FOR,
-    AbortProcedure,
-    CompleteProcedure,
-    HoldProcedure,
-    RecordConductEnd,
-    TruncateProcedure,
-    given_up,
-)
-from domain.operation.walking import reason_of
-from domain.run.run import HoldRun
-from domain.shared.refusals import Refusal
+from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
+from baton.domain.run.run import HoldRun
+from baton.domain.shared.refusals import Refusal
 from tests.domain.operation.conducts import (
     BEGINNING,
     ENDINGS,

@@ -7,10 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from domain.kernel import Event, StoredEvent
-from domain.operation.actuation import ActuationKind
-from domain.operation.iterations import EndProcedureIteration, StartProcedureIteration
-from domain.operation.procedure import (
+from baton.domain.kernel import Event, StoredEvent
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.results import ConductResult, Failure
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.iterations import EndProcedureIteration, StartProcedureIteration
+from baton.domain.operation.procedure.procedure import (
     ABORTED,
     COMPLETED,
     RUNNING,
@@ -25,10 +27,8 @@ from domain.operation.procedure import (
     ProcedureStepsResolved,
     procedure,
 )
-from domain.operation.results import ConductResult, Failure
-from domain.operation.steered import AdviseProcedure, ConductUntilAdvised, RecordProcedureOutcome
-from domain.operation.steering import SteeringAdvice
-from domain.operation.stopping import AbortProcedure, HoldProcedure
+from baton.domain.operation.steering.steered_conduct import AdviseProcedure, ConductUntilAdvised, RecordProcedureOutcome
+from baton.domain.operation.steering.steering import SteeringAdvice
 from tests.domain.operation.conducts import (
     BY_CALLER,
     asks_for_advice,

@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from domain.operation.procedure import MODES, ConductMode
-from domain.operation.results import Failure
-from domain.operation.stopping import AbortProcedure, HoldProcedure
-from domain.operation.walking import (
+from baton.domain.operation.conduct.messages import (
     ENDS,
     REASON,
     UNEXPECTED,
@@ -35,7 +32,10 @@ from domain.operation.walking import (
     reason_of,
     target_of,
 )
-from domain.recipe.steps import RecipeComputeStep, RecipeStep
+from baton.domain.operation.conduct.results import Failure
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import MODES, ConductMode
+from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep
 from tests.domain.world import new_id
 from tests.workflows.steps import action, capture, captured, check, compute, setpoint
 

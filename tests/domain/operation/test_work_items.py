@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.operation.work_items import GetWork, WorkFound, WorkView
-from domain.shared.refusals import ConcurrencyError
+from baton.domain.operation.conduct.work_items import GetWork, WorkFound, WorkView
+from baton.domain.shared.refusals import ConcurrencyError
 from tests.domain.world import OPERATOR, World, new_id, refused
 
 WORK, CORRELATION = new_id(), new_id()

@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from domain.operation.conduct_frames import LedgerRow, Outline, Spot, StreamRow
-from domain.operation.procedure import ProcedureConducted, ProcedureIterationEnded, ProcedureIterationStarted
-from domain.operation.results import ConductResult
-from domain.operation.walking import Mark
+from baton.domain.operation.conduct.frames import LedgerRow, Outline, Spot, StreamRow
+from baton.domain.operation.conduct.messages import Mark
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure.procedure import ProcedureConducted, ProcedureIterationEnded, ProcedureIterationStarted
 from tests.domain.world import new_id
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from domain.recipe.recipe import DefineRecipe
-from domain.recipe.sentinels import RESERVED
+from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.recipe.sentinels import RESERVED
 from tests.domain.recipe.ladder import capability
 from tests.domain.world import World
 

@@ -3,11 +3,11 @@
 from typing import Any
 from uuid import UUID
 
-from domain.federation.facility import RegisterFacility
-from domain.recipe.capability import DefineCapability
-from domain.recipe.method import DefineMethod
-from domain.recipe.practice import DefinePractice
-from domain.shared.schema import DIALECT, Schema
+from baton.domain.federation.facility import RegisterFacility
+from baton.domain.recipe.capability import DefineCapability
+from baton.domain.recipe.method import DefineMethod
+from baton.domain.recipe.practice import DefinePractice
+from baton.domain.shared.schema import DIALECT, Schema
 from tests.domain.world import World
 
 SECOND = {"system": "udunits", "code": "s"}

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from domain.contexts import REGISTRY
-from domain.equipment.asset import ActivateAsset
-from domain.equipment.asset_parts import AddAssetPort, UpdateAssetPartitionRule
-from domain.recipe.method import AddMethodRequiredRole
-from domain.recipe.plan import DefinePlan, Plan
-from domain.recipe.plan_roles import BindPlanRole
-from domain.recipe.plan_wires import AddPlanWire
-from domain.shared.listing import Cursor, Order, Page, Summary, Where
-from domain.shared.reads import Rows
+from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.asset import ActivateAsset
+from baton.domain.equipment.asset_parts import AddAssetPort, UpdateAssetPartitionRule
+from baton.domain.recipe.method import AddMethodRequiredRole
+from baton.domain.recipe.plan import DefinePlan, Plan
+from baton.domain.recipe.plan_roles import BindPlanRole
+from baton.domain.recipe.plan_wires import AddPlanWire
+from baton.domain.shared.listing import Cursor, Order, Page, Summary, Where
+from baton.domain.shared.reads import Rows
 from tests.domain.equipment.assets import family, part, root
 from tests.domain.recipe.ladder import acquisition, capability, method, practice, site
 from tests.domain.world import World

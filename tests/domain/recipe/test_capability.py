@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.contexts import REGISTRY
-from domain.equipment.affordance import Affordance
-from domain.recipe.capability import (
+from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.recipe.capability import (
     Capability,
     CapabilityDefined,
     CapabilityDeprecated,
@@ -22,8 +22,8 @@ from domain.recipe.capability import (
     VersionCapability,
     capabilities_on_offer,
 )
-from domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
-from domain.shared.listing import Where
+from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
+from baton.domain.shared.listing import Where
 from tests.domain.recipe.ladder import WITHOUT_DIALECT, acquisition, capability, contract
 from tests.domain.world import World, new_id, refused
 

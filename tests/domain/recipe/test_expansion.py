@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.recipe.expansion import (
+from baton.domain.recipe.expansion import (
     MAX_STEPS,
     Expansion,
     InvalidProcedureBindingsError,
@@ -25,10 +25,10 @@ from domain.recipe.expansion import (
     expansion_of,
     steps_hash,
 )
-from domain.recipe.references import binding_names, operands
-from domain.recipe.sentinels import MAX_DEPTH, BindingRef
-from domain.recipe.step_shapes import read_closing_steps, read_steps
-from domain.recipe.steps import ActionStep, CaptureStep, CheckStep, ComputeStep, SetpointStep, wire_form
+from baton.domain.recipe.references import binding_names, operands
+from baton.domain.recipe.sentinels import MAX_DEPTH, BindingRef
+from baton.domain.recipe.step_shapes import read_closing_steps, read_steps
+from baton.domain.recipe.steps import ActionStep, CaptureStep, CheckStep, ComputeStep, SetpointStep, wire_form
 from tests.domain.recipe.flat_field import (
     BINDINGS,
     CLOSING_STEPS,

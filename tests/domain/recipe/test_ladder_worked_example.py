@@ -4,7 +4,7 @@ import json
 from typing import Any
 from uuid import UUID
 
-from domain.kernel import Event
+from baton.domain.kernel import Event
 from tests.domain.equipment.assets import family
 from tests.domain.lives import command
 from tests.domain.recipe.ladder import site

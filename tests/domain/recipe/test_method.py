@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.contexts import REGISTRY
-from domain.equipment.role import DefineRole
-from domain.equipment.values import PortDirection
-from domain.recipe.capability import DeprecateCapability, VersionCapability
-from domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
-from domain.recipe.method import (
+from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.role import DefineRole
+from baton.domain.equipment.values import PortDirection
+from baton.domain.recipe.capability import DeprecateCapability, VersionCapability
+from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
+from baton.domain.recipe.method import (
     AddMethodRequiredRole,
     DefineMethod,
     DeprecateMethod,
@@ -33,9 +33,9 @@ from domain.recipe.method import (
     UpdateMethodParametersSchema,
     VersionMethod,
 )
-from domain.shared.listing import Where
-from domain.shared.refusals import Refusal
-from domain.shared.schema import Schema, declared_units
+from baton.domain.shared.listing import Where
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.schema import Schema, declared_units
 from tests.domain.equipment.assets import family
 from tests.domain.recipe.ladder import (
     MILLISECOND,

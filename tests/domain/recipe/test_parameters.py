@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.recipe.parameters import merged_parameters, stored_in_other_units
-from domain.shared.refusals import Invalid, Refusal
-from domain.shared.schema import DIALECT, Schema, declared_units
+from baton.domain.recipe.parameters import merged_parameters, stored_in_other_units
+from baton.domain.shared.refusals import Invalid, Refusal
+from baton.domain.shared.schema import DIALECT, Schema, declared_units
 from tests.domain.recipe.ladder import MILLISECOND, SECOND, acquisition, parameters
 from tests.domain.world import refused
 

@@ -7,15 +7,15 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.contexts import REGISTRY
-from domain.equipment.asset import AssetFamilyAdded, EnterAssetMaintenance, FaultAsset
-from domain.equipment.asset_parts import RemoveAssetFamily
-from domain.equipment.asset_tree import DecommissionAsset
-from domain.kernel import Command
-from domain.recipe.capability import DeprecateCapability, VersionCapability
-from domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
-from domain.recipe.method import DeprecateMethod, UpdateMethodParametersSchema, VersionMethod
-from domain.recipe.plan import (
+from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.asset import AssetFamilyAdded, EnterAssetMaintenance, FaultAsset
+from baton.domain.equipment.asset_parts import RemoveAssetFamily
+from baton.domain.equipment.asset_tree import DecommissionAsset
+from baton.domain.kernel import Command
+from baton.domain.recipe.capability import DeprecateCapability, VersionCapability
+from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
+from baton.domain.recipe.method import DeprecateMethod, UpdateMethodParametersSchema, VersionMethod
+from baton.domain.recipe.plan import (
     DefinePlan,
     DeprecatePlan,
     ListPlans,
@@ -29,9 +29,9 @@ from domain.recipe.plan import (
     UpdatePlanDefaultParameters,
     VersionPlan,
 )
-from domain.recipe.plan_binding import missing_families
-from domain.recipe.practice import DeprecatePractice
-from domain.shared.listing import Where
+from baton.domain.recipe.plan_binding import missing_families
+from baton.domain.recipe.practice import DeprecatePractice
+from baton.domain.shared.listing import Where
 from tests.domain.equipment.assets import asset_of, family, part
 from tests.domain.recipe.ladder import MILLISECOND, acquisition, contract, practice
 from tests.domain.recipe.plans import WINDOW, Hutch, imaging_hutch

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.equipment.asset import DegradeAsset
-from domain.equipment.asset_tree import DecommissionAsset
-from domain.equipment.asset_views import AssetSummary
-from domain.equipment.family import DeprecateFamily, FamilySummary
-from domain.recipe.capability import VersionCapability
-from domain.recipe.method import DeprecateMethod
-from domain.recipe.plan_inspection import MOST_CANDIDATES, InspectPlanBinding, PlanBinding
-from domain.recipe.practice import DeprecatePractice
-from domain.shared.reads import Rows
-from domain.shared.refusals import Refusal
+from baton.domain.equipment.asset import DegradeAsset
+from baton.domain.equipment.asset_tree import DecommissionAsset
+from baton.domain.equipment.asset_views import AssetSummary
+from baton.domain.equipment.family import DeprecateFamily, FamilySummary
+from baton.domain.recipe.capability import VersionCapability
+from baton.domain.recipe.method import DeprecateMethod
+from baton.domain.recipe.plan_inspection import MOST_CANDIDATES, InspectPlanBinding, PlanBinding
+from baton.domain.recipe.practice import DeprecatePractice
+from baton.domain.shared.reads import Rows
+from baton.domain.shared.refusals import Refusal
 from tests.domain.equipment.assets import family
 from tests.domain.recipe.ladder import contract, practice
 from tests.domain.recipe.plans import Hutch, ListedWorld, imaging_hutch

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.equipment.assembly import DefineAssembly
-from domain.equipment.asset import AssetAttachedToFixture, AssetFamilyAdded
-from domain.equipment.asset_parts import RemoveAssetPort
-from domain.equipment.family import AddFamilyRole, FamilyVersioned
-from domain.equipment.fixture import FixtureRegistered
-from domain.equipment.role import DefineRole
-from domain.recipe.method import Method, MethodRequiredRoleAdded
-from domain.recipe.plan import PlanRoleBound, PlanRoleUnbound, VersionPlan
-from domain.recipe.plan_roles import BindPlanRole, UnbindPlanRole, unbound_roles
-from domain.shared.refusals import Refusal
+from baton.domain.equipment.assembly import DefineAssembly
+from baton.domain.equipment.asset import AssetAttachedToFixture, AssetFamilyAdded
+from baton.domain.equipment.asset_parts import RemoveAssetPort
+from baton.domain.equipment.family import AddFamilyRole, FamilyVersioned
+from baton.domain.equipment.fixture import FixtureRegistered
+from baton.domain.equipment.role import DefineRole
+from baton.domain.recipe.method import Method, MethodRequiredRoleAdded
+from baton.domain.recipe.plan import PlanRoleBound, PlanRoleUnbound, VersionPlan
+from baton.domain.recipe.plan_roles import BindPlanRole, UnbindPlanRole, unbound_roles
+from baton.domain.shared.refusals import Refusal
 from tests.domain.equipment.assets import family
 from tests.domain.recipe.plans import TRIGGER_IN, Hutch, imaging_hutch
 from tests.domain.world import World, new_id, refused

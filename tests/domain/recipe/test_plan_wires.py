@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.equipment.asset_parts import RemoveAssetPort, UpdateAssetPartitionRule
-from domain.equipment.values import PortDirection
-from domain.recipe.method import RemoveMethodRequiredRole
-from domain.recipe.plan import DeprecatePlan, PlanWireAdded, PlanWireRemoved, Wire
-from domain.recipe.plan_roles import UnbindPlanRole
-from domain.recipe.plan_wires import AddPlanWire, RemovePlanWire, check_wires, port_named, wires_into
-from domain.shared.refusals import Refusal
+from baton.domain.equipment.asset_parts import RemoveAssetPort, UpdateAssetPartitionRule
+from baton.domain.equipment.values import PortDirection
+from baton.domain.recipe.method import RemoveMethodRequiredRole
+from baton.domain.recipe.plan import DeprecatePlan, PlanWireAdded, PlanWireRemoved, Wire
+from baton.domain.recipe.plan_roles import UnbindPlanRole
+from baton.domain.recipe.plan_wires import AddPlanWire, RemovePlanWire, check_wires, port_named, wires_into
+from baton.domain.shared.refusals import Refusal
 from tests.domain.equipment.assets import asset_of
 from tests.domain.recipe.plans import TRIGGER_IN, imaging_hutch, wired
 from tests.domain.world import World, new_id, refused

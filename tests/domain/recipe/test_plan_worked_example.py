@@ -3,15 +3,21 @@
 import json
 from typing import Any
 
-from domain.equipment.asset import DegradeAsset
-from domain.kernel import Event
-from domain.recipe.capability import VersionCapability
-from domain.recipe.method import AddMethodRequiredRole, DefineMethod, Method, UpdateMethodParametersSchema, VersionMethod
-from domain.recipe.plan import DefinePlan, UpdatePlanDefaultParameters
-from domain.recipe.plan_inspection import InspectPlanBinding
-from domain.recipe.plan_roles import BindPlanRole, unbound_roles
-from domain.recipe.plan_wires import AddPlanWire, check_wires
-from domain.recipe.practice import DefinePractice
+from baton.domain.equipment.asset import DegradeAsset
+from baton.domain.kernel import Event
+from baton.domain.recipe.capability import VersionCapability
+from baton.domain.recipe.method import (
+    AddMethodRequiredRole,
+    DefineMethod,
+    Method,
+    UpdateMethodParametersSchema,
+    VersionMethod,
+)
+from baton.domain.recipe.plan import DefinePlan, UpdatePlanDefaultParameters
+from baton.domain.recipe.plan_inspection import InspectPlanBinding
+from baton.domain.recipe.plan_roles import BindPlanRole, unbound_roles
+from baton.domain.recipe.plan_wires import AddPlanWire, check_wires
+from baton.domain.recipe.practice import DefinePractice
 from tests.domain.equipment.assets import asset_of
 from tests.domain.recipe.ladder import MILLISECOND, acquisition, contract
 from tests.domain.recipe.plans import ListedWorld, imaging_hutch

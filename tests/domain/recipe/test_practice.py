@@ -5,10 +5,10 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.contexts import REGISTRY
-from domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
-from domain.recipe.method import DeprecateMethod
-from domain.recipe.practice import (
+from baton.domain.contexts import REGISTRY
+from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
+from baton.domain.recipe.method import DeprecateMethod
+from baton.domain.recipe.practice import (
     DefinePractice,
     DeprecatePractice,
     ListPractices,
@@ -19,7 +19,7 @@ from domain.recipe.practice import (
     PracticeVersioned,
     VersionPractice,
 )
-from domain.shared.listing import Where
+from baton.domain.shared.listing import Where
 from tests.domain.equipment.assets import family
 from tests.domain.recipe.ladder import method, practice, site
 from tests.domain.world import World, new_id, refused

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.recipe.capability import Capability, DeprecateCapability, VersionCapability
-from domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
-from domain.recipe.recipe import (
+from baton.domain.recipe.capability import Capability, DeprecateCapability, VersionCapability
+from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
+from baton.domain.recipe.recipe import (
     DefineRecipe,
     DeprecateRecipe,
     GetRecipe,
@@ -25,9 +25,9 @@ from domain.recipe.recipe import (
     VersionRecipe,
     version_of,
 )
-from domain.recipe.step_shapes import read_closing_steps, read_steps
-from domain.recipe.steps import wire_form
-from domain.shared.listing import Order, Where
+from baton.domain.recipe.step_shapes import read_closing_steps, read_steps
+from baton.domain.recipe.steps import wire_form
+from baton.domain.shared.listing import Order, Where
 from tests.domain.recipe.flat_field import CLOSING_STEPS, STEPS, Raw, capture, recipe, setpoint, written
 from tests.domain.recipe.ladder import capability
 from tests.domain.world import World, new_id, refused

@@ -9,13 +9,13 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 
-from domain.recipe.recipe import DefineRecipe
-from domain.recipe.references import binding_names, placed
-from domain.recipe.sentinels import MAX_DEPTH, BindingRef, CaptureRef, OutputRef, SteeringRef
-from domain.recipe.step_rules import check_steps
-from domain.recipe.step_shapes import read_closing_steps, read_steps
-from domain.recipe.steps import RecipeComputeStep, RecipeStep, Step, wire_form
-from domain.shared.refusals import Refusal
+from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.recipe.references import binding_names, placed
+from baton.domain.recipe.sentinels import MAX_DEPTH, BindingRef, CaptureRef, OutputRef, SteeringRef
+from baton.domain.recipe.step_rules import check_steps
+from baton.domain.recipe.step_shapes import read_closing_steps, read_steps
+from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep, Step, wire_form
+from baton.domain.shared.refusals import Refusal
 from tests.domain.recipe.flat_field import (
     CLOSING_STEPS,
     SENTINELS,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.recipe.subset import first_violation
-from domain.shared.refusals import Invalid, Refusal
-from domain.shared.schema import DIALECT, Schema, check_declaration, check_values, is_closed
+from baton.domain.recipe.subset import first_violation
+from baton.domain.shared.refusals import Invalid, Refusal
+from baton.domain.shared.schema import DIALECT, Schema, check_declaration, check_values, is_closed
 from tests.domain.recipe.ladder import MILLISECOND, SECOND, acquisition
 
 KEV = {"system": "udunits", "code": "keV"}

@@ -6,15 +6,15 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from domain.campaign.campaign import AbandonCampaign, RegisterCampaign
-from domain.enclosure.enclosure import ObserveEnclosureStatus
-from domain.equipment.asset_parts import RemoveAssetFamily, RemoveAssetPort
-from domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
-from domain.recipe.plan import DeprecatePlan, UpdatePlanDefaultParameters
-from domain.run.run import Run
-from domain.run.starting import Preflight, PreflightRun, StartRun
-from domain.subject.subject import MountSubject, RegisterSubject
-from domain.supply.supply import MarkSupplyAvailable, MarkSupplyUnavailable, RegisterSupply
+from baton.domain.campaign.campaign import AbandonCampaign, RegisterCampaign
+from baton.domain.enclosure.enclosure import ObserveEnclosureStatus
+from baton.domain.equipment.asset_parts import RemoveAssetFamily, RemoveAssetPort
+from baton.domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
+from baton.domain.recipe.plan import DeprecatePlan, UpdatePlanDefaultParameters
+from baton.domain.run.run import Run
+from baton.domain.run.start import Preflight, PreflightRun, StartRun
+from baton.domain.subject.subject import MountSubject, RegisterSubject
+from baton.domain.supply.supply import MarkSupplyAvailable, MarkSupplyUnavailable, RegisterSupply
 from tests.domain.equipment.assets import LUMEN, enclosure, facility_world
 from tests.domain.recipe.plans import Hutch, imaging_hutch
 from tests.domain.safety.forms import bound, brought_to, template

@@ -3,12 +3,12 @@
 from typing import Any
 from uuid import UUID
 
-from domain.agent.debriefing import RUN_DEBRIEFER
-from domain.operation.procedure import ProcedureCompleted, ProcedureRegistered, ProcedureStarted
-from domain.operation.registering import RegisterProcedure
-from domain.recipe.plan import Plan
-from domain.run.run import Run, RunStarted
-from domain.run.starting import StartRun
+from baton.domain.agent.debrief import RUN_DEBRIEFER
+from baton.domain.operation.procedure.procedure import ProcedureCompleted, ProcedureRegistered, ProcedureStarted
+from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.recipe.plan import Plan
+from baton.domain.run.run import Run, RunStarted
+from baton.domain.run.start import StartRun
 from tests.domain.agent.agents import seeded
 from tests.domain.lives import Life, Scene, Verb, at, because
 from tests.domain.run.beamline import beamline

@@ -7,22 +7,22 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.kernel import Event
-from domain.operation.actuation import ActuationKind
-from domain.operation.arranged import COMMANDS, arranged
-from domain.operation.carrying_out import StartProcedure
-from domain.operation.conducting import ConductProcedure
-from domain.operation.procedure import Procedure, ProcedureRecipeExpanded
-from domain.operation.results import Artifact, Failure
-from domain.operation.stopping import AbortProcedure, CompleteProcedure, HoldProcedure
-from domain.operation.walking import lifecycle
-from domain.run.conducting import ConductRun, GetRunConduct, RecordRunConductEnd, RunConductView, failure_of
-from domain.run.driving import phase_conduct_id
-from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
-from domain.run.progress import OpenedRunConduct, RunConductProgress, Waiting, WaitingFor
-from domain.run.results import RunConductResult
-from domain.run.run import HoldRun, Run, RunConducted, RunConductStarted, RunStatus
-from domain.run.starting import ResumeRun
+from baton.domain.kernel import Event
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.messages import lifecycle
+from baton.domain.operation.conduct.results import Artifact, Failure
+from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded
+from baton.domain.operation.procedure.start import StartProcedure
+from baton.domain.operation.schedule.arranged_conduct import COMMANDS, arranged
+from baton.domain.run.conduct import ConductRun, GetRunConduct, RecordRunConductEnd, RunConductView, failure_of
+from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
+from baton.domain.run.messages import phase_conduct_id
+from baton.domain.run.progress import OpenedRunConduct, RunConductProgress, Waiting, WaitingFor
+from baton.domain.run.results import RunConductResult
+from baton.domain.run.run import HoldRun, Run, RunConducted, RunConductStarted, RunStatus
+from baton.domain.run.start import ResumeRun
 from tests.domain.operation.conducts import FOCUS_STEPS, LOOP, SEARCH, by_hand, from_recipe, opened, result
 from tests.domain.operation.conducts import shown as stands
 from tests.domain.run.beamline import Beamline, beamline

@@ -7,17 +7,17 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.access.actor import ActorKind, ActorRegistered
-from domain.enclosure.enclosure import DecommissionEnclosure
-from domain.kernel import Event
-from domain.operation.actuation import ActuationKind
-from domain.operation.procedure import ProcedureCompleted, ProcedureStarted
-from domain.operation.registering import RegisterProcedure
-from domain.run.adjusting import AdjustRun
-from domain.run.ending import AbortRun, CompleteRun, StopRun, TruncateRun
-from domain.run.narrative import AppendRunLogbookEntries
-from domain.run.observations import AppendObservations, Observation
-from domain.run.run import (
+from baton.domain.access.actor import ActorKind, ActorRegistered
+from baton.domain.enclosure.enclosure import DecommissionEnclosure
+from baton.domain.kernel import Event
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.procedure.procedure import ProcedureCompleted, ProcedureStarted
+from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.run.adjustments import AdjustRun
+from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
+from baton.domain.run.narrative import AppendRunLogbookEntries
+from baton.domain.run.observations import AppendObservations, Observation
+from baton.domain.run.run import (
     HoldRun,
     Run,
     RunAborted,
@@ -25,8 +25,8 @@ from domain.run.run import (
     RunObservationLogbookOpened,
     RunStatus,
 )
-from domain.run.starting import ResumeRun
-from domain.supply.supply import DegradeSupply, MarkSupplyUnavailable
+from baton.domain.run.start import ResumeRun
+from baton.domain.supply.supply import DegradeSupply, MarkSupplyUnavailable
 from tests.domain.run.beamline import TTL, Beamline, beamline
 from tests.domain.world import OPERATOR, START, new_id, refused
 

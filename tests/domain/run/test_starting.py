@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.campaign.campaign import Campaign
-from domain.equipment.asset import FaultAsset
-from domain.recipe.capability import VersionCapability
-from domain.recipe.method import VersionMethod
-from domain.run.run import RunStarted
-from domain.run.starting import GATES, StartRun
+from baton.domain.campaign.campaign import Campaign
+from baton.domain.equipment.asset import FaultAsset
+from baton.domain.recipe.capability import VersionCapability
+from baton.domain.recipe.method import VersionMethod
+from baton.domain.run.run import RunStarted
+from baton.domain.run.start import GATES, StartRun
 from tests.domain.caution.cautions import on_asset, registered
 from tests.domain.recipe.ladder import MILLISECOND, acquisition, contract
 from tests.domain.run.beamline import IMPLIED, REFUSALS, TTL, beamline

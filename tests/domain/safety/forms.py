@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from domain.federation.facility import RegisterFacility
-from domain.safety.clearance import (
+from baton.domain.federation.facility import RegisterFacility
+from baton.domain.safety.clearance import (
     ActivateClearance,
     AmendClearance,
     AppendClearanceReviewStep,
@@ -18,7 +18,7 @@ from domain.safety.clearance import (
     StartClearanceReview,
     SubmitClearance,
 )
-from domain.safety.clearance_template import (
+from baton.domain.safety.clearance_template import (
     ActivateClearanceTemplate,
     ClearanceTemplate,
     DefineClearanceTemplate,

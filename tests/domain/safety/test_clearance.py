@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.safety.clearance import (
+from baton.domain.safety.clearance import (
     ActivateClearance,
     AmendClearance,
     ApproveClearance,
@@ -20,8 +20,8 @@ from domain.safety.clearance import (
     StartClearanceReview,
     SubmitClearance,
 )
-from domain.safety.clearance_views import ClearanceSummary, GetClearance, ListClearances
-from domain.shared.refusals import Refusal
+from baton.domain.safety.clearance_views import ClearanceSummary, GetClearance, ListClearances
+from baton.domain.shared.refusals import Refusal
 from tests.domain.safety.forms import (
     NFPA,
     SITE,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.safety.clearance import Clearance, RegisterClearance
+from baton.domain.safety.clearance import Clearance, RegisterClearance
 from tests.domain.safety.forms import (
     NFPA,
     SITE,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.kernel import NIL, Call, Event
-from domain.safety.clearance_template import (
+from baton.domain.kernel import NIL, Call, Event
+from baton.domain.safety.clearance_template import (
     SEEDED_TITLES,
     ActivateClearanceTemplate,
     DefineClearanceTemplate,

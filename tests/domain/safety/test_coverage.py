@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.safety.clearance import ActivateClearance, AmendClearance, Clearance, ClearanceStatus, ExpireClearance
-from domain.safety.coverage import clearance_finding, covering, in_force
+from baton.domain.safety.clearance import ActivateClearance, AmendClearance, Clearance, ClearanceStatus, ExpireClearance
+from baton.domain.safety.coverage import clearance_finding, covering, in_force
 from tests.domain.safety.forms import bound, brought_to, clearance_of, day, form, proposal, registered, site_world
 from tests.domain.world import START, World, new_id
 

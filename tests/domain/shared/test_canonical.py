@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.shared.canonical import canonical_json, content_hash, derived_uuid7
+from baton.domain.shared.canonical import canonical_json, content_hash, derived_uuid7
 
 RFC_8785_NUMBERS = [
     ("0000000000000000", "0"),

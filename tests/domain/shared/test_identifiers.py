@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.shared.identifiers import trimmed_refs
-from domain.shared.refusals import Invalid
+from baton.domain.shared.identifiers import trimmed_refs
+from baton.domain.shared.refusals import Invalid
 
 
 class BadReferenceError(Invalid):

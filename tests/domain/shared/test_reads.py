@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.federation.facility import Facility, FacilityParentNotFoundError
-from domain.shared.reads import required_if_given
+from baton.domain.federation.facility import Facility, FacilityParentNotFoundError
+from baton.domain.shared.reads import required_if_given
 from tests.domain.federation.peers import site
 from tests.domain.world import World, new_id, refused
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.shared.refusals import Invalid, Refusal
-from domain.shared.schema import (
+from baton.domain.shared.refusals import Invalid, Refusal
+from baton.domain.shared.schema import (
     DIALECT,
     MAX_DEPTH,
     Schema,

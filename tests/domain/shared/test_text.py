@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from domain.kernel import SortedSet, Value
-from domain.shared.refusals import Invalid
-from domain.shared.text import PERSONAL_MARK, TRIMMED, Text, Word, name_key, refuse_blank_text, unnameable_character
+from baton.domain.kernel import SortedSet, Value
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import PERSONAL_MARK, TRIMMED, Text, Word, name_key, refuse_blank_text, unnameable_character
 from tests.domain.world import refused
 
 

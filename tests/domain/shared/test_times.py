@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from domain.shared.times import Instant
+from baton.domain.shared.times import Instant
 
 
 class Request(BaseModel):

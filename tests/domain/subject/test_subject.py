@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.equipment.asset import ActivateAsset, EnterAssetMaintenance, FaultAsset
-from domain.equipment.asset_tree import DecommissionAsset
-from domain.kernel import Command, Event
-from domain.shared.listing import Where
-from domain.shared.refusals import Refusal
-from domain.subject.subject import (
+from baton.domain.equipment.asset import ActivateAsset, EnterAssetMaintenance, FaultAsset
+from baton.domain.equipment.asset_tree import DecommissionAsset
+from baton.domain.kernel import Command, Event
+from baton.domain.shared.listing import Where
+from baton.domain.shared.refusals import Refusal
+from baton.domain.subject.subject import (
     AssignSubjectExternalId,
     DiscardSubject,
     DismountSubject,

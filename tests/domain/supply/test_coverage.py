@@ -6,14 +6,14 @@ from uuid import UUID
 
 import pytest
 
-from domain.equipment.asset_tree import MAX_DEPTH
-from domain.equipment.scope import asset_scope
-from domain.federation.facility import DecommissionFacility, RegisterFacility
-from domain.shared.gates import Finding
-from domain.shared.refusals import Conflict
-from domain.supply.beam import beam_lost
-from domain.supply.coverage import ADVICE, supplies_in_scope, supply_finding
-from domain.supply.supply import (
+from baton.domain.equipment.asset_tree import MAX_DEPTH
+from baton.domain.equipment.scope import asset_scope
+from baton.domain.federation.facility import DecommissionFacility, RegisterFacility
+from baton.domain.shared.gates import Finding
+from baton.domain.shared.refusals import Conflict
+from baton.domain.supply.beam import beam_lost
+from baton.domain.supply.coverage import ADVICE, supplies_in_scope, supply_finding
+from baton.domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,
     MarkSupplyAvailable,

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.access.actor import ActorKind
-from domain.equipment.asset_tree import DecommissionAsset
-from domain.registry import REGISTRY
-from domain.supply.supply import (
+from baton.domain.access.actor import ActorKind
+from baton.domain.equipment.asset_tree import DecommissionAsset
+from baton.domain.registry import REGISTRY
+from baton.domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,
     GetSupply,

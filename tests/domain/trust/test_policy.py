@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from domain.contexts import REGISTRY
-from domain.kernel import SYSTEM_CONDUIT
-from domain.trust.authorization import Standing, judge
-from domain.trust.conduit import ConduitDefined
-from domain.trust.policy import ABOUT_OTHERS, DefinePolicy, Policy, command_sets
-from domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import SYSTEM_CONDUIT
+from baton.domain.trust.authorization import Standing, judge
+from baton.domain.trust.conduit import ConduitDefined
+from baton.domain.trust.policy import ABOUT_OTHERS, DefinePolicy, Policy, command_sets
+from baton.domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
 from tests.domain.world import OPERATOR, START, World, new_id, refused
 
 TOMORROWS = "BatonTomorrowsCommand"

@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.trust.presence import CheckInVisit, CheckOutVisit, ReleaseControlOfSurface, TakeControlOfSurface
-from domain.trust.surface import SurfaceControl
-from domain.trust.visit import (
+from baton.domain.trust.presence import CheckInVisit, CheckOutVisit, ReleaseControlOfSurface, TakeControlOfSurface
+from baton.domain.trust.surface import SurfaceControl
+from baton.domain.trust.visit import (
     AbortVisit,
     CompleteVisit,
     HoldVisit,

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from application.conducting.actions import (
+from baton.application.conduct.actions import (
     ActionBody,
     ActionRefusedError,
     InvalidActionParametersError,
     UnboundedAcquisitionError,
     UnwiredExternalTriggerError,
 )
-from application.control import (
+from baton.application.control import (
     ControlNotConnectedError,
     ControlTimeoutError,
     ControlWriteRejectedError,
@@ -23,10 +23,10 @@ from application.control import (
     Witness,
     always_open,
 )
-from infrastructure.actions.acquisition import collect, continuous, discrete, stream
-from infrastructure.control.detector import Detector
-from infrastructure.control.devices import Motor
-from infrastructure.control.simulator import Fault, Simulator
+from baton.infrastructure.actions.acquisition import collect, continuous, discrete, stream
+from baton.infrastructure.control.detector import Detector
+from baton.infrastructure.control.devices import Motor
+from baton.infrastructure.control.simulator import Fault, Simulator
 from tests.timekeeping import SimulatedTime
 
 CAMERA, WRITER, AXIS = "bl7:cam1", "bl7:HDF1", "bl7:stage:theta"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from application.conducting.actions import UnknownActionError, perform
-from infrastructure.actions.registry import ActionUnusableError, installed_actions
-from infrastructure.control.simulator import Simulator
-from infrastructure.timekeeping import WallClock
+from baton.application.conduct.actions import UnknownActionError, perform
+from baton.infrastructure.actions.registry import ActionUnusableError, installed_actions
+from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.wall_clock import WallClock
 from tests.infrastructure.actions.packages import installed
 
 BAKE = """

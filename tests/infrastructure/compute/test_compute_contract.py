@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from application.conducting.compute import (
+from baton.application.conduct.compute import (
     ArtifactNotFoundError,
     Compute,
     ComputeJobFailedError,
@@ -22,10 +22,10 @@ from application.conducting.compute import (
     provide_result,
     submission_key,
 )
-from domain.operation.actuation import ActuationKind
-from domain.operation.results import Measured
-from infrastructure.compute.in_memory import Simulated, SimulatedCompute
-from infrastructure.compute.local_process import LocalProcesses
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.results import Measured
+from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from baton.infrastructure.compute.local_process import LocalProcesses
 from tests.waiting import until
 
 OFFSET = Measured(name="offset", value=3.2, kind="Scalar", units="px", quality="Good")

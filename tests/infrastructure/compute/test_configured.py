@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from application.boot_guards import boot_objections
-from application.conducting.compute import JobStatus
-from application.settings import HIDDEN, Settings, shown_settings
-from domain.operation.deciding import DecideSubstrate, offered
-from infrastructure.compute.configured import configured_compute
-from infrastructure.compute.in_memory import SimulatedCompute
+from baton.application.boot_guards import boot_objections
+from baton.application.conduct.compute import JobStatus
+from baton.application.settings import HIDDEN, Settings, shown_settings
+from baton.domain.operation.steering.decider_choice import DecideSubstrate, offered
+from baton.infrastructure.compute.configured import configured_compute
+from baton.infrastructure.compute.in_memory import SimulatedCompute
 from tests.infrastructure.compute.test_local_process import python
 
 

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from application.conducting.compute import (
+from baton.application.conduct.compute import (
     ComputeJobFailedError,
     ComputeNotAvailableError,
     ComputeOutcomeUnknown,
@@ -25,8 +25,8 @@ from application.conducting.compute import (
     MeasurementNotFoundError,
     provide_result,
 )
-from infrastructure.compute.accounts import AccountUnusableError, account_named
-from infrastructure.compute.local_process import LocalProcesses
+from baton.infrastructure.compute.accounts import AccountUnusableError, account_named
+from baton.infrastructure.compute.local_process import LocalProcesses
 from tests.waiting import until
 
 PROGRAMS = (sys.executable, "/bin/sh", "/etc/passwd", "no-such-program", "true")
@@ -390,8 +390,8 @@ WORKER = """
 import asyncio, os, sys
 from pathlib import Path
 from uuid import UUID
-from application.conducting.compute import JobSpec
-from infrastructure.compute.local_process import LocalProcesses
+from baton.application.conduct.compute import JobSpec
+from baton.infrastructure.compute.local_process import LocalProcesses
 
 async def main():
     jobs, key, *command = sys.argv[1:]

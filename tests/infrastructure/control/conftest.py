@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from infrastructure.control.channel_access import ChannelAccess, Client
+from baton.infrastructure.control.channel_access import ChannelAccess, Client
 from tests.infrastructure.control.epics_servers import EpicsServer, channel_access_server, free_ports
 from tests.infrastructure.control.plants import IMPATIENT, PATIENT, ServedPlant, Wired, routed, simulated
 
@@ -55,13 +55,13 @@ def pva_server(pva_server_of_all: EpicsServer) -> Iterator[EpicsServer]:
 
 
 def caproto_client() -> Client:
-    from infrastructure.control.caproto_client import CaprotoClient
+    from baton.infrastructure.control.caproto_client import CaprotoClient
 
     return CaprotoClient()
 
 
 def aioca_client() -> Client:
-    from infrastructure.control.aioca_client import AiocaClient
+    from baton.infrastructure.control.aioca_client import AiocaClient
 
     return AiocaClient()
 
@@ -117,8 +117,8 @@ async def wired(request: pytest.FixtureRequest) -> AsyncIterator[Wired]:
 
 def pv_access_of(server: EpicsServer) -> Wired:
     """The adapter of PV Access on one server."""
-    from application.control import ControlNotConnectedError, ControlTimeoutError
-    from infrastructure.control.pv_access import PvAccess
+    from baton.application.control import ControlNotConnectedError, ControlTimeoutError
+    from baton.infrastructure.control.pv_access import PvAccess
 
     here = {name: value for name, value in server.ready.items() if name.startswith("EPICS_PVA_")}
     return Wired(

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from application.control import Control, ControlNotConnectedError, ControlTimeoutError, Reading
-from application.plant import ControlRoute, Substrate
-from infrastructure.control.devices import PlainSignal
-from infrastructure.control.routes import RoutedControl
-from infrastructure.control.simulator import Simulator
+from baton.application.control import Control, ControlNotConnectedError, ControlTimeoutError, Reading
+from baton.application.plant import ControlRoute, Substrate
+from baton.infrastructure.control.devices import PlainSignal
+from baton.infrastructure.control.routes import RoutedControl
+from baton.infrastructure.control.simulator import Simulator
 from tests.infrastructure.control.epics_servers import EpicsServer
 
 PATIENT, IMPATIENT = 30.0, 0.3

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import caproto
 import pytest
 
-from application.control import (
+from baton.application.control import (
     ControlAccessDeniedError,
     ControlNotConnectedError,
     ControlTimeoutError,
@@ -17,9 +17,9 @@ from application.control import (
     Quality,
     ReadingKind,
 )
-from infrastructure.actions.acquisition import collect
-from infrastructure.control.channel_access import ChannelAccess
-from infrastructure.timekeeping import WallClock
+from baton.infrastructure.actions.acquisition import collect
+from baton.infrastructure.control.channel_access import ChannelAccess
+from baton.infrastructure.wall_clock import WallClock
 from tests.infrastructure.control.epics_servers import EpicsServer, channel_access_server, free_ports
 from tests.waiting import until
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from application.control import (
+from baton.application.control import (
     Control,
     ControlNotConnectedError,
     ControlValueCoercionError,
@@ -186,7 +186,7 @@ class TestFollowing:
     async def test_whoever_is_far_behind_gets_the_newest_values(
         self, control: Control, plant: Plant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("application.news.MOST", 2)
+        monkeypatch.setattr("baton.application.latest_queue.MOST", 2)
         plant.set_reading(SIGNAL, Reading(value=0))
         slow, attentive = control.subscribe(SIGNAL), control.subscribe(SIGNAL)
         assert (await anext(slow)).value == (await anext(attentive)).value == 0

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
-from infrastructure.control.epics import Element, Form, alarm, coerced, quality, sampled, well_formed
+from baton.application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
+from baton.infrastructure.control.epics import Element, Form, alarm, coerced, quality, sampled, well_formed
 
 SHORT = Form(Element.WHOLE, reach=(-(2**15), 2**15 - 1))
 TEXT = Form(Element.TEXT, length=39)

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("p4p", reason="p4p is not installed (extra `epics`)")
 
-from application.control import (
+from baton.application.control import (
     Control,
     ControlAccessDeniedError,
     ControlNotConnectedError,
@@ -20,7 +20,7 @@ from application.control import (
     Quality,
     ReadingKind,
 )
-from infrastructure.control.pv_access import PvAccess
+from baton.infrastructure.control.pv_access import PvAccess
 from tests.infrastructure.control.conftest import pv_access_of
 from tests.infrastructure.control.epics_servers import EpicsServer
 from tests.waiting import until

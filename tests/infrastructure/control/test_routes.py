@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from application.control import (
+from baton.application.control import (
     ControlNotConnectedError,
     ControlWritesDisabledError,
     MalformedControlAddressError,
     NoAdapterForAddressError,
 )
-from application.plant import ControlRoute, Substrate
-from application.settings import Settings
-from infrastructure.control.channel_access import installed_client
-from infrastructure.control.routes import AdapterMissingError, RoutedControl, configured_control, opened_control
-from infrastructure.control.simulator import Simulator
+from baton.application.plant import ControlRoute, Substrate
+from baton.application.settings import Settings
+from baton.infrastructure.control.channel_access import installed_client
+from baton.infrastructure.control.routes import AdapterMissingError, RoutedControl, configured_control, opened_control
+from baton.infrastructure.control.simulator import Simulator
 
 SIGNALS = ("bl7:det:x", "bl7:stage", "ring:current")
 
@@ -134,7 +134,7 @@ async def test_control_systems_are_opened_only_where_a_route_names_them(substrat
 
 
 def test_a_control_system_whose_library_is_missing_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "infrastructure.control.pv_access", raising=False)
+    monkeypatch.delitem(sys.modules, "baton.infrastructure.control.pv_access", raising=False)
     for module in ("p4p", "p4p.client", "p4p.client.asyncio"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(AdapterMissingError, match="p4p; install the extra `epics`"):
@@ -142,6 +142,6 @@ def test_a_control_system_whose_library_is_missing_is_refused_with_what_to_insta
 
 
 def test_without_the_compiled_library_channel_access_is_spoken_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "infrastructure.control.aioca_client", raising=False)
+    monkeypatch.delitem(sys.modules, "baton.infrastructure.control.aioca_client", raising=False)
     monkeypatch.setitem(sys.modules, "aioca", None)
     assert type(installed_client()).__name__ == "CaprotoClient"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.control import (
+from baton.application.control import (
     ControlAccessDeniedError,
     ControlNotConnectedError,
     ControlTimeoutError,
@@ -22,11 +22,11 @@ from application.control import (
     Reading,
     ReadingKind,
 )
-from application.settings import Settings
-from infrastructure.control.devices import DerivedSignal, Motor, Noise, PlainSignal, peak
-from infrastructure.control.journal import Effects, FileJournal
-from infrastructure.control.simulated_plant import simulated_plant
-from infrastructure.control.simulator import Fault, Simulator
+from baton.application.settings import Settings
+from baton.infrastructure.control.devices import DerivedSignal, Motor, Noise, PlainSignal, peak
+from baton.infrastructure.control.journal import Effects, FileJournal
+from baton.infrastructure.control.simulated_plant import simulated_plant
+from baton.infrastructure.control.simulator import Fault, Simulator
 from tests.timekeeping import SimulatedTime
 from tests.waiting import until
 
@@ -253,8 +253,8 @@ class TestFaults:
 WRITING_FOR_EVER = """
 import asyncio, itertools, sys
 from pathlib import Path
-from infrastructure.control.journal import FileJournal
-from infrastructure.control.simulator import Simulator
+from baton.infrastructure.control.journal import FileJournal
+from baton.infrastructure.control.simulator import Simulator
 
 async def main():
     plant = Simulator({"bl7:count": 0}, journal=FileJournal(Path(sys.argv[1])))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from application.language_models import ChatRequest, ChatResponse, LanguageModelError, Usage
+from baton.application.language_models import ChatRequest, ChatResponse, LanguageModelError, Usage
 
 Canned = Mapping[str, Any] | LanguageModelError | Callable[[ChatRequest], Mapping[str, Any]]
 

@@ -7,16 +7,22 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from domain.agent.model_ref import ModelRef
-from domain.operation.deciding import AskedDecide, Decide, DecideNotAvailableError, DecideSubstrate, offered
-from domain.operation.steering import SteeringVerdict
-from infrastructure.decide.configured import ConfiguredDeciders
-from infrastructure.decide.gaussian_process import GaussianProcessDecider
-from infrastructure.decide.grid_walk import GridWalkDecider
-from infrastructure.decide.in_memory import SeededDecider
-from infrastructure.decide.llm import LanguageModelDecider
-from infrastructure.decide.sobol import SobolDecider
-from infrastructure.decide.staged import StagedDecider
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.operation.steering.decider_choice import (
+    AskedDecide,
+    Decide,
+    DecideNotAvailableError,
+    DecideSubstrate,
+    offered,
+)
+from baton.domain.operation.steering.steering import SteeringVerdict
+from baton.infrastructure.decide.configured import ConfiguredDeciders
+from baton.infrastructure.decide.gaussian_process import GaussianProcessDecider
+from baton.infrastructure.decide.grid_walk import GridWalkDecider
+from baton.infrastructure.decide.in_memory import SeededDecider
+from baton.infrastructure.decide.llm import LanguageModelDecider
+from baton.infrastructure.decide.sobol import SobolDecider
+from baton.infrastructure.decide.staged import StagedDecider
 from tests.domain.operation.searching import FOCUS, evidence, searched
 from tests.infrastructure.decide.modelling import CannedModel
 

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from application.conducting.deciders import Decider, advice_from
-from application.language_models import ChatRequest
-from domain.agent.model_ref import ModelRef
-from domain.operation.deciding import BotorchDecide, DecideSubstrate, StagedDecide
-from domain.operation.steering import SteeringAdvice, SteeringSpace, SteeringVerdict
-from infrastructure.decide.gaussian_process import GaussianProcessDecider
-from infrastructure.decide.grid_walk import GridWalkDecider
-from infrastructure.decide.in_memory import SeededDecider
-from infrastructure.decide.llm import LanguageModelDecider
-from infrastructure.decide.sobol import SobolDecider
-from infrastructure.decide.staged import StagedDecider
+from baton.application.conduct.deciders import Decider, advice_from
+from baton.application.language_models import ChatRequest
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.operation.steering.decider_choice import BotorchDecide, DecideSubstrate, StagedDecide
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringSpace, SteeringVerdict
+from baton.infrastructure.decide.gaussian_process import GaussianProcessDecider
+from baton.infrastructure.decide.grid_walk import GridWalkDecider
+from baton.infrastructure.decide.in_memory import SeededDecider
+from baton.infrastructure.decide.llm import LanguageModelDecider
+from baton.infrastructure.decide.sobol import SobolDecider
+from baton.infrastructure.decide.staged import StagedDecider
 from tests.domain.operation.searching import CHOICES, INTERVALS, PLANE, evidence, observation, spaces
 from tests.infrastructure.decide.modelling import CannedModel
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from application.conducting.deciders import DecideAccessDeniedError, DecideEvidenceRejectedError, DecideTimeoutError
-from application.language_models import (
+from baton.application.conduct.deciders import DecideAccessDeniedError, DecideEvidenceRejectedError, DecideTimeoutError
+from baton.application.language_models import (
     LanguageModelAuthenticationError,
     LanguageModelError,
     LanguageModelInvalidRequestError,
@@ -16,11 +16,11 @@ from application.language_models import (
     LanguageModelServerError,
     LanguageModelTimeoutError,
 )
-from domain.agent.model_ref import ModelRef
-from domain.decision.decision import ConfidenceSource
-from domain.operation.deciding import DecideNotAvailableError
-from domain.operation.steering import DecideAdviceMalformedError, SteeringVerdict
-from infrastructure.decide.llm import LanguageModelDecider, answer_schema
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.decision.decision import ConfidenceSource
+from baton.domain.operation.steering.decider_choice import DecideNotAvailableError
+from baton.domain.operation.steering.steering import DecideAdviceMalformedError, SteeringVerdict
+from baton.infrastructure.decide.llm import LanguageModelDecider, answer_schema
 from tests.domain.operation.searching import PLANE, PROCEDURE, choices, evidence, interval, observation, space
 from tests.infrastructure.decide.modelling import CannedModel
 from tests.infrastructure.llm.asking import Sleeper

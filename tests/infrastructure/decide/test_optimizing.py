@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from application.conducting.deciders import DecideColdStartError, DecideEvidenceRejectedError, Decider
-from domain.operation.deciding import BotorchDecide, DecideSubstrate, StagedDecide
-from domain.operation.steering import SteeringObservation, SteeringVerdict
-from infrastructure.decide.gaussian_process import MOST_POINTS, GaussianProcessDecider, TrainingData, log_improvement
-from infrastructure.decide.sobol import SobolDecider
-from infrastructure.decide.staged import StagedDecider
+from baton.application.conduct.deciders import DecideColdStartError, DecideEvidenceRejectedError, Decider
+from baton.domain.operation.steering.decider_choice import BotorchDecide, DecideSubstrate, StagedDecide
+from baton.domain.operation.steering.steering import SteeringObservation, SteeringVerdict
+from baton.infrastructure.decide.gaussian_process import MOST_POINTS, GaussianProcessDecider, TrainingData, log_improvement
+from baton.infrastructure.decide.sobol import SobolDecider
+from baton.infrastructure.decide.staged import StagedDecider
 from tests.domain.operation.searching import FOCUS, PLANE, choices, evidence, interval, observation, searched, space
 
 UNIT = space(interval("x", 0, 1), interval("y", 0, 1))

@@ -9,9 +9,9 @@ from uuid import UUID
 import httpx
 import pytest
 
-from domain.access.actor import ActorKind
-from infrastructure.identity.provider_client import ProviderClient
-from infrastructure.identity.registry import ProviderRegistry
+from baton.domain.access.actor import ActorKind
+from baton.infrastructure.identity.provider_client import ProviderClient
+from baton.infrastructure.identity.registry import ProviderRegistry
 from tests.infrastructure.identity.issuer import Issuer
 
 MIRA = UUID("0197a100-0000-7000-8000-000000000001")

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from application.identity import VerifiedToken
-from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
-from infrastructure.identity.introspection import CALLS_AT_ONCE, AcceptedTokens
-from infrastructure.identity.registry import ProviderRegistry
+from baton.application.identity import VerifiedToken
+from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
+from baton.infrastructure.identity.introspection import CALLS_AT_ONCE, AcceptedTokens
+from baton.infrastructure.identity.registry import ProviderRegistry
 from tests.domain.world import refused
 from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
 from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, dripping

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from domain.access.actor import ActorKind
-from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
-from infrastructure.identity.jwt_verifier import FETCH_PAUSE, key_table
-from infrastructure.identity.provider_client import TIMEOUTS, ProviderUnreachableError
-from infrastructure.identity.registry import ProviderRegistry
+from baton.domain.access.actor import ActorKind
+from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
+from baton.infrastructure.identity.jwt_verifier import FETCH_PAUSE, key_table
+from baton.infrastructure.identity.provider_client import TIMEOUTS, ProviderUnreachableError
+from baton.infrastructure.identity.registry import ProviderRegistry
 from tests.domain.world import refused
 from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
 from tests.infrastructure.identity.issuer import (

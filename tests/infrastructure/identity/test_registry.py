@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from application.identity import InvalidTokenError, ProviderUnavailable, TokenFault
-from application.ports import StoreUnavailableError
-from domain.access.actor import ActorKind
-from domain.kernel import NIL
-from domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
-from infrastructure.identity.registry import ProviderRegistry
+from baton.application.identity import InvalidTokenError, ProviderUnavailable, TokenFault
+from baton.application.ports import StoreUnavailableError
+from baton.domain.access.actor import ActorKind
+from baton.domain.kernel import NIL
+from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
+from baton.infrastructure.identity.registry import ProviderRegistry
 from tests.domain.world import refused
 from tests.infrastructure.identity.conftest import MIRA, BindingsInMemory, Registries
 from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, base64url, encoded

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from application.language_models import ChatRequest, Purpose
-from domain.agent.model_ref import ModelRef
+from baton.application.language_models import ChatRequest, Purpose
+from baton.domain.agent.model_ref import ModelRef
 
 MODEL = ModelRef(provider="acme", model="m-1")
 SCHEMA = {

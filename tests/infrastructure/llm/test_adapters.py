@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from starlette.responses import JSONResponse, Response
 
-from application.language_models import (
+from baton.application.language_models import (
     LanguageModelAuthenticationError,
     LanguageModelInvalidRequestError,
     LanguageModelRateLimitError,
@@ -19,11 +19,11 @@ from application.language_models import (
     Usage,
     asked,
 )
-from domain.agent.model_ref import ModelRef
-from domain.agent.prompts import PROMPTS, Prompt
-from infrastructure.llm.anthropic import AnthropicModels
-from infrastructure.llm.openai_compatible import OpenAiCompatibleModels
-from infrastructure.llm.strict_schemas import BOUNDS, can_be_strict, strict_form
+from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.prompts import PROMPTS, Prompt
+from baton.infrastructure.llm.anthropic import AnthropicModels
+from baton.infrastructure.llm.openai_compatible import OpenAiCompatibleModels
+from baton.infrastructure.llm.strict_schemas import BOUNDS, can_be_strict, strict_form
 from tests.infrastructure.identity.issuer import dripping
 from tests.infrastructure.llm.asking import SCHEMA, SOUND, Sleeper, chat_request
 from tests.infrastructure.llm.model_server import Anthropic, Dialect, ModelServer, OpenAi, in_ascii

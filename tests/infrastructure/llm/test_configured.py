@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from application.boot_guards import boot_objections
-from application.language_models import OFFLINE, named_model
-from application.settings import HIDDEN, Settings, shown_settings
-from domain.agent.model_ref import ModelRef
-from infrastructure.llm.anthropic import AnthropicModels
-from infrastructure.llm.configured import ConfiguredModels
-from infrastructure.llm.offline import OfflineModel
-from infrastructure.llm.openai_compatible import OpenAiCompatibleModels
+from baton.application.boot_guards import boot_objections
+from baton.application.language_models import OFFLINE, named_model
+from baton.application.settings import HIDDEN, Settings, shown_settings
+from baton.domain.agent.model_ref import ModelRef
+from baton.infrastructure.llm.anthropic import AnthropicModels
+from baton.infrastructure.llm.configured import ConfiguredModels
+from baton.infrastructure.llm.offline import OfflineModel
+from baton.infrastructure.llm.openai_compatible import OpenAiCompatibleModels
 from tests.infrastructure.llm.asking import SOUND, chat_request
 from tests.infrastructure.llm.model_server import Anthropic, ModelServer, OpenAi
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from application.language_models import (
+from baton.application.language_models import (
     LanguageModelAuthenticationError,
     LanguageModelError,
     LanguageModelInvalidRequestError,
@@ -18,9 +18,9 @@ from application.language_models import (
     ModelProvider,
     asked,
 )
-from infrastructure.llm.anthropic import AnthropicModels
-from infrastructure.llm.openai_compatible import OpenAiCompatibleModels
-from infrastructure.llm.scripted import ScriptedModel
+from baton.infrastructure.llm.anthropic import AnthropicModels
+from baton.infrastructure.llm.openai_compatible import OpenAiCompatibleModels
+from baton.infrastructure.llm.scripted import ScriptedModel
 from tests.infrastructure.llm.asking import SOUND, Sleeper, chat_request
 from tests.infrastructure.llm.model_server import Anthropic, Dialect, ModelServer, OpenAi
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.language_models import (
+from baton.application.language_models import (
     OFFLINE,
     LanguageModelInvalidRequestError,
     LanguageModelSchemaValidationError,
     Purpose,
     Usage,
 )
-from infrastructure.llm.offline import OfflineModel
+from baton.infrastructure.llm.offline import OfflineModel
 from tests.infrastructure.llm.asking import chat_request
 
 CHOICES = ["NominalCompletion", "DegradedCompletion", "OperatorAbort", "EquipmentAbort", "DataSuspect"]

@@ -11,10 +11,10 @@ import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from application.agents.ports import LogbookMirror
-from application.settings import Settings
-from infrastructure.logbook.mirrors import FileMirror, MemoryMirror, directory_name
-from infrastructure.runtime import Runtime
+from baton.application.agents.ports import LogbookMirror
+from baton.application.settings import Settings
+from baton.infrastructure.logbook.mirrors import FileMirror, MemoryMirror, directory_name
+from baton.infrastructure.runtime import Runtime
 from tests.waiting import until
 
 NARRATIVE = "Ring current fell at 09:12.\r\nThe run was held for 14 min; 1,480 of 1,500 projections are good (20 µm drift)."

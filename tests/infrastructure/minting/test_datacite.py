@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain.shared.citation import CitedDate, CitedIdentifier, CitedParty, CitedRelation
-from domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
-from infrastructure.minting.datacite import DataCiteMinter
+from baton.domain.shared.citation import CitedDate, CitedIdentifier, CitedParty, CitedRelation
+from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
+from baton.infrastructure.minting.datacite import DataCiteMinter
 from tests.infrastructure.minting.registry_server import ACCOUNT, PASSWORD, PREFIX, Registry
 from tests.infrastructure.minting.test_minter_contract import DOI, ROTARY, registry
 

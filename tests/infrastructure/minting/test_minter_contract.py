@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from application.minting import Minter
-from domain.equipment.values import ExternalIdScheme
-from domain.shared.citation import Citation
-from infrastructure.minting.datacite import DataCiteMinter
-from infrastructure.minting.development import DeterministicMinter
+from baton.application.minting import Minter
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.shared.citation import Citation
+from baton.infrastructure.minting.datacite import DataCiteMinter
+from baton.infrastructure.minting.development import DeterministicMinter
 from tests.infrastructure.minting.registry_server import ACCOUNT, PASSWORD, PREFIX, Registry, running_registry
 
 DOI = ExternalIdScheme.DOI

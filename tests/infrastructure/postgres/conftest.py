@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from infrastructure.postgres.pool import RUNTIME_OPTIONS, Pool, dedicated, runtime_pool
-from infrastructure.postgres.store import PostgresStore
+from baton.infrastructure.postgres.pool import RUNTIME_OPTIONS, Pool, dedicated, runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.application.calling import Calling
 from tests.infrastructure.postgres.observing import Connection
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import psycopg
 
-from infrastructure.postgres.projections import Projector
+from baton.infrastructure.postgres.projections import Projector
 from tests.domain.world import new_id
 from tests.waiting import until
 

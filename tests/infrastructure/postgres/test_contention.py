@@ -9,17 +9,17 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from application.ports import Batch, Caller, Executed, StoreUnavailableError, StreamAppend
-from domain.access.actor import ActorDeactivated, RegisterActor
-from domain.access.subject_binding import BindActorSubject
-from domain.kernel import Call
-from domain.shared.refusals import ConcurrencyError, Refusal
-from domain.trust.presence import CheckInVisit, TakeControlOfSurface
-from domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
-from domain.trust.visit import CONTROL_LOCK, CompleteVisit, RecordVisitArrival, StartVisit, Visit
-from infrastructure.postgres.pool import runtime_pool
-from infrastructure.postgres.store import PostgresStore
-from infrastructure.runtime import ProviderFacts
+from baton.application.ports import Batch, Caller, Executed, StoreUnavailableError, StreamAppend
+from baton.domain.access.actor import ActorDeactivated, RegisterActor
+from baton.domain.access.subject_binding import BindActorSubject
+from baton.domain.kernel import Call
+from baton.domain.shared.refusals import ConcurrencyError, Refusal
+from baton.domain.trust.presence import CheckInVisit, TakeControlOfSurface
+from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
+from baton.domain.trust.visit import CONTROL_LOCK, CompleteVisit, RecordVisitArrival, StartVisit, Visit
+from baton.infrastructure.postgres.pool import runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.infrastructure.runtime import ProviderFacts
 from tests.application.calling import OPERATOR, START, Calling, lenient, planned_visit
 from tests.domain.world import new_id, refused
 from tests.infrastructure.postgres.observing import Connection, project, rows, until_waiting

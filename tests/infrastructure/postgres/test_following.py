@@ -6,9 +6,9 @@ import psycopg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from application.ports import Bookmark, EventRow
-from infrastructure.postgres.pool import RUNTIME_OPTIONS
-from infrastructure.postgres.store import PostgresStore
+from baton.application.ports import Bookmark, EventRow
+from baton.infrastructure.postgres.pool import RUNTIME_OPTIONS
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.application.calling import Calling
 from tests.infrastructure.postgres.observing import Connection, insert_event
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from application.ports import KeyClaim
-from domain.trust.surface import SYSTEM_HTTP
-from domain.trust.zone import DefineZone
-from infrastructure.postgres.idempotency import Pruner
-from infrastructure.postgres.pool import Pool
-from infrastructure.postgres.store import PostgresStore
+from baton.application.ports import KeyClaim
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.domain.trust.zone import DefineZone
+from baton.infrastructure.postgres.idempotency import Pruner
+from baton.infrastructure.postgres.pool import Pool
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.application.calling import OPERATOR, Calling, HandSetClock
 from tests.infrastructure.postgres.observing import Connection, rows
 

@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 from structlog.testing import capture_logs
 
-from infrastructure.background import Supervisor
-from infrastructure.postgres import leadership
-from infrastructure.postgres.leadership import is_led, lead, note_settled, unsettled
-from infrastructure.postgres.pool import dedicated
+from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres import leadership
+from baton.infrastructure.postgres.leadership import is_led, lead, note_settled, unsettled
+from baton.infrastructure.postgres.pool import dedicated
 from tests.infrastructure.postgres.observing import Connection, lock_holders, value
 from tests.waiting import until
 

@@ -9,15 +9,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.conducting.ledger import Closing
-from application.ports import FoldedStanding
-from domain.operation.progress import WaitingFor
-from domain.operation.stopping import HoldProcedure, TruncateProcedure
-from domain.operation.walking import Mark
-from infrastructure.postgres import ledger as statements
-from infrastructure.postgres.ledger import PostgresLedger
-from infrastructure.postgres.pool import Connection, Pool
-from infrastructure.postgres.store import PostgresStore
+from baton.application.conduct.ledger import Closing
+from baton.application.ports import FoldedStanding
+from baton.domain.operation.conduct.messages import Mark
+from baton.domain.operation.conduct.progress import WaitingFor
+from baton.domain.operation.procedure.endings import HoldProcedure, TruncateProcedure
+from baton.infrastructure.postgres import ledger as statements
+from baton.infrastructure.postgres.ledger import PostgresLedger
+from baton.infrastructure.postgres.pool import Connection, Pool
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.application.calling import Calling, HandSetClock
 from tests.domain.world import new_id
 from tests.infrastructure.ledgers import PORTS, Books, Conduct, crossing, row

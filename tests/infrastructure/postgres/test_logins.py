@@ -7,14 +7,14 @@ import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.trust.zone import DefineZone, ZoneSummary
-from infrastructure.background import Supervisor
-from infrastructure.postgres.form import can_rewrite_log, has_current_form, may_migrate
-from infrastructure.postgres.migrate import migrate
-from infrastructure.postgres.pool import dedicated, runtime_pool
-from infrastructure.postgres.projections import Projector, rebuild, unbuilt
-from infrastructure.postgres.store import PostgresStore
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.trust.zone import DefineZone, ZoneSummary
+from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres.migrate import migrate
+from baton.infrastructure.postgres.pool import dedicated, runtime_pool
+from baton.infrastructure.postgres.projections import Projector, rebuild, unbuilt
+from baton.infrastructure.postgres.schema_version import can_rewrite_log, has_current_form, may_migrate
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.application.calling import Calling
 from tests.conftest import with_database
 from tests.e2e.stack import baton

@@ -5,14 +5,14 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.ports import Batch, StreamAppend
-from domain.contexts import REGISTRY
-from domain.equipment.asset import AssetFamilyAdded, AssetRenamed
-from domain.kernel import NIL, Call, Event, State
-from domain.operation.schedule import ScheduleFired, ScheduleFiringRefused, ScheduleHeld
-from infrastructure.postgres.pool import dedicated, runtime_pool
-from infrastructure.postgres.statements import SHORT, endless_stream
-from infrastructure.postgres.store import PostgresStore
+from baton.application.ports import Batch, StreamAppend
+from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.asset import AssetFamilyAdded, AssetRenamed
+from baton.domain.kernel import NIL, Call, Event, State
+from baton.domain.operation.schedule.schedule import ScheduleFired, ScheduleFiringRefused, ScheduleHeld
+from baton.infrastructure.postgres.pool import dedicated, runtime_pool
+from baton.infrastructure.postgres.statements import SHORT, endless_stream
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.domain.operation.schedules import defined
 from tests.domain.test_replay import BORN
 from tests.domain.world import START, World, new_id

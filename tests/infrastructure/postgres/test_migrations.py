@@ -10,16 +10,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.contexts import REGISTRY
-from infrastructure.postgres.migrate import MIGRATION_LOCK, alchemy_url, migrate, pending_migrations
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.contexts import REGISTRY
+from baton.infrastructure.postgres.migrate import MIGRATION_LOCK, alchemy_url, migrate, pending_migrations
 from tests.conftest import with_database
 
 SOURCES = Path(__file__).parents[3] / "src"
 MIGRATE = """
 import sys
-import domain.contexts
-from infrastructure.postgres.migrate import migrate
+import baton.domain.contexts
+from baton.infrastructure.postgres.migrate import migrate
 migrate(sys.argv[1])
 """
 STATE = {

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from psycopg.errors import CheckViolation, InsufficientPrivilege
 
-from application.ports import Batch
-from domain.kernel import Call
-from domain.run.observations import Observation
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.postgres.pool import dedicated
-from infrastructure.postgres.store import PostgresStore
+from baton.application.ports import Batch
+from baton.domain.kernel import Call
+from baton.domain.run.observations import Observation
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.postgres.pool import dedicated
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.domain.world import OPERATOR, START, new_id
 from tests.infrastructure.postgres.observing import Connection, rows
 from tests.infrastructure.readings import reading

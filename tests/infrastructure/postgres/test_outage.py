@@ -15,14 +15,14 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from application.ports import Bookmark, Executed, KeyClaim, StoreUnavailableError
-from cli.embedded.postgres import EmbeddedPostgres
-from domain.access.actor import ActorProfile, RegisterActor
-from domain.kernel import Command
-from domain.trust.surface import SYSTEM_HTTP
-from domain.trust.zone import DefineZone
-from infrastructure.postgres.pool import LOST_LINE, Pool, dedicated, runtime_pool
-from infrastructure.postgres.store import PostgresStore
+from baton.application.ports import Bookmark, Executed, KeyClaim, StoreUnavailableError
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.access.actor import ActorProfile, RegisterActor
+from baton.domain.kernel import Command
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.domain.trust.zone import DefineZone
+from baton.infrastructure.postgres.pool import LOST_LINE, Pool, dedicated, runtime_pool
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.application.calling import OPERATOR, START, Calling
 from tests.domain.world import new_id, refused
 from tests.infrastructure.postgres.observing import Connection, rows, until_waiting

@@ -4,9 +4,9 @@ import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
-from domain.contexts import REGISTRY
-from domain.shared.listing import ListQuery
-from infrastructure.postgres.pool import dedicated
+from baton.domain.contexts import REGISTRY
+from baton.domain.shared.listing import ListQuery
+from baton.infrastructure.postgres.pool import dedicated
 from tests.infrastructure.postgres.observing import Connection, insert_event, rows
 
 LISTED = {operation.input.summary.relation for operation in REGISTRY if issubclass(operation.input, ListQuery)}

@@ -8,17 +8,17 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from application.queries import PROJECTIONS
-from domain.access.actor import DeactivateActor, RegisterActor
-from domain.contexts import REGISTRY
-from domain.kernel import UnknownEventError
-from domain.shared.listing import Summary
-from domain.trust.surface import DefineSurface
-from domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, StartVisit, Visit, VisitSummary
-from domain.trust.zone import DefineZone, ListZones, ZoneSummary
-from infrastructure.background import Supervisor
-from infrastructure.postgres.migrate import migrate
-from infrastructure.postgres.projections import LEADER_LOCK, SWAP_LOCK, Projector, rebuild, unbuilt
+from baton.application.queries import PROJECTIONS
+from baton.domain.access.actor import DeactivateActor, RegisterActor
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import UnknownEventError
+from baton.domain.shared.listing import Summary
+from baton.domain.trust.surface import DefineSurface
+from baton.domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, StartVisit, Visit, VisitSummary
+from baton.domain.trust.zone import DefineZone, ListZones, ZoneSummary
+from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres.migrate import migrate
+from baton.infrastructure.postgres.projections import LEADER_LOCK, SWAP_LOCK, Projector, rebuild, unbuilt
 from tests.api.stocking import stocked
 from tests.application.calling import Calling, planned_visit
 from tests.domain.world import new_id

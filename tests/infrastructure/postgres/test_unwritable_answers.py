@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from application.settings import Settings
-from domain.agent.concluding import Order, Task
-from domain.agent.debriefing import DEBRIEF
-from domain.agent.drafting import DRAFT
-from domain.agent.seeded import SEEDED
-from infrastructure.llm.scripted import ScriptedModel
-from infrastructure.runtime import Runtime
+from baton.application.settings import Settings
+from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.conclusions import Order, Task
+from baton.domain.agent.debrief import DEBRIEF
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.infrastructure.llm.scripted import ScriptedModel
+from baton.infrastructure.runtime import Runtime
 from tests.api.beamline import beamline
 from tests.application.agencies import NO_ACTION, VERDICT
 from tests.infrastructure.postgres.observing import Connection, rows

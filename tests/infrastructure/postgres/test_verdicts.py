@@ -4,13 +4,13 @@ import asyncio
 
 import psycopg
 
-from application.ports import Caller
-from application.seeds import Seeds
-from domain.trust.authorization import AuthzResult, Decision
-from domain.trust.surface import SYSTEM_HTTP
-from infrastructure.postgres.pool import Pool
-from infrastructure.postgres.store import PostgresStore
-from infrastructure.postgres.verdicts import PostgresVerdictLog
+from baton.application.ports import Caller
+from baton.application.seeds import Seeds
+from baton.domain.trust.authorization import AuthzResult, Decision
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
+from baton.infrastructure.postgres.pool import Pool
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.application.calling import Calling
 from tests.domain.world import OPERATOR, new_id
 from tests.infrastructure.postgres.observing import Connection, rows, until_waiting

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from domain.trust.zone import DefineZone
-from infrastructure.background import Supervisor
-from infrastructure.postgres.pool import Pool, dedicated
-from infrastructure.postgres.store import PostgresStore
-from infrastructure.postgres.waking import CHANNEL, Listener, Waker
+from baton.domain.trust.zone import DefineZone
+from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres.pool import Pool, dedicated
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.infrastructure.postgres.wake_ups import CHANNEL, Listener, Waker
 from tests.application.calling import Calling
 from tests.domain.world import refused
 from tests.infrastructure.postgres.observing import Connection, rows

@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from application.publishing import Publisher, SendingFailedError
-from infrastructure.publishing.publishers import MemoryPublisher, OutboxPublisher
+from baton.application.publishing import Publisher, SendingFailedError
+from baton.infrastructure.publishing.publishers import MemoryPublisher, OutboxPublisher
 
 
 @pytest.fixture(params=["outbox", "memory"])

@@ -12,20 +12,20 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Status, StatusCode
 
-from api.app import create_app
-from api.edge import Edge
-from application.boot_guards import boot_objections
-from application.ports import Caller
-from application.service import Service
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from cli.worker import start_unfinished
-from domain.operation.conducting import ConductProcedure
-from domain.trust.surface import SYSTEM_HTTP
-from domain.trust.zone import DefineZone
-from infrastructure.runtime import Runtime
-from infrastructure.telemetry.tracing import Discreet, Tracing, configured_tracing
-from infrastructure.temporal.engine import connect
+from baton.api.app import create_app
+from baton.api.edge import Edge
+from baton.application.boot_guards import boot_objections
+from baton.application.ports import Caller
+from baton.application.service import Service
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.worker import start_unfinished
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.domain.trust.zone import DefineZone
+from baton.infrastructure.runtime import Runtime
+from baton.infrastructure.telemetry.tracing import Discreet, Tracing, configured_tracing
+from baton.infrastructure.temporal.engine import connect
 from tests.domain.world import OPERATOR, new_id
 from tests.waiting import until
 from tests.workflows.stage import Stage, staged

@@ -11,16 +11,16 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 
-from application.conducting.conducts import workflow_id
-from application.ports import Job
-from application.scheduling.calendars import CalendarEntry
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.calendar import EveryCalendar
-from infrastructure.runtime import clock
-from infrastructure.temporal.attributes import NAMES, add_missing, missing
-from infrastructure.temporal.calendars import TemporalCalendars
-from infrastructure.temporal.engine import TemporalEngine
+from baton.application.conduct.conduct_work import workflow_id
+from baton.application.ports import Job
+from baton.application.schedules.calendars import CalendarEntry
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.schedule.calendar import EveryCalendar
+from baton.infrastructure.runtime import clock
+from baton.infrastructure.temporal.attributes import NAMES, add_missing, missing
+from baton.infrastructure.temporal.calendars import TemporalCalendars
+from baton.infrastructure.temporal.engine import TemporalEngine
 from tests.infrastructure.temporal.namespaces import new_namespace
 from tests.workflows.stage import staged
 from tests.workflows.steps import setpoint

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from application.ports import EngineUnavailableError
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from infrastructure.temporal.engine import TemporalEngine, connection_options
+from baton.application.ports import EngineUnavailableError
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.infrastructure.temporal.engine import TemporalEngine, connection_options
 
 
 def test_what_is_set_reaches_the_connection(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.walking import Report, Verdict
-from infrastructure.temporal.converter import LIMIT, PayloadTooLargeError, data_converter
-from infrastructure.temporal.engine import connect
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.conduct.messages import Report, Verdict
+from baton.infrastructure.temporal.converter import LIMIT, PayloadTooLargeError, data_converter
+from baton.infrastructure.temporal.engine import connect
 from tests.waiting import until
 
 QUEUE = "bounded"

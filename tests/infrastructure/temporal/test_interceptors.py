@@ -13,11 +13,11 @@ from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from application.conducting.conducts import workflow_id
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from infrastructure.temporal.engine import connect
-from infrastructure.temporal.interceptors import HEADER, CallerCarrier
+from baton.application.conduct.conduct_work import workflow_id
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.infrastructure.temporal.engine import connect
+from baton.infrastructure.temporal.interceptors import HEADER, CallerCarrier
 from tests.workflows.stage import OPERATOR, staged
 from tests.workflows.steps import setpoint
 

@@ -16,12 +16,12 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import RetryPolicy
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from infrastructure.temporal.converter import LIMIT
-from infrastructure.temporal.engine import connect
-from infrastructure.temporal.interceptors import CallerCarrier
-from infrastructure.temporal.lines import SDK, speak_in_lines
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.infrastructure.temporal.converter import LIMIT
+from baton.infrastructure.temporal.engine import connect
+from baton.infrastructure.temporal.interceptors import CallerCarrier
+from baton.infrastructure.temporal.sdk_logging import SDK, speak_in_lines
 from tests.waiting import until
 
 SECRET = "the sample of J. Doe"

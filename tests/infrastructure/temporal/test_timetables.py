@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, ScheduleSpec, ScheduleState
 
-from application.scheduling.calendars import CalendarEntry, CalendarRefusedError
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from domain.operation.calendar import Calendar, CronCalendar, EveryCalendar, next_firings
-from infrastructure.runtime import clock
-from infrastructure.temporal.calendars import TemporalCalendars
-from infrastructure.temporal.engine import TemporalEngine, connect
-from infrastructure.temporal.timetables import spec_of
+from baton.application.schedules.calendars import CalendarEntry, CalendarRefusedError
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.schedule.calendar import Calendar, CronCalendar, EveryCalendar, next_firings
+from baton.infrastructure.runtime import clock
+from baton.infrastructure.temporal.calendars import TemporalCalendars
+from baton.infrastructure.temporal.engine import TemporalEngine, connect
+from baton.infrastructure.temporal.schedule_specs import spec_of
 from tests.domain.world import new_id
 from tests.infrastructure.temporal.namespaces import new_namespace
 

@@ -5,15 +5,15 @@ from temporalio.client import Client
 from temporalio.common import VersioningBehavior
 from temporalio.worker import Worker
 
-from application.boot_guards import boot_objections
-from application.settings import Settings
-from cli.embedded.temporal import EmbeddedTemporal
-from cli.worker import worker
-from infrastructure.conducting import conducting
-from infrastructure.control.simulated_plant import simulated_plant
-from infrastructure.runtime import Runtime
-from infrastructure.temporal.engine import connect
-from infrastructure.temporal.versioning import deployment_of
+from baton.application.boot_guards import boot_objections
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.worker import worker
+from baton.infrastructure.conducting import conducting
+from baton.infrastructure.control.simulated_plant import simulated_plant
+from baton.infrastructure.runtime import Runtime
+from baton.infrastructure.temporal.engine import connect
+from baton.infrastructure.temporal.versioning import deployment_of
 
 
 async def made(settings: Settings) -> Worker:

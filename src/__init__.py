@@ -1,0 +1,1 @@
+"""Baton: operations control for experiment facilities."""

@@ -1,0 +1,124 @@
+"""A unit of work: fulfils what decisions and answers ask to know, and remembers which versions it has seen."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from uuid import UUID
+
+from baton.application.ports import Authorizer, Caller, EventRow, Port, Session
+from baton.domain.kernel import Aggregate, Event, State, StoredEvent
+from baton.domain.shared.reads import (
+    Answered,
+    Aside,
+    Enlisted,
+    Grants,
+    Happened,
+    Holders,
+    Latest,
+    Members,
+    Permission,
+    Read,
+    Reads,
+    Records,
+    Rows,
+    Streams,
+)
+from baton.domain.shared.refusals import Refusal
+
+T = TypeVar("T")
+
+
+class Unit:
+    """One command's or query's reads; each stream is loaded once."""
+
+    def __init__(self, session: Session, caller: Caller, authorizer: Authorizer, ports: Mapping[str, Port]) -> None:
+        self.session = session
+        self.position = 0
+        self._caller = caller
+        self._authorizer = authorizer
+        self._ports = ports
+        self._states: dict[tuple[str, UUID], State | None] = {}
+        self._versions: dict[tuple[str, UUID], int] = {}
+
+    def version(self, stream_type: str, id: UUID) -> int:
+        """The last version seen of a stream; 0 for one that is new or was not read."""
+        return self._versions.get((stream_type, id), 0)
+
+    async def target(self, aggregate: Aggregate[Any], id: UUID) -> State:
+        """The state a command is about; refused with 404 where there is none."""
+        found = await self._streams(Streams(aggregate.state, (id,)))
+        return found.get(id) or missing(aggregate, id)
+
+    async def fulfil(self, reads: Reads[T]) -> T:
+        """Run a generator of reads to its result."""
+        try:
+            request = next(reads)
+            while True:
+                try:
+                    answer = await self._read(request)
+                except Refusal as refusal:
+                    request = reads.throw(refusal)
+                else:
+                    request = reads.send(answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    async def _read(self, request: Read) -> Any:
+        match request:
+            case Streams():
+                return await self._streams(request)
+            case Happened(of, id, events):
+                rows = await self.session.load_of(of.__name__, id, [event.__name__ for event in events])
+                return tuple(decoded(of.aggregate, row) for row in rows)
+            case Latest(of, id, events, count, as_of, as_of_version):
+                names = [event.__name__ for event in events]
+                rows = await self.session.load_latest(of.__name__, id, names, count, as_of, as_of_version)
+                return tuple(decoded(of.aggregate, row) for row in rows)
+            case Holders(kind, keys):
+                return await self.session.holders(kind, keys)
+            case Members(kind, keys):
+                return await self.session.members(kind, *keys)
+            case Enlisted(kind):
+                return await self.session.enlisted(kind)
+            case Records(record, where):
+                return await self.session.records(record, where)
+            case Rows(summary, query, where):
+                return await self.session.page(summary, query, where)
+            case Permission(command_name, surface_id):
+                return (await self._authorizer.authorize(self._caller, command_name, surface_id)).allowed
+            case Grants(command_names):
+                standing = await self._authorizer.standing(self._caller)
+                permitted = await self._authorizer.permitted(self._caller)
+                return standing.objection, tuple(name for name in command_names if name not in permitted)
+            case Answered(port, arguments):
+                return await self._ports[port](self._caller, **arguments)
+            case Aside(function, given):
+                return await asyncio.to_thread(function, *given)
+
+    async def _streams(self, request: Streams) -> dict[UUID, State]:
+        aggregate = request.state.aggregate
+        unread = [id for id in request.ids if (aggregate.name, id) not in self._states]
+        if unread:
+            rows = await self.session.load(aggregate.name, unread)
+            by_stream: dict[UUID, list[StoredEvent]] = {id: [] for id in unread}
+            for row in rows:
+                by_stream[row.stream_id].append(row)
+            for id, stream in by_stream.items():
+                self._states[aggregate.name, id] = aggregate.replay(stream)
+                if stream:
+                    self._versions[aggregate.name, id] = stream[-1].version
+                    self.position = max(self.position, stream[-1].position)
+        return {id: state for id in request.ids if (state := self._states[aggregate.name, id]) is not None}
+
+
+def decoded(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
+    """The event in a stored row, under its id where that is known."""
+    event = aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at)
+    return event.stored_as(row.event_id, row.principal_id) if isinstance(row, EventRow) else event
+
+
+def missing(aggregate: Aggregate[Any], id: UUID) -> Any:
+    """Refuse: there is no such aggregate."""
+    detail = f"There is no {aggregate.label} {id}; check the id or list what exists."
+    raise aggregate.NotFound(aggregate.absences.get(id, detail))

@@ -1,0 +1,1 @@
+"""How a procedure is conducted: read `conduct.py`, then `pins`, `messages`, `step_values`, `results`, `views`."""

@@ -1,0 +1,40 @@
+"""Which programs steps may run: those that the deployment allows, each by its exact name."""
+
+from collections.abc import Iterable
+
+from baton.domain.recipe.expansion import Expansion
+from baton.domain.recipe.references import placed
+from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep
+from baton.domain.shared.reads import Reads, answered
+from baton.domain.shared.refusals import Conflict
+from baton.domain.shared.text import shortened
+
+
+class ComputeProgramNotAllowedError(Conflict, context="operation"):
+    """A step runs a program that this deployment does not allow."""
+
+
+def allowed_programs(steps: Iterable[RecipeStep]) -> Reads[frozenset[str]]:
+    """The programs that the deployment allows; it is not asked where the steps run none."""
+    if not any(isinstance(step, RecipeComputeStep) for step in steps):
+        return frozenset()
+    deployment = yield from answered("deployment")
+    programs: frozenset[str] = deployment.compute_programs
+    return programs
+
+
+def check_programs(steps: Expansion, allowed: frozenset[str]) -> None:
+    """Refuse a step whose program is not among those allowed, by its exact name."""
+    for place, step in placed(steps.steps, steps.closing_steps):
+        if isinstance(step, RecipeComputeStep) and (program := step.command[0]) not in allowed:
+            raise ComputeProgramNotAllowedError(
+                f"{place} runs {shortened(program)}, which this deployment does not allow; use a program that it does, or "
+                "have it added to COMPUTE_PROGRAMS.",
+                reason="program_not_allowed",
+                facts={"program": program, **place._asdict()},
+            )
+
+
+def refuse_foreign_programs(steps: Expansion) -> Reads[None]:
+    """Refuse steps that run a program which the deployment does not allow."""
+    check_programs(steps, (yield from allowed_programs((*steps.steps, *steps.closing_steps))))

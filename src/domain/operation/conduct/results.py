@@ -1,0 +1,157 @@
+"""What came of a conduct: one shape for every way to conduct, on the stream, over REST and to agents."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from baton.domain.kernel import Value
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
+
+SourceKind = Literal["setpoint", "action", "check", "capture", "compute", "lifecycle", "decide"]
+
+
+class TerminationReason(StrEnum):
+    """Why a steered conduct ended although its decider would have gone on."""
+
+    ITERATIONS = "BudgetIterationsExhausted"
+    WALL_CLOCK = "BudgetWallClockExhausted"
+
+
+class Failure(Value):
+    """What went wrong, where; a lifecycle failure has no step."""
+
+    step_index: int | None = None
+    source_kind: SourceKind
+    target: str
+    error_class: str
+    message: FreeText
+
+
+class Artifact(Value):
+    """A file or tree that a compute step left, with its checksum."""
+
+    uri: str
+    checksum_algorithm: str
+    checksum_value: str
+    byte_size: int
+    media_type: str | None = None
+    conforms_to: str | None = None
+    entry_count: int | None = None
+
+
+def referred(value: Any, entry_id: UUID) -> Any:
+    """A value as a result gives it: what is no scalar by its kind, its shape and the ledger row that holds it."""
+    shape: list[int] = []
+    inner = value
+    while isinstance(inner, list | tuple):
+        shape.append(len(inner))
+        inner = inner[0] if inner else None
+    if shape:
+        return {"kind": "Array", "shape": shape, "entry_id": str(entry_id)}
+    if isinstance(value, Mapping):
+        shortened = value.keys() == {"kind", "shape"}  # the row itself holds no more of it
+        return {**(value if shortened else {"kind": "Tabular", "shape": [len(value)]}), "entry_id": str(entry_id)}
+    return value
+
+
+class UnknownWrite(Value):
+    """What a result gives for an address that may hold any of these: the last value confirmed, then those sent since."""
+
+    outcome: Literal["unknown"] = "unknown"
+    values: tuple[Any, ...]
+
+
+def left_at(confirmed: Sequence[Any], tried: Sequence[Any]) -> Any:
+    """What an address was left at: the value that was confirmed last, unless another was tried since and may have come."""
+    every = [*confirmed, *tried]
+    possible = [value for place, value in enumerate(every) if value not in every[:place]]
+    if confirmed and len(possible) == 1:
+        return possible[0]
+    return UnknownWrite(values=tuple(possible)).model_dump(mode="json")
+
+
+class Measured(Value):
+    """A named value that a step brought home; a value that is no scalar is given by kind, shape and ledger row."""
+
+    name: str
+    value: Annotated[Any, TextsMayContainPersonalData(codes=frozenset({"kind"}))]
+    kind: str
+    units: str | None = None
+    quality: str
+
+
+class CapturedValue(Value):
+    """A number that a step captured: what it is counted in, where that is known, and when it was read."""
+
+    value: float
+    unit: str | None = None
+    time: datetime | None = None
+
+
+class LastObjective(Value):
+    """What a loop was judged by when it was measured last, and the band that it must come into."""
+
+    name: str
+    value: float
+    iteration_index: int
+    expected: Annotated[Any, TextsMayContainPersonalData()]
+    tolerance: float | None = None
+
+
+class BestPoint(Value):
+    """The best that a search has measured, in all its conducts, and where."""
+
+    name: str
+    value: float
+    iteration_index: int
+    point: Annotated[dict[str, float | str], TextsMayContainPersonalData()]
+
+
+class ConductResult(Value):
+    """The outcome of one conduct. It succeeded exactly when nothing failed before closing."""
+
+    procedure_id: UUID
+    conduct_id: UUID
+    command_name: str
+    succeeded: bool
+    completed_count: int = 0
+    skipped_count: int = 0
+    """Steps that were left out on request when the procedure was taken up."""
+    failure: Failure | None = None
+    closing_failures: tuple[Failure, ...] = ()
+    held: bool = False
+    acquisition_halt: bool = False
+    re_establishment_boundary: int | None = None
+    iteration_count: int | None = None
+    termination_reason: TerminationReason | None = None
+    actuation_kind: ActuationKind | None = None
+    captures: dict[str, CapturedValue] = {}
+    """What the steps captured, in the last pass where there are passes."""
+    objective: LastObjective | None = None
+    """Of a loop that runs until it converges."""
+    best: BestPoint | None = None
+    """Of a search for the largest, the smallest or a wanted value."""
+    measurements: tuple[Measured, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    outputs: dict[str, Artifact] = {}
+    substrate_writes: Annotated[
+        dict[str, Any],
+        TextsMayContainPersonalData(codes=frozenset({"kind", "outcome"})),
+        Field(
+            description="What each address was left at. Where it is not known whether a write had its effect, "
+            '{"outcome": "unknown", "values": [...]}: the last value confirmed, then those tried since.'
+        ),
+    ] = {}
+
+
+def with_success(said: Any) -> Any:
+    """The fields of an end with whether it succeeded, which earlier ones left to their result."""
+    if not isinstance(said, dict) or "succeeded" in said or "result" not in said:
+        return said
+    result = said["result"]
+    return {**said, "succeeded": result["succeeded"] if isinstance(result, dict) else result.succeeded}

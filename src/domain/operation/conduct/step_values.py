@@ -1,0 +1,118 @@
+"""What a conduct makes of values: sentinels resolved, readings judged, results deposited."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from baton.domain.operation.conduct.results import Artifact, Measured
+from baton.domain.recipe.sentinels import CaptureRef, OutputRef, SteeringRef, is_finite
+from baton.domain.recipe.steps import RecipeComputeStep, RecipeEqualsCriterion, RecipeToleranceCriterion
+
+GOOD = "Good"
+
+
+class StepFault(Exception):
+    """A step failed by a rule of ours; `label` is what the record calls it."""
+
+    label: str
+
+    def __init__(self, label: str, message: str) -> None:
+        super().__init__(message)
+        self.label = label
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the steps before have left: captured numbers, published artifacts, and the coordinates of the pass."""
+
+    captures: Mapping[str, float] = field(default_factory=dict)
+    outputs: Mapping[str, Artifact] = field(default_factory=dict)
+    coordinates: Mapping[str, Any] = field(default_factory=dict)
+
+    def value(self, operand: Any) -> Any:
+        """The value that an operand stands for."""
+        match operand:
+            case CaptureRef(capture_name=name):
+                if name not in self.captures:
+                    raise StepFault("UnresolvedCaptureRef", f"Nothing has been captured as {name}.")
+                return self.captures[name]
+            case SteeringRef(steering_axis_name=name):
+                if name not in self.coordinates:
+                    raise StepFault("UnresolvedCaptureRef", f"No coordinate is set on the axis {name}.")
+                return self.coordinates[name]
+            case OutputRef(output_name=name):
+                if name not in self.outputs:
+                    raise StepFault("UnresolvedOutputRef", f"No step has published {name}.")
+                return self.outputs[name].uri
+        return operand
+
+
+def reference_of(operand: Any) -> dict[str, str]:
+    """How the record names the sentinel that a value came from."""
+    match operand:
+        case CaptureRef(capture_name=name):
+            return {"capture_ref": name}
+        case SteeringRef(steering_axis_name=name):
+            return {"steering_ref": name}
+    return {}
+
+
+Criterion = RecipeEqualsCriterion | RecipeToleranceCriterion
+
+
+def meets(criterion: Criterion, expected: Any, value: Any, index: int | None = None) -> bool:
+    """Whether a value meets a criterion; one of another type does not. A categorical value is its label or its index."""
+    if isinstance(criterion, RecipeToleranceCriterion):
+        return is_number(value) and is_number(expected) and abs(value - expected) <= criterion.tolerance
+    return same(value, expected) or (index is not None and same(index, expected))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality as JSON has it: 25 is 25.0, but true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(item, other[key]) for key, item in one.items())
+    return bool(one == other)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)
+
+
+def captured(value: Any, quality: str, what: str) -> float:
+    """A value fit to be captured: believed, and a finite number."""
+    if quality != GOOD:
+        raise StepFault("CheckFailedError", f"{what} has quality {quality}, and only a Good value is captured.")
+    if not is_number(value):
+        raise StepFault("ControlValueCoercionError", f"{what} is no finite number, and only such a value is captured.")
+    number: float = value
+    return number
+
+
+def refuse_duplicate(name: str, captures: Iterable[str]) -> None:
+    """Refuse to fill a slot twice."""
+    if name in captures:
+        raise StepFault("DuplicateCapture", f"{name} has been captured already; each slot is filled once.")
+
+
+def deposited(
+    step: RecipeComputeStep, measurements: Sequence[Measured], artifacts: Sequence[Artifact], memory: Memory
+) -> dict[str, Any] | None:
+    """What a compute step leaves for later ones, as its deposit says it; None where it leaves nothing."""
+    if step.capture_name is not None:
+        found = [item for item in measurements if item.name == step.capture_name]
+        if not found:
+            raise StepFault("ComputeMeasurementNotFound", f"The program measured no {step.capture_name}.")
+        if len(found) > 1:
+            raise StepFault("ComputeMeasurementAmbiguous", f"The program measured {step.capture_name} {len(found)} times.")
+        number = captured(found[0].value, found[0].quality, step.capture_name)
+        refuse_duplicate(step.capture_name, memory.captures)
+        return {"capture_name": step.capture_name, "captured_value": number}
+    if step.output_ref_name is not None:
+        if step.output_ref_name in memory.outputs:
+            raise StepFault("DuplicateOutput", f"{step.output_ref_name} has been published already.")
+        return {"output_ref_name": step.output_ref_name, "artifact": artifacts[0].model_dump(mode="json")}
+    return None

@@ -1,0 +1,270 @@
+"""How a conduct is seen: where it stands, whether anybody is heard to work on it, and what came of it.
+
+What it did is read from the record, where it stands from its progress row. Nothing here says that it runs: only how long ago
+its worker was heard of.
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from baton.domain.kernel import Call, Event, Query
+from baton.domain.operation.conduct.messages import ahead_of
+from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, OpenedConduct, WaitingFor
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure.procedure import (
+    UNDER_WAY,
+    ConductMode,
+    PendingRequest,
+    Procedure,
+    ProcedureAbortRequested,
+    ProcedureConducted,
+    ProcedureHoldRequested,
+    ProcedureStatus,
+    ProcedureStepsResolved,
+    procedure,
+)
+from baton.domain.shared.reads import Reads, answered, happened, latest, record_of
+
+LOST_AFTER = timedelta(seconds=6)
+"""A worker is heard of every second; silent for so long, it counts as lost."""
+AT_A_STEP = (ConductPhase.WALKING, ConductPhase.CLOSING)
+LOOPS = frozenset({ConductMode.CONVERGED, ConductMode.ADVISED})
+
+
+class WorkerContact(StrEnum):
+    AWAITED = "awaited"
+    """No worker has taken the conduct up."""
+    HEARD = "heard"
+    LOST = "lost"
+    """Nothing was heard of its worker for longer than one can be silent; another one takes over, if there is any."""
+
+
+class MeasuredObjective(BaseModel):
+    """What a loop is judged by, as the pass that came this far last measured it."""
+
+    name: str
+    value: float
+    iteration_index: int
+
+
+class StepInProgress(BaseModel):
+    """The step that a conduct is at."""
+
+    step_index: int
+    closing: bool
+    kind: str
+    label: str
+    """What it does, in words."""
+
+
+class PendingRequestView(BaseModel):
+    """A request that a live conduct has not served yet: since when, which step it waits for, and how long at the most."""
+
+    request: PendingRequest
+    since: datetime
+    step: StepInProgress | None = None
+    """Null while the conduct is between two steps."""
+    until: Annotated[
+        datetime | None,
+        Field(
+            description="When the step is over at the latest, by its own time-out. Null for an abort, which stops the step, "
+            "and where its worker is not heard of."
+        ),
+    ] = None
+
+
+class ConductView(BaseModel):
+    """The latest conduct of a procedure; `conduct_id` is null where there was none, `result` while it has not ended."""
+
+    procedure_id: UUID
+    status: ProcedureStatus
+    message: str
+    """Where it stands, in words."""
+    conduct_id: UUID | None = None
+    command_name: str | None = None
+    phase: ConductPhase | None = None
+    waiting_for: WaitingFor | None = None
+    waiting_until: datetime | None = None
+    step_index: int | None = None
+    step_count: int | None = None
+    closing_count: int | None = None
+    iteration_index: int | None = None
+    started_at: datetime | None = None
+    heartbeat_at: datetime | None = None
+    worker: WorkerContact | None = None
+    silence: Annotated[
+        float | None,
+        Field(
+            description="Seconds since the worker was heard of, while the conduct has not ended.",
+            json_schema_extra={"unit": {"system": "udunits", "code": "s"}},
+        ),
+    ] = None
+    pending_request: PendingRequest | None = None
+    pending: PendingRequestView | None = None
+    """What the pending request waits for."""
+    measurement: MeasuredObjective | None = None
+    result: ConductResult | None = None
+
+
+def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
+    """The latest conduct of a procedure as it stands."""
+    progress = yield from record_of(ConductProgress, procedure_id=procedure.id)
+    opened = None if progress is None else (yield from record_of(OpenedConduct, conduct_id=progress.conduct_id))
+    if progress is None or opened is None:
+        return ConductView(procedure_id=procedure.id, status=procedure.status, message="never conducted")
+    measured: MeasuredObjective | None = None
+    if procedure.conduct_mode in LOOPS:
+        measured = yield from answered("measured_objective", procedure_id=procedure.id, conduct_id=opened.conduct_id)
+    live = progress.phase != ConductPhase.ENDED.value
+    ends = () if live else (yield from happened(procedure.id, ProcedureConducted))
+    result = next((one.result for one in reversed(ends) if one.conduct_id == opened.conduct_id), None)
+    silence = silence_of(progress, call.now)
+    asked = procedure.pending_request if live and procedure.live_conduct_id == opened.conduct_id else None
+    pending = None if asked is None else (yield from pending_view(procedure, progress, asked, call.now))
+    message = told_of(opened, progress, measured, call.now) if result is None else ending_of(result)
+    return ConductView(
+        procedure_id=procedure.id,
+        status=procedure.status,
+        message=message if pending is None else f"{message}, {waits_of(pending)}",
+        conduct_id=opened.conduct_id,
+        command_name=opened.command_name,
+        phase=progress.standing,
+        waiting_for=None if progress.waiting_for is None else WaitingFor(progress.waiting_for),
+        waiting_until=progress.waiting_until if progress.waiting_for is not None else None,
+        step_index=progress.step_index,
+        step_count=opened.step_count,
+        closing_count=opened.closing_count,
+        iteration_index=progress.iteration_index,
+        started_at=progress.started_at,
+        heartbeat_at=progress.heartbeat_at,
+        worker=contact_with(silence) if live else None,
+        silence=None if silence is None or not live else silence.total_seconds(),
+        pending_request=asked,
+        pending=pending,
+        measurement=measured,
+        result=result,
+    )
+
+
+REQUESTS: dict[PendingRequest, type[Event]] = {
+    PendingRequest.HOLD: ProcedureHoldRequested,
+    PendingRequest.ABORT: ProcedureAbortRequested,
+}
+
+
+def pending_view(
+    procedure: Procedure, progress: ConductProgress, request: PendingRequest, now: datetime
+) -> Reads[PendingRequestView]:
+    """What a request to the live conduct waits for."""
+    (asked,) = yield from latest(procedure.id, REQUESTS[request], count=1)
+    return (yield from waiting_since(asked.occurred_at, request, procedure, progress, now))
+
+
+def waiting_since(
+    since: datetime, request: PendingRequest, procedure: Procedure, progress: ConductProgress, now: datetime
+) -> Reads[PendingRequestView]:
+    """What a request waits for that came at this time; the step that is done now began when something was last done."""
+    pins = yield from latest(procedure.id, ProcedureStepsResolved, count=1)
+    closing, index = progress.phase == ConductPhase.CLOSING.value, progress.step_index
+    steps = [step for pin in pins for step in (pin.resolved_closing_steps if closing else pin.resolved_steps)]
+    if progress.standing not in AT_A_STEP or index is None or index >= len(steps):
+        return PendingRequestView(request=request, since=since)
+    step = steps[index]
+    deployment = yield from answered("deployment")
+    ahead = ahead_of(step, deployment.action_timeout, deployment.compute_timeout)
+    heard = contact_with(silence_of(progress, now)) is WorkerContact.HEARD
+    return PendingRequestView(
+        request=request,
+        since=since,
+        step=StepInProgress(step_index=index, closing=closing, kind=step.kind, label=ahead.label),
+        until=progress.active_at + timedelta(seconds=ahead.patience) if heard and request is PendingRequest.HOLD else None,
+    )
+
+
+def waits_of(pending: PendingRequestView) -> str:
+    """What a pending request waits for, in words."""
+    words = f"asked to {pending.request.value.lower()} at {pending.since:%H:%M:%S} UTC"
+    if pending.step is None:
+        return words
+    until = "" if pending.until is None else f", until {pending.until:%H:%M:%S} UTC at the latest"
+    return f"{words}, waits for {pending.step.label}{until}"
+
+
+def may_be_conducted(view: ConductView) -> bool:
+    """Whether a conduct may still come of a procedure that never was conducted."""
+    return view.status in (ProcedureStatus.DEFINED, *UNDER_WAY)
+
+
+def silence_of(progress: ConductProgress, now: datetime) -> timedelta | None:
+    """How long nothing was heard of the worker; None where none has taken the conduct up."""
+    return None if progress.heartbeat_at is None else max(timedelta(0), now - progress.heartbeat_at)
+
+
+def contact_with(silence: timedelta | None) -> WorkerContact:
+    """What so long a silence means."""
+    if silence is None:
+        return WorkerContact.AWAITED
+    return WorkerContact.LOST if silence > LOST_AFTER else WorkerContact.HEARD
+
+
+def told_of(opened: OpenedConduct, progress: ConductProgress, measured: MeasuredObjective | None, now: datetime) -> str:
+    """Where a conduct stands, in words for whoever waits for it."""
+    silence = silence_of(progress, now)
+    if progress.phase == ConductPhase.OPENED.value:
+        return "waiting for a worker to take it up"
+    parts = [f"iteration {progress.iteration_index}"] if progress.iteration_index is not None else []
+    parts.append(doing_of(opened, progress))
+    if measured is not None:
+        parts.append(f"{measured.name} {measured.value:.6g} in iteration {measured.iteration_index}")
+    if silence is not None and contact_with(silence) is WorkerContact.LOST:
+        parts.append(f"worker lost {silence.total_seconds():.0f} s ago")
+    return ", ".join(parts)
+
+
+def doing_of(opened: OpenedConduct, progress: ConductProgress) -> str:
+    """What a conduct is at."""
+    match progress.waiting_for:
+        case WaitingFor.RUN.value:
+            return "waiting for its run to be resumed"
+        case WaitingFor.ADVICE.value:
+            return "waiting for advice"
+    if progress.standing is ConductPhase.STALLED:
+        return "stalled in the engine"
+    closing = progress.phase == ConductPhase.CLOSING.value
+    at, count = progress.step_index or 0, opened.closing_count if closing else opened.step_count
+    if closing and not count:
+        return "coming to its end"
+    return f"{'closing step' if closing else 'step'} {min(at + 1, count)} of {count}"
+
+
+def ending_of(result: ConductResult) -> str:
+    """How a conduct ended, in words."""
+    if result.failure is None:
+        return "succeeded"
+    how = "held" if result.held else "halted" if result.acquisition_halt else "failed"
+    return f"{how}: {result.failure.message}"
+
+
+@procedure.query(get="/{procedure_id}/conduct", returns=ConductView, essential=True)
+class GetProcedureConduct(Query):
+    """How the latest conduct of a procedure stands, how long ago its worker was heard of, and what came of it."""
+
+    of_one_moment: ClassVar[bool] = True
+
+    def answer(self, procedure: Procedure, call: Call) -> Reads[ConductView]:
+        return (yield from conduct_view(procedure, call))
+
+
+@procedure.query(get="/{procedure_id}/conduct/stream", mcp=False)
+class StreamProcedureConduct(GetProcedureConduct):
+    """The latest conduct of a procedure as it goes on (server-sent events); resumable without loss or repeat.
+
+    Frames: `snapshot` (what `get_procedure_conduct` answers: first, and again whenever the conduct waits, is asked for
+    something or its worker falls silent), `step`, `iteration`, and one of `held`, `halted` or `ended`, which closes the
+    stream. The id of a frame is `conduct_id:ordinal`; give it as `Last-Event-ID` to go on behind it. To the id of a last
+    frame, as long as no other conduct was opened, the answer is 204: there is nothing to come.
+    """

@@ -1,0 +1,102 @@
+"""Long work seen from outside: whatever outlasts the request that asked for it is read again under its id."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from baton.domain.kernel import Call, Query
+from baton.domain.registry import question
+from baton.domain.shared.reads import Reads, answered, permitted
+from baton.domain.shared.refusals import NotFound, Refusal
+
+
+class WorkNotFoundError(NotFound, context="operation"):
+    """There is no work with this id, or the caller may not read it."""
+
+
+class WorkState(StrEnum):
+    RUNNING = "running"
+    """It is on the record and has not come to its end."""
+    DONE = "done"
+    FAILED = "failed"
+    """It was refused on its way; what it would have answered, `error` says why not."""
+
+
+@dataclass(frozen=True)
+class WorkFound:
+    """A piece of long work as its kind tells of it: whose it is, who else may read it, and how it stands."""
+
+    principal_id: UUID
+    readable_with: str
+    correlation_id: UUID
+    ids: Mapping[str, Any]
+    answer: Mapping[str, Any] | None = None
+    refusal: Refusal | None = None
+    message: str | None = None
+
+
+class WorkError(BaseModel):
+    """Why work came to nothing: the body that its command would have been refused with."""
+
+    detail: str
+    code: str
+    context: str
+    reason: str | None = None
+    facts: dict[str, Any] | None = None
+    correlation_id: UUID
+
+
+class WorkView(BaseModel):
+    """A piece of long work: its ids while it runs, besides its answer once it is done, or its error."""
+
+    work_id: UUID
+    state: WorkState
+    ids: dict[str, Any]
+    message: str | None = None
+    """How far it is, in words, where that is known."""
+    answer: dict[str, Any] | None = None
+    error: WorkError | None = None
+
+
+@question("/work-items/{work_id}", context="operation", returns=WorkView, refuses=(WorkNotFoundError,), essential=True)
+class GetWork(Query):
+    """How long work stands that a request has begun: running, done with its answer, or failed with its error."""
+
+    work_id: UUID
+
+    def answer(self, call: Call) -> Reads[WorkView]:
+        found: WorkFound | None = yield from answered("work", work_id=self.work_id)
+        if found is None or not (found.principal_id == call.principal_id or (yield from permitted(found.readable_with))):
+            raise WorkNotFoundError(
+                f"There is no work {self.work_id} that you may read; check the id, or ask as whoever began it."
+            )
+        return WorkView(
+            work_id=self.work_id,
+            state=state_of(found),
+            ids=dict(found.ids),
+            message=found.message,
+            answer=None if found.answer is None else dict(found.answer),
+            error=None if found.refusal is None else error_of(found, found.refusal),
+        )
+
+
+def state_of(found: WorkFound) -> WorkState:
+    if found.refusal is not None:
+        return WorkState.FAILED
+    return WorkState.RUNNING if found.answer is None else WorkState.DONE
+
+
+def error_of(found: WorkFound, refusal: Refusal) -> WorkError:
+    """The body of a refusal, under the correlation id of the request that began the work."""
+    return WorkError(
+        detail=refusal.detail,
+        code=refusal.code,
+        context=refusal.context,
+        reason=refusal.reason,
+        facts=refusal.facts,
+        correlation_id=found.correlation_id,
+    )

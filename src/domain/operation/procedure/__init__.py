@@ -1,0 +1,1 @@
+"""A procedure; read `procedure`, then `registration`, `gates`, `start`, `iterations`, `endings`, `preflight`."""

@@ -1,0 +1,435 @@
+"""A procedure: one execution of an episodic task, which changes or verifies equipment and leaves a log of its steps.
+
+With a parent run it is a phase of that run. It is carried out by hand, or conducted: then the stream says which conduct
+is live, what was asked of it meanwhile, and what came of it. The verbs are in the modules beside this one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, assert_never
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from baton.domain.caution.banner import AcknowledgedCaution
+from baton.domain.decision.decision import ConfidenceSource
+from baton.domain.kernel import Aggregate, Event, IdSet, State, Value, changed
+from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
+from baton.domain.operation.conduct.results import ConductResult, Failure, Measured, TerminationReason, with_success
+from baton.domain.operation.steering.decider_choice import Decide
+from baton.domain.operation.steering.steering import Point, SteeringAdvice, SteeringBudget, SteeringObjective, SteeringSpace
+from baton.domain.recipe.steps import PlainCriterion, Step
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.logbooks import LogbookOpened
+from baton.domain.shared.text import FreeText, MayContainPersonalData
+
+
+class ProcedureStatus(StrEnum):
+    DEFINED = "Defined"
+    RUNNING = "Running"
+    HELD = "Held"
+    COMPLETED = "Completed"
+    ABORTED = "Aborted"
+    TRUNCATED = "Truncated"
+
+
+PHASES = "phase"
+"""Look-up kind: the procedures that are phases of a run."""
+DEFINED, RUNNING, HELD, COMPLETED, ABORTED, TRUNCATED = ProcedureStatus
+UNDER_WAY = (RUNNING, HELD)
+
+
+class HoldCause(StrEnum):
+    OPERATOR = "Operator"
+    STEP_FAULT = "StepFault"
+    DRIVER_STOOD_DOWN = "DriverStoodDown"
+    """Who steers a search does not any more."""
+    SUBMITTER_STOOD_DOWN = "SubmitterStoodDown"
+    """Who asked for the conduct may not act any more."""
+
+
+class ConductMode(StrEnum):
+    FLAT = "Flat"
+    """The steps once, from beginning to end."""
+    CONVERGED = "Converged"
+    """The steps again and again, until a criterion is met."""
+    ADVISED = "Advised"
+    """The steps again and again, where a decider says."""
+
+
+class PendingRequest(StrEnum):
+    HOLD = "Hold"
+    ABORT = "Abort"
+
+
+MODES: Mapping[str, ConductMode] = {
+    "ConductProcedure": ConductMode.FLAT,
+    "ConductOrHoldProcedure": ConductMode.FLAT,
+    "ConductFromProcedure": ConductMode.FLAT,
+    "ConductUntilConverged": ConductMode.CONVERGED,
+    "ConductUntilAdvised": ConductMode.ADVISED,
+    "ConductUntilAdvisedFrom": ConductMode.ADVISED,
+}
+"""How each command conducts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Procedure(State):
+    """A procedure is one execution of an episodic task, which changes or verifies equipment and logs its steps."""
+
+    name: FreeText
+    kind: str
+    target_asset_ids: IdSet
+    status: ProcedureStatus = DEFINED
+    parent_run_id: UUID | None
+    capability_id: UUID | None
+    recipe_id: UUID | None
+    max_consecutive_unconverged_iterations: int | None
+    iteration_count: int = 0
+    current_iteration_index: int | None = None
+    consecutive_unconverged_iterations: int = 0
+    activity_logbook_id: UUID | None = None
+    conduct_mode: ConductMode | None = None
+    live_conduct_id: UUID | None = None
+    last_conduct_id: UUID | None = None
+    pending_request: PendingRequest | None = None
+    hold_cause: HoldCause | None = None
+    actuation_kind: ActuationKind | None = None
+    skipped_count: int = 0
+    """Steps that were left out when the procedure was taken up."""
+    failure: Annotated[Failure | None, MayContainPersonalData()] = None
+    """What the latest conduct failed with, if it did."""
+    closing_failures: Annotated[tuple[Failure, ...], MayContainPersonalData()] = ()
+    registered_at: datetime
+    last_status_changed_at: datetime
+    last_status_reason: FreeText | None = None
+    interrupted_at: datetime | None = None
+
+
+procedure = Aggregate(Procedure, "/procedures", context="operation")
+
+
+class ProcedureRegistered(Event, of=procedure):
+    """The procedure was planned, as a phase of its parent run where it has one."""
+
+    name: FreeText
+    kind: str
+    target_asset_ids: IdSet
+    parent_run_id: UUID | None
+    capability_id: UUID | None
+    recipe_id: UUID | None
+    max_consecutive_unconverged_iterations: int | None
+
+
+class ProcedureRecipeExpanded(Event, of=procedure, inert=True):
+    """What the procedure was registered from was kept, so that its steps can be had again to the letter."""
+
+    recipe_id: UUID
+    recipe_version: str | None
+    capability_id: UUID
+    capability_version: str | None
+    bindings: dict[str, Any]
+    overridden: tuple[str, ...]
+    expander_version: int
+    steps_hash: str
+    bindings_hash: str
+    step_count: int
+
+
+class Convergence(Value):
+    """When a loop is done: a captured value, the criterion it must meet, and how long patience lasts."""
+
+    capture_name: str
+    criterion: PlainCriterion
+    max_consecutive_unconverged_iterations: int | None
+
+
+class ProcedureStepsResolved(Event, of=procedure, inert=True):
+    """The steps of a conduct were pinned: it walks these, whatever is versioned afterwards."""
+
+    conduct_id: UUID
+    conduct_mode: ConductMode
+    resolved_steps: tuple[Step, ...]
+    resolved_closing_steps: tuple[Step, ...]
+    step_count: int
+    steps_hash: str
+    convergence: Convergence | None = None
+
+
+class ProcedureSteeringDeclared(Event, of=procedure, inert=True):
+    """The design of a steered conduct was declared."""
+
+    objective: SteeringObjective
+    objective_capture_name: str
+    space: SteeringSpace
+    decide: Annotated[Decide, MayContainPersonalData()]
+    budget: SteeringBudget | None
+
+
+class ProcedureStarted(Event, of=procedure):
+    """The procedure was begun by hand or, where one is named, by a conduct."""
+
+    conduct_id: UUID | None
+    command_name: str | None
+    acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()] = ()
+    """The cautions that were in force when a conduct began it; by hand none are acknowledged."""
+
+
+class ProcedureActivitiesLogbookOpened(LogbookOpened, of=procedure):
+    """The logbook of what is done step by step was opened."""
+
+
+class ProcedureIterationStarted(Event, of=procedure):
+    """A pass was begun; point and advice are null unless a decider steers it."""
+
+    iteration_index: int
+    point: Point | None = None
+    advice: Annotated[SteeringAdvice | None, MayContainPersonalData()] = None
+
+
+class ProcedureOutcomeRecorded(Event, of=procedure, inert=True):
+    """It was recorded what a steered pass measured."""
+
+    iteration_index: int
+    point: Point
+    measurements: tuple[Measured, ...]
+    succeeded: bool
+    actuation_kind: ActuationKind | None
+
+
+class ProcedureAdvised(Event, of=procedure, inert=True):
+    """An outside decider gave its advice on a pass."""
+
+    conduct_id: UUID
+    iteration_index: int
+    advice: Annotated[SteeringAdvice, MayContainPersonalData()]
+    advised_by: UUID
+
+
+class ProcedureIterationEnded(Event, of=procedure):
+    """A pass ended; everything after the reason is null unless a decider steered it."""
+
+    iteration_index: int
+    converged: bool | None
+    reason: FreeText | None
+    advised_stop: bool | None = None
+    reasoning: FreeText | None = None
+    confidence: float | None = None
+    confidence_source: ConfidenceSource | None = None
+    alternatives: Annotated[tuple[FreeText, ...] | None, MayContainPersonalData()] = None
+    model_ref: str | None = None
+    advised_next_point: Point | None = None
+    advised_by: UUID | None = None
+    advice_latency: float | None = None
+    discarded: bool = False
+    """Whether the pass was cut off by no fault of its own, so that it tries nobody's patience."""
+    measurements: tuple[Measured, ...] | None = None
+    """What a pass measured that was judged by what it captured; what a steered one did is recorded before."""
+
+
+class ProcedureHoldRequested(Event, of=procedure):
+    """The live conduct was asked to hold the procedure, which it does at its next step."""
+
+    conduct_id: UUID
+    reason: FreeText
+    decided_by_decision_id: UUID | None
+
+
+class ProcedureHeld(Event, of=procedure):
+    """The procedure was paused."""
+
+    reason: FreeText
+    cause: HoldCause
+    decided_by_decision_id: UUID | None
+    actuation_kind: ActuationKind | None
+
+
+class ProcedureResumed(Event, of=procedure):
+    """The procedure was taken up again by hand or, where one is named, by a conduct."""
+
+    re_establishment_boundary: int
+    conduct_id: UUID | None
+    command_name: str | None
+    decided_by_decision_id: UUID | None
+    max_consecutive_unconverged_iterations: int | None = None
+    """How long the patience of the loop that goes on lasts, where it was tightened."""
+    skipped_count: int = 0
+    """Steps that were not done and are left out."""
+    skip_reason: FreeText | None = None
+    acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()] = ()
+    """The cautions that were in force when a conduct took it up."""
+
+
+class ProcedureAbortRequested(Event, of=procedure):
+    """The live conduct was asked to abort; or, with `run_closing`, one of the closing steps alone was opened."""
+
+    conduct_id: UUID
+    reason: FreeText
+    run_closing: bool
+
+
+class ProcedureConducted(Event, of=procedure):
+    """A conduct of the procedure came to its end, and this came of it."""
+
+    conduct_id: UUID
+    succeeded: bool
+    result: ConductResult
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_its_result(cls, said: Any) -> Any:
+        return with_success(said)
+
+
+class ProcedureCompleted(Event, of=procedure):
+    """The task was done."""
+
+    actuation_kind: ActuationKind | None
+    termination_reason: TerminationReason | None
+
+
+class ProcedureAborted(Event, of=procedure):
+    """The procedure was given up."""
+
+    reason: FreeText
+    actuation_kind: ActuationKind | None
+
+
+class ProcedureTruncated(Event, of=procedure):
+    """The books were closed on a procedure that had died by itself."""
+
+    reason: FreeText
+    interrupted_at: datetime | None
+
+
+ProcedureEvent = (
+    ProcedureStarted
+    | ProcedureActivitiesLogbookOpened
+    | ProcedureIterationStarted
+    | ProcedureIterationEnded
+    | ProcedureHoldRequested
+    | ProcedureHeld
+    | ProcedureResumed
+    | ProcedureAbortRequested
+    | ProcedureConducted
+    | ProcedureCompleted
+    | ProcedureAborted
+    | ProcedureTruncated
+)
+"""The events that change the state; those that only keep something for a conduct are passed over."""
+
+
+@procedure.begin
+def begin(event: ProcedureRegistered) -> Procedure:
+    at = event.occurred_at
+    return Procedure(id=event.stream_id, created_at=at, registered_at=at, last_status_changed_at=at, **dict(event))
+
+
+@procedure.evolve
+def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
+    match event:
+        case ProcedureStarted():
+            return standing(opened(procedure, event.conduct_id, event.command_name), RUNNING, event)
+        case ProcedureResumed():
+            skipped = procedure.skipped_count + event.skipped_count
+            conducted = opened(procedure, event.conduct_id, event.command_name)
+            resumed = changed(conducted, hold_cause=None, skipped_count=skipped)
+            return standing(resumed, RUNNING, event)
+        case ProcedureActivitiesLogbookOpened():
+            return changed(procedure, activity_logbook_id=event.logbook_id)
+        case ProcedureIterationStarted():
+            return changed(procedure, iteration_count=event.iteration_index, current_iteration_index=event.iteration_index)
+        case ProcedureIterationEnded():
+            streak = streak_after(procedure, event)
+            return changed(procedure, current_iteration_index=None, consecutive_unconverged_iterations=streak)
+        case ProcedureHoldRequested():
+            return changed(procedure, pending_request=procedure.pending_request or PendingRequest.HOLD)
+        case ProcedureAbortRequested():
+            if event.run_closing:
+                return opened(procedure, event.conduct_id, None)
+            return changed(procedure, pending_request=PendingRequest.ABORT)
+        case ProcedureConducted():
+            kind = merged_kind((procedure.actuation_kind, event.result.actuation_kind))
+            if event.conduct_id != procedure.live_conduct_id:
+                return changed(procedure, actuation_kind=kind)
+            return changed(
+                procedure,
+                live_conduct_id=None,
+                pending_request=None,
+                actuation_kind=kind,
+                failure=event.result.failure,
+                closing_failures=event.result.closing_failures,
+            )
+        case ProcedureHeld():
+            kind = merged_kind((procedure.actuation_kind, event.actuation_kind))
+            held = changed(procedure, hold_cause=event.cause, actuation_kind=kind)
+            return standing(held, HELD, event, event.reason)
+        case ProcedureCompleted():
+            kind = merged_kind((procedure.actuation_kind, event.actuation_kind))
+            return standing(changed(procedure, actuation_kind=kind), COMPLETED, event, procedure.last_status_reason)
+        case ProcedureAborted():
+            kind = merged_kind((procedure.actuation_kind, event.actuation_kind))
+            ended = changed(procedure, actuation_kind=kind, hold_cause=None)
+            return standing(ended, ABORTED, event, event.reason)
+        case ProcedureTruncated():
+            ended = changed(procedure, interrupted_at=event.interrupted_at, hold_cause=None)
+            return standing(ended, TRUNCATED, event, event.reason)
+        case _:
+            assert_never(event)
+
+
+def opened(procedure: Procedure, conduct_id: UUID | None, command_name: str | None) -> Procedure:
+    """The procedure with this conduct live; by hand there is none."""
+    if conduct_id is None:
+        return procedure
+    mode = procedure.conduct_mode if command_name is None else MODES[command_name]
+    return changed(procedure, live_conduct_id=conduct_id, last_conduct_id=conduct_id, conduct_mode=mode)
+
+
+def standing(procedure: Procedure, status: ProcedureStatus, event: Event, reason: str | None = None) -> Procedure:
+    """The procedure once it has come to this status; a conduct opened while it runs changes nothing of that."""
+    if status is procedure.status:
+        return procedure
+    return changed(procedure, status=status, last_status_changed_at=event.occurred_at, last_status_reason=reason)
+
+
+def streak_after(procedure: Procedure, ended: ProcedureIterationEnded) -> int:
+    """How many passes in a row have not converged; a discarded pass and a steered one do not count."""
+    streak = procedure.consecutive_unconverged_iterations
+    discarded = ended.discarded or (ended.converged is None and procedure.pending_request is PendingRequest.HOLD)
+    if procedure.conduct_mode is ConductMode.ADVISED or discarded:
+        return streak
+    return 0 if ended.converged else streak + 1
+
+
+procedure.get()
+
+
+class ProcedureSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    procedure_id: UUID
+    name: str
+    kind: str
+    target_asset_ids: IdSet
+    parent_run_id: UUID | None
+    recipe_id: UUID | None
+    status: ProcedureStatus
+    activity_logbook_id: UUID | None
+    registered_at: datetime
+    last_status_changed_at: datetime
+    last_status_reason: str | None
+    hold_cause: HoldCause | None
+    interrupted_at: datetime | None
+    iteration_count: int
+
+
+@procedure.listing(ProcedureSummary)
+class ListProcedures(ListQuery):
+    """Procedures in order of registration."""
+
+    status: ProcedureStatus | None = None
+    kind: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+    parent_run_id: UUID | None = None
+    target_asset_id: UUID | None = None

@@ -1,0 +1,225 @@
+"""How a procedure comes to be: by itself, or from a recipe whose steps it will conduct."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field, JsonValue
+
+from baton.domain.kernel import Call, Command, IdSet, Outcome, Value
+from baton.domain.operation.conduct.programs import ComputeProgramNotAllowedError, allowed_programs, check_programs
+from baton.domain.operation.procedure.procedure import PHASES, ProcedureRecipeExpanded, ProcedureRegistered, procedure
+from baton.domain.recipe.capability import Capability, ExecutorShape
+from baton.domain.recipe.expansion import (
+    EXPANDER_VERSION,
+    InvalidProcedureBindingsError,
+    ProcedureExpansionOverflowError,
+    UnboundRecipeBindingError,
+    bindings_hash,
+    check_bindings,
+    expansion_of,
+)
+from baton.domain.recipe.lifecycle import DEPRECATED
+from baton.domain.recipe.recipe import Recipe
+from baton.domain.recipe.references import binding_names
+from baton.domain.run.run import Run
+from baton.domain.shared.reads import Reads, required, required_if_given
+from baton.domain.shared.refusals import Conflict, Invalid, Refusal
+from baton.domain.shared.text import Text
+from baton.domain.shared.writes import Enlist
+
+
+class InvalidProcedureNameError(Invalid, context="operation"):
+    """A procedure needs a name that is not blank."""
+
+
+class InvalidProcedureKindError(Invalid, context="operation"):
+    """A procedure needs a kind that is not blank."""
+
+
+class InvalidProcedureIterationCapError(Invalid, context="operation"):
+    """Patience lasts for at least one iteration."""
+
+
+class ProcedureBoundCapabilityDeprecatedError(Conflict, context="operation"):
+    """The capability is Deprecated and takes no new procedures."""
+
+
+class ProcedureBoundRecipeDeprecatedError(Conflict, context="operation"):
+    """The recipe is Deprecated and takes no new procedures."""
+
+
+class ProcedureCapabilityExecutorMismatchError(Conflict, context="operation"):
+    """The capability is not to be realised by procedures."""
+
+
+class ProcedureBindingsStaleError(Conflict, context="operation"):
+    """The recipe refers to a parameter that its capability does not have any more."""
+
+
+class ProcedureExpansionNotDeterministicError(Refusal, context="operation"):
+    """The recipe expanded differently twice in a row; nothing was registered."""
+
+
+class ProcedureRequest(Value):
+    """What is asked for when a procedure is to be registered."""
+
+    name: Annotated[str, Text(200, InvalidProcedureNameError, "name", personal=True)]
+    kind: Annotated[str, Text(50, InvalidProcedureKindError, "kind")]
+    target_asset_ids: Annotated[IdSet, Field(max_length=1000)] = frozenset()
+    parent_run_id: UUID | None = None
+    max_consecutive_unconverged_iterations: Annotated[int, Field(strict=True, le=2**31 - 1)] | None = None
+
+    def enlisted(self) -> list[Enlist]:
+        """What makes the procedure findable as a phase of its run."""
+        return [] if self.parent_run_id is None else [Enlist(PHASES, str(self.parent_run_id))]
+
+
+def check_cap(cap: int | None) -> None:
+    """Refuse patience for less than one iteration."""
+    if cap is not None and cap < 1:
+        raise InvalidProcedureIterationCapError("The cap allows no iteration at all; give 1 or more, or leave it out.")
+
+
+def check_capability_current(capability: Capability) -> None:
+    """Refuse a capability that takes no new procedures."""
+    if capability.status is DEPRECATED:
+        raise ProcedureBoundCapabilityDeprecatedError(
+            f"The capability {capability.code} is Deprecated; name a current one.", reason="deprecated"
+        )
+
+
+def check_executor(capability: Capability) -> None:
+    """Refuse a capability that procedures do not realise."""
+    if ExecutorShape.PROCEDURE not in capability.executor_shapes:
+        raise ProcedureCapabilityExecutorMismatchError(
+            f"The capability {capability.code} is realised by methods only; name one that allows PROCEDURE.",
+            reason="executor_shape",
+            facts={"executor_shapes": sorted(capability.executor_shapes)},
+        )
+
+
+@procedure.creation(
+    refuses=[
+        Capability.aggregate.NotFound,
+        InvalidProcedureIterationCapError,
+        ProcedureBoundCapabilityDeprecatedError,
+        ProcedureCapabilityExecutorMismatchError,
+    ]
+)
+class RegisterProcedure(ProcedureRequest, Command):
+    """Plan a task on some assets, to be carried out by hand or conducted with steps given then."""
+
+    capability_id: UUID | None = None
+
+    def gather(self, call: Call) -> Reads[Capability | None]:
+        return (yield from required_if_given(Capability, self.capability_id))
+
+    def decide(self, call: Call, capability: Capability | None) -> Outcome:
+        check_cap(self.max_consecutive_unconverged_iterations)
+        if capability is not None:
+            check_capability_current(capability)
+            check_executor(capability)
+        return [ProcedureRegistered(**dict(self), recipe_id=None), *self.enlisted()]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a procedure is registered from, and its bindings as the run completes them."""
+
+    recipe: Recipe
+    capability: Capability
+    bindings: dict[str, Any]
+    overridden: tuple[str, ...]
+    programs: frozenset[str]
+
+
+@procedure.creation(
+    path="/recipes/{recipe_id}/procedures",
+    refuses=[
+        Recipe.aggregate.NotFound,
+        Capability.aggregate.NotFound,
+        Run.aggregate.NotFound,
+        InvalidProcedureIterationCapError,
+        InvalidProcedureBindingsError,
+        UnboundRecipeBindingError,
+        ProcedureExpansionOverflowError,
+        ProcedureBoundRecipeDeprecatedError,
+        ProcedureBoundCapabilityDeprecatedError,
+        ProcedureCapabilityExecutorMismatchError,
+        ProcedureBindingsStaleError,
+        ProcedureExpansionNotDeterministicError,
+        ComputeProgramNotAllowedError,
+    ],
+)
+class RegisterProcedureFromRecipe(ProcedureRequest, Command):
+    """Plan a task with a recipe's steps; what the request does not bind is taken from the parent run's parameters."""
+
+    recipe_id: UUID
+    bindings: dict[str, JsonValue] = {}
+
+    def gather(self, call: Call) -> Reads[Origin]:
+        """Load what the procedure is made from, and refuse it and its bindings before the request's own texts are judged."""
+        recipe = yield from required(Recipe, self.recipe_id)
+        capability = yield from required(Capability, recipe.capability_id)
+        run = yield from required_if_given(Run, self.parent_run_id)
+        programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
+        return self.origin(recipe, capability, run, programs)
+
+    def origin(self, recipe: Recipe, capability: Capability, run: Run | None, programs: frozenset[str]) -> Origin:
+        """What the procedure is registered from; refused where recipe, capability or bindings do not let it."""
+        if recipe.status is DEPRECATED:
+            raise ProcedureBoundRecipeDeprecatedError(
+                f"The recipe {recipe.name} is Deprecated; use a current one.", reason="deprecated"
+            )
+        check_capability_current(capability)
+        wanted = frozenset(binding_names((*recipe.steps, *recipe.closing_steps)))
+        check_not_stale(wanted, capability)
+        check_executor(capability)
+        bindings, overridden = completed(self.bindings, wanted, run)
+        check_bindings(capability.parameters_schema, bindings)
+        return Origin(recipe, capability, bindings, overridden, programs)
+
+    def decide(self, call: Call, origin: Origin) -> Outcome:
+        recipe, capability, bindings = origin.recipe, origin.capability, origin.bindings
+        check_cap(self.max_consecutive_unconverged_iterations)
+        expansion = expansion_of(recipe.steps, recipe.closing_steps, bindings)
+        if expansion_of(recipe.steps, recipe.closing_steps, bindings).steps_hash != expansion.steps_hash:
+            raise ProcedureExpansionNotDeterministicError("The recipe expanded differently twice; report this recipe.")
+        check_programs(expansion, origin.programs)
+        known = {name: value for name, value in self if name not in ("recipe_id", "bindings")}
+        return [
+            ProcedureRegistered(**known, recipe_id=recipe.id, capability_id=capability.id),
+            ProcedureRecipeExpanded(
+                recipe_id=recipe.id,
+                recipe_version=recipe.version_tag,
+                capability_id=capability.id,
+                capability_version=capability.version_tag,
+                bindings=bindings,
+                overridden=origin.overridden,
+                expander_version=EXPANDER_VERSION,
+                steps_hash=expansion.steps_hash,
+                bindings_hash=bindings_hash(bindings),
+                step_count=expansion.step_count,
+            ),
+            *self.enlisted(),
+        ]
+
+
+def completed(given: dict[str, Any], wanted: frozenset[str], run: Run | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The bindings with what the run's parameters add, and the names of those that were given against them."""
+    parameters = {} if run is None else run.effective_parameters
+    added = {name: parameters[name] for name in sorted(wanted - given.keys()) if name in parameters}
+    overridden = sorted(name for name, value in given.items() if name in parameters and parameters[name] != value)
+    return {**given, **added}, tuple(overridden)
+
+
+def check_not_stale(wanted: frozenset[str], capability: Capability) -> None:
+    """Refuse a recipe that refers to a parameter which its capability has given up."""
+    known = (capability.parameters_schema or {}).get("properties", {}).keys()
+    if gone := sorted(wanted - known):
+        raise ProcedureBindingsStaleError(
+            f"The capability {capability.code} has no {', '.join(gone)} any more; version the recipe for it.",
+            reason="stale_bindings",
+            facts={"parameter_names": gone},
+        )

@@ -1,0 +1,1 @@
+"""Schedules: read `schedule.py`, then `calendar`, `schedule_action`, `messages`, `views`."""

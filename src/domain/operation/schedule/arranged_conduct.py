@@ -1,0 +1,58 @@
+"""A conduct arranged in advance: which command is to open it, with that command's own fields."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+
+from pydantic import Discriminator, Tag, create_model
+
+from baton.domain.kernel import Value
+from baton.domain.operation.conduct.conduct import Conduct, ConductOrHoldProcedure, ConductProcedure, ConductUntilConverged
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+
+COMMANDS: Mapping[str, type[Conduct]] = {
+    command.operation.name: command
+    for command in (ConductProcedure, ConductOrHoldProcedure, ConductUntilConverged, ConductUntilAdvised)
+}
+"""The commands that conduct from the beginning, by the names under which they are asked for."""
+USUAL = ConductProcedure.operation.name
+
+
+class Arrangement(Value):
+    """How a procedure is to be conducted once its turn comes."""
+
+    command: str
+
+    def written(self) -> dict[str, Any]:
+        """The arrangement as it is stored, whatever was left out of it filled in."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def arranged(written: Mapping[str, Any]) -> Conduct:
+    """The command that a stored arrangement comes to."""
+    return COMMANDS[written["command"]].model_validate({name: own for name, own in written.items() if name != "command"})
+
+
+def form_of(name: str, command: type[Conduct]) -> type[Arrangement]:
+    """What is said of a conduct by this command: all its fields but `wait`, since nobody waits for it."""
+    own: dict[str, Any] = {field: (info.annotation, info) for field, info in command.model_fields.items() if field != "wait"}
+    own["command"] = (Literal[name], name if name == USUAL else ...)
+    return create_model(f"{command.__name__}Arrangement", __base__=Arrangement, __doc__=command.__doc__, **own)
+
+
+FORMS = {name: form_of(name, command) for name, command in COMMANDS.items()}
+USUALLY = FORMS[USUAL](command=USUAL)
+"""All the steps once, from beginning to end."""
+
+
+def _asked_for(given: Any) -> Any:
+    return given.get("command", USUAL) if isinstance(given, dict) else getattr(given, "command", None)
+
+
+if TYPE_CHECKING:
+    Arranged = Arrangement
+else:
+    Arranged = Annotated[
+        Union[tuple(Annotated[form, Tag(name)] for name, form in FORMS.items())],  # noqa: UP007
+        Discriminator(_asked_for),
+    ]
+    """An arrangement as an input: the command says which fields there are."""

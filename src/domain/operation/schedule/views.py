@@ -1,0 +1,166 @@
+"""How schedules are shown: when they fire next, and what became of their last firings."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from baton.domain.kernel import Call, State, TimeTravel, Value
+from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.operation.schedule.calendar import Calendar, next_firings
+from baton.domain.operation.schedule.calendar_state import ScheduleStanding
+from baton.domain.operation.schedule.schedule import (
+    ACTIVE,
+    Firing,
+    Overlap,
+    Schedule,
+    ScheduleFired,
+    ScheduleFiringRefused,
+    ScheduleStatus,
+    became,
+    schedule,
+)
+from baton.domain.operation.schedule.schedule_action import Target
+from baton.domain.run.run import Run
+from baton.domain.shared.listing import ListQuery, Page, Summary
+from baton.domain.shared.reads import Reads, Rows, every, latest, record_of
+from baton.domain.shared.text import FreeText
+from baton.domain.shared.units import Seconds
+
+COMING, PAST = 5, 10
+"""Firings that are shown ahead, and behind."""
+CALENDAR: TypeAdapter[Calendar] = TypeAdapter(Calendar)
+LAST: TypeAdapter[Firing | None] = TypeAdapter(Firing | None)
+Outcomes = Mapping[UUID, str]
+"""Where what firings set going stands now, by the id of its procedure or run."""
+
+
+class FiringView(Firing):
+    """A firing and what became of it: where its procedure or run stands now, or the refusal by its code."""
+
+    outcome: str
+
+
+class ScheduleView(Value):
+    """A schedule, its next five firings and its last ten, the newest first; its past has none of the engine's counts."""
+
+    id: UUID
+    name: FreeText
+    calendar: Calendar
+    time_zone: str
+    overlap: Overlap
+    catchup_window: Annotated[int, Seconds]
+    jitter: Annotated[int, Seconds]
+    target: Target
+    run_as: UUID
+    surface_id: UUID
+    conduit_id: UUID
+    status: ScheduleStatus
+    last_status_reason: FreeText | None
+    firing_count: int
+    next_firings: tuple[datetime, ...]
+    last_firings: tuple[FiringView, ...]
+    missed_count: int | None
+    skipped_count: int | None
+
+
+SHOWN = tuple(name for name in ScheduleView.model_fields if name in Schedule.__dataclass_fields__ and name != "target")
+
+
+def outcomes_of(firings: Iterable[Firing]) -> Reads[Outcomes]:
+    """Load where everything stands that these firings set going."""
+    known = list(firings)
+    procedures = yield from every(Procedure, [one.procedure_id for one in known if one.procedure_id is not None])
+    runs = yield from every(Run, [one.run_id for one in known if one.run_id is not None])
+    return {id: state.status.value for found in (procedures, runs) for id, state in found.items()}
+
+
+def outcome_of(firing: Firing, outcomes: Outcomes) -> str:
+    """What became of a firing, in a word."""
+    if firing.code is not None:
+        return firing.code
+    id = firing.run_id or firing.procedure_id
+    return outcomes[id] if id is not None else ""
+
+
+@schedule.query(get="/{schedule_id}", returns=ScheduleView)
+class GetSchedule(TimeTravel):
+    """One schedule, folded from its stream, with its next and its last firings."""
+
+    def answer(self, schedule: Schedule, call: Call) -> Reads[ScheduleView]:
+        events = yield from latest(
+            schedule.id,
+            ScheduleFired,
+            ScheduleFiringRefused,
+            count=PAST,
+            as_of=self.as_of,
+            as_of_version=self.as_of_version,
+        )
+        firings = [became(event) for event in events]
+        outcomes = yield from outcomes_of(firings)
+        standing = None if self.travels else (yield from record_of(ScheduleStanding, schedule_id=schedule.id))
+        return ScheduleView(
+            **{name: getattr(schedule, name) for name in SHOWN},
+            target=schedule.aim,
+            next_firings=coming(schedule.status, schedule.calendar, schedule.time_zone, self.as_of or call.now, COMING),
+            last_firings=tuple(FiringView(**dict(one), outcome=outcome_of(one, outcomes)) for one in firings),
+            missed_count=None if standing is None else standing.missed_count + schedule.late_count,
+            skipped_count=None if standing is None else standing.skipped_count,
+        )
+
+
+def coming(status: ScheduleStatus, calendar: Calendar, time_zone: str, now: datetime, count: int) -> tuple[datetime, ...]:
+    """The next firings; only an Active schedule has any."""
+    return next_firings(calendar, time_zone, now, count) if status is ACTIVE else ()
+
+
+class ScheduleSummary(Summary):
+    schedule_id: UUID
+    name: FreeText
+    calendar: Calendar
+    time_zone: str
+    status: ScheduleStatus
+    last_firing: Firing | None
+    created_at: datetime
+
+
+class ScheduleItem(Value):
+    """A schedule in a list; what became of its last firing is told as in `get_schedule`."""
+
+    schedule_id: UUID
+    name: FreeText
+    calendar: Calendar
+    time_zone: str
+    status: ScheduleStatus
+    next_firing: datetime | None
+    last_outcome: str | None
+    created_at: datetime
+
+
+@schedule.listing(ScheduleSummary, returns=ScheduleItem)
+class ListSchedules(ListQuery):
+    """Schedules in the order they were defined, with when each fires next and what became of its last firing."""
+
+    status: ScheduleStatus | None = None
+
+    def answer(self, *known: State | Call) -> Reads[Page[Any]]:
+        now = next(one.now for one in known if isinstance(one, Call))
+        page: Page[ScheduleSummary] = yield Rows(self.summary, self, tuple(self.where()))
+        firings = [LAST.validate_python(row.last_firing) for row in page.items]
+        outcomes = yield from outcomes_of(one for one in firings if one is not None)
+        listed = zip(page.items, firings, strict=True)
+        return Page(tuple(item(row, firing, outcomes, now) for row, firing in listed), page.next_cursor)
+
+
+def item(row: ScheduleSummary, last: Firing | None, outcomes: Outcomes, now: datetime) -> ScheduleItem:
+    """A schedule as it is listed."""
+    shown = {name: value for name, value in row if name != "last_firing"}
+    calendar, status = CALENDAR.validate_python(row.calendar), ScheduleStatus(row.status)
+    ahead = coming(status, calendar, row.time_zone, now, 1)
+    return ScheduleItem(
+        **{**shown, "calendar": calendar, "status": status},
+        next_firing=ahead[0] if ahead else None,
+        last_outcome=None if last is None else outcome_of(last, outcomes),
+    )

@@ -1,0 +1,390 @@
+"""Steered conducts: a decider says where to measure next, pass by pass; an outside agent may be that decider."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from baton.domain.kernel import Call, Command, Event, Outcome, Query
+from baton.domain.operation.conduct.conduct import CONDUCT, Conduct, ConductProcedure, Opening, forward, pinned, resuming
+from baton.domain.operation.conduct.pins import PIN_REFUSALS
+from baton.domain.operation.conduct.programs import ComputeProgramNotAllowedError
+from baton.domain.operation.conduct.progress import ConductProgress, WaitingFor
+from baton.domain.operation.conduct.results import BestPoint, TerminationReason
+from baton.domain.operation.procedure.gates import GATE_REFUSALS
+from baton.domain.operation.procedure.procedure import (
+    RUNNING,
+    ConductMode,
+    Procedure,
+    ProcedureAdvised,
+    ProcedureIterationStarted,
+    ProcedureOutcomeRecorded,
+    ProcedureSteeringDeclared,
+    procedure,
+)
+from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
+from baton.domain.operation.steering.decider_choice import (
+    DEFAULT_DECIDE,
+    Decide,
+    DecideNotAvailableError,
+    refuse_unavailable,
+)
+from baton.domain.operation.steering.steering import (
+    DecideAdviceMalformedError,
+    Name,
+    SteeringAdvice,
+    SteeringBudget,
+    SteeringEvidence,
+    SteeringObjective,
+    SteeringObjectiveKind,
+    SteeringObservation,
+    SteeringSpace,
+    check_advice,
+)
+from baton.domain.recipe.references import declared_capture, declared_output, references
+from baton.domain.recipe.sentinels import SteeringRef
+from baton.domain.recipe.steps import RecipeStep
+from baton.domain.shared.reads import Reads, answered, happened, record_of
+from baton.domain.shared.refusals import Conflict, Unprocessable
+
+
+class ProcedureRequiresRecipeError(Conflict, context="operation"):
+    """Only a procedure with a recipe can be steered."""
+
+
+class ProcedureSteeringMismatchError(Unprocessable, context="operation"):
+    """What is to be steered does not fit the steps."""
+
+
+class ProcedureSteeringDesignMismatchError(Unprocessable, context="operation"):
+    """A search that goes on keeps what it is for and where it looks."""
+
+
+class Steering(Conduct):
+    """A search: what for, where, judged by which value, advised by whom, for how long."""
+
+    objective: SteeringObjective
+    space: SteeringSpace
+    objective_capture_name: Name
+    decide_: Annotated[Decide, Field(alias="decide")] = DEFAULT_DECIDE
+    budget: SteeringBudget | None = None
+
+    def design(self) -> ProcedureSteeringDeclared:
+        return ProcedureSteeringDeclared(
+            objective=self.objective,
+            objective_capture_name=self.objective_capture_name,
+            space=self.space,
+            decide=self.decide_,
+            budget=self.budget,
+        )
+
+    def checked_decider(self) -> Reads[None]:
+        """Refuse a decider that cannot be had for this search."""
+        deployment = yield from answered("deployment")
+        refuse_unavailable(self.decide_, self.objective, self.space, deployment.deciders)
+
+
+def check_wiring(steps: Sequence[RecipeStep], space: SteeringSpace, objective_capture_name: str) -> None:
+    """Refuse a search whose axes the steps do not follow, or whose objective they do not bring home."""
+    axes = {axis.name for axis in space.axes}
+    followed = {reference.steering_axis_name for step in steps for reference in references(step, SteeringRef)}
+    captured = {name for step in steps if (name := declared_capture(step)) is not None}
+    filled = captured | {name for step in steps if (name := declared_output(step)) is not None}
+    if idle := sorted(axes - followed):
+        raise mismatch(f"No step follows {', '.join(idle)}; leave such axes out.", "axis_unused", idle)
+    if unknown := sorted(followed - axes):
+        raise mismatch(f"The steps follow {', '.join(unknown)}; add such axes to the space.", "axis_missing", unknown)
+    if taken := sorted(axes & (filled | {objective_capture_name})):
+        raise mismatch(f"{', '.join(taken)} names an axis and a slot; rename the axis.", "name_collision", taken)
+    if objective_capture_name not in captured:
+        raise mismatch(
+            f"No step captures {objective_capture_name}; name a slot that the steps fill.",
+            "objective_missing",
+            [objective_capture_name],
+        )
+
+
+def mismatch(detail: str, reason: str, names: list[str]) -> ProcedureSteeringMismatchError:
+    """The refusal of a search that does not fit the steps."""
+    return ProcedureSteeringMismatchError(detail, reason=reason, facts={"names": names})
+
+
+@procedure.command(
+    post="/{procedure_id}/steering/conduct",
+    refuses=[
+        StartProcedure.Cannot,
+        ConductProcedure.Cannot,
+        ProcedureRequiresRecipeError,
+        ProcedureSteeringMismatchError,
+        DecideNotAvailableError,
+        *PIN_REFUSALS,
+        *GATE_REFUSALS,
+    ],
+    **CONDUCT,
+)
+class ConductUntilAdvised(Steering):
+    """Conduct the steps again and again, where the decider says, until it says stop or the budget is spent."""
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+        yield from self.check_grants()
+        facts = yield from forward(procedure, call, ())
+        if procedure.recipe_id is None:
+            raise ProcedureRequiresRecipeError(
+                "The procedure has no recipe to steer; register one from a recipe.", reason="no_recipe"
+            )
+        check_wiring(facts.steps.steps, self.space, self.objective_capture_name)
+        yield from self.checked_decider()
+        return facts
+
+    def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
+        pin = pinned(call, facts.steps, ConductMode.ADVISED)
+        return self.opened(procedure, call, facts, pin, self.design(), self.started(call, facts))
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search that goes on: its ground, its design so far, and how much was measured."""
+
+    opening: Opening
+    design: ProcedureSteeringDeclared
+    measured: int
+
+
+@procedure.command(
+    post="/{procedure_id}/steering/resume",
+    refuses=[
+        ResumeProcedure.Cannot,
+        ConductProcedure.Cannot,
+        ProcedureSteeringDesignMismatchError,
+        DecideNotAvailableError,
+        ComputeProgramNotAllowedError,
+        *GATE_REFUSALS,
+    ],
+    **CONDUCT,
+)
+class ConductUntilAdvisedFrom(Steering):
+    """Take a held search up where it stood: what was measured is known to the decider and is not measured again."""
+
+    decided_by_decision_id: UUID | None = None
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[Search]:
+        yield from self.check_grants()
+        opening, _ = yield from resuming(procedure, call, ConductMode.ADVISED)
+        designs = yield from happened(procedure.id, ProcedureSteeringDeclared)
+        kept = designs[-1]
+        for name in ("objective", "objective_capture_name", "space"):
+            if getattr(kept, name) != getattr(self, name):
+                raise ProcedureSteeringDesignMismatchError(
+                    f"A search that goes on keeps its {name}; give the one it was declared with.",
+                    reason=f"{name}_changed",
+                )
+        yield from self.checked_decider()
+        outcomes = yield from happened(procedure.id, ProcedureOutcomeRecorded)
+        return Search(opening, kept, len(outcomes))
+
+    def decide(self, procedure: Procedure, call: Call, facts: Search) -> Outcome:
+        design = self.design()
+        changed: list[Event] = [] if design == facts.design else [design]
+        resumed = self.resumed(call, facts.opening, facts.measured, self.decided_by_decision_id)
+        return self.opened(procedure, call, facts.opening, *changed, resumed)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a waiting conduct asks, of whom, and until when."""
+
+    conduct_id: UUID
+    evidence: SteeringEvidence
+    deadline: datetime
+
+
+def evidence_of(
+    procedure: Procedure,
+    design: ProcedureSteeringDeclared,
+    outcomes: Sequence[ProcedureOutcomeRecorded],
+    budget: SteeringBudget,
+) -> SteeringEvidence:
+    """Everything a decider may know: the design, and what each pass measured, in order."""
+    coming = procedure.current_iteration_index or procedure.iteration_count + 1
+    return SteeringEvidence(
+        objective=design.objective,
+        space=design.space,
+        observations=tuple(map(observed, sorted(outcomes, key=lambda outcome: outcome.iteration_index))),
+        budget=budget,
+        iteration_index=coming,
+        procedure_id=procedure.id,
+    )
+
+
+def observed(outcome: ProcedureOutcomeRecorded) -> SteeringObservation:
+    """A recorded outcome as a decider sees it."""
+    return SteeringObservation(
+        point=outcome.point,
+        measurements=outcome.measurements,
+        actuation_kind=outcome.actuation_kind,
+        succeeded=outcome.succeeded,
+    )
+
+
+def remaining(design: ProcedureSteeringDeclared, passes: int, started_at: datetime, now: datetime) -> SteeringBudget:
+    """What is left of the budget after so many passes of this conduct."""
+    given = design.budget or SteeringBudget()
+    iterations, seconds = given.iterations_remaining, given.wall_clock_remaining
+    return SteeringBudget(
+        iterations_remaining=None if iterations is None else max(0, iterations - passes),
+        wall_clock_remaining=None if seconds is None else max(0.0, seconds - (now - started_at).total_seconds()),
+    )
+
+
+def best_point(design: ProcedureSteeringDeclared, outcomes: Sequence[ProcedureOutcomeRecorded]) -> BestPoint | None:
+    """The best that a search has measured; None where there is no better and worse, or nothing was measured."""
+    objective, name = design.objective, design.objective_capture_name
+    found = [
+        BestPoint(name=name, value=item.value, iteration_index=outcome.iteration_index, point=outcome.point)
+        for outcome in outcomes
+        for item in outcome.measurements
+        if item.name == name and isinstance(item.value, int | float)
+    ]
+    match objective.kind:
+        case SteeringObjectiveKind.MAXIMIZE:
+            return max(found, key=lambda one: one.value, default=None)
+        case SteeringObjectiveKind.MINIMIZE:
+            return min(found, key=lambda one: one.value, default=None)
+        case SteeringObjectiveKind.SATISFY:
+            wanted = objective.target_value or 0
+            return min(found, key=lambda one: abs(one.value - wanted), default=None)
+        case SteeringObjectiveKind.EXPLORE:
+            return None
+
+
+def spent_budget(
+    design: ProcedureSteeringDeclared, passes: int, started_at: datetime, now: datetime
+) -> TerminationReason | None:
+    """What of the budget is used up after so many passes of this conduct; None where it may go on."""
+    left = remaining(design, passes, started_at, now)
+    if left.iterations_remaining == 0:
+        return TerminationReason.ITERATIONS
+    return TerminationReason.WALL_CLOCK if left.wall_clock_remaining == 0 else None
+
+
+def advice_given(events: Sequence[Any], conduct_id: UUID, iteration_index: int, *, within: bool) -> ProcedureAdvised | None:
+    """The advice that a conduct was given on a pass: where it is to measure, or, `within` it, what follows it.
+
+    Both name the same pass. Which of them an advice is shows by whether the pass had begun.
+    """
+    begun, found = False, None
+    for event in events:
+        match event:
+            case ProcedureIterationStarted(iteration_index=index) if index == iteration_index:
+                begun = True
+            case ProcedureAdvised(conduct_id=of, iteration_index=index):
+                if (of, index, begun) == (conduct_id, iteration_index, within):
+                    found = event
+    return found
+
+
+def question_of(procedure: Procedure, call: Call) -> Reads[Question | None]:
+    """What the live conduct waits to be told; None where it does not wait for advice, or was given it already."""
+    progress = yield from record_of(ConductProgress, procedure_id=procedure.id)
+    if (
+        progress is None
+        or progress.conduct_id != procedure.live_conduct_id
+        or progress.waiting_for != WaitingFor.ADVICE.value
+        or progress.waiting_until is None
+    ):
+        return None
+    designs = yield from happened(procedure.id, ProcedureSteeringDeclared)
+    outcomes = yield from happened(procedure.id, ProcedureOutcomeRecorded)
+    said = yield from happened(procedure.id, ProcedureIterationStarted, ProcedureAdvised)
+    passes = sum(outcome.occurred_at >= progress.started_at for outcome in outcomes)
+    budget = remaining(designs[-1], passes, progress.started_at, call.now)
+    evidence = evidence_of(procedure, designs[-1], outcomes, budget)
+    within = procedure.current_iteration_index is not None
+    if advice_given(said, progress.conduct_id, evidence.iteration_index, within=within) is not None:
+        return None
+    return Question(progress.conduct_id, evidence, progress.waiting_until)
+
+
+class SteeringView(BaseModel):
+    """Whether a conduct waits for advice and, if so, everything needed to give it."""
+
+    procedure_id: UUID
+    waiting: bool
+    conduct_id: UUID | None = None
+    iteration_index: int | None = None
+    evidence: SteeringEvidence | None = None
+    deadline: datetime | None = None
+
+
+@procedure.query(get="/{procedure_id}/steering", returns=SteeringView, essential=True)
+class GetProcedureSteering(Query):
+    """What a steered conduct waits to be told."""
+
+    def answer(self, procedure: Procedure, call: Call) -> Reads[SteeringView]:
+        question = yield from question_of(procedure, call)
+        if question is None:
+            return SteeringView(procedure_id=procedure.id, waiting=False)
+        return SteeringView(
+            procedure_id=procedure.id,
+            waiting=True,
+            conduct_id=question.conduct_id,
+            iteration_index=question.evidence.iteration_index,
+            evidence=question.evidence,
+            deadline=question.deadline,
+        )
+
+
+@procedure.command(
+    post="/{procedure_id}/steering/advise",
+    allowed=[RUNNING],
+    reasons=["not_waiting", "stale_iteration", "request_pending"],
+    refuses=[DecideAdviceMalformedError],
+    essential=True,
+)
+class AdviseProcedure(Command):
+    """Tell a conduct that waits where to measure next, or to stop."""
+
+    iteration_index: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+    advice: SteeringAdvice
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[Question | None]:
+        return (yield from question_of(procedure, call))
+
+    def decide(self, procedure: Procedure, call: Call, question: Question | None) -> Outcome:
+        if procedure.pending_request is not None:
+            asked = procedure.pending_request.value.lower()
+            raise self.cannot("request_pending", f"The conduct is being asked to {asked}; it takes no advice now.")
+        if question is None:
+            raise self.cannot("not_waiting", "No conduct of this procedure waits for advice; read its steering first.")
+        if self.iteration_index != question.evidence.iteration_index:
+            raise self.cannot(
+                "stale_iteration",
+                f"The conduct waits for advice on iteration {question.evidence.iteration_index}; read its steering again.",
+                expected=question.evidence.iteration_index,
+            )
+        check_advice(self.advice, question.evidence.space)
+        return [
+            ProcedureAdvised(
+                conduct_id=question.conduct_id,
+                iteration_index=self.iteration_index,
+                advice=self.advice,
+                advised_by=call.principal_id,
+            )
+        ]
+
+
+@procedure.inner(allowed=[RUNNING])
+class RecordProcedureOutcome(Command):
+    """Record what a steered pass measured, once it was walked to its end."""
+
+    outcome: ProcedureOutcomeRecorded
+
+    def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[ProcedureOutcomeRecorded, ...]]:
+        return (yield from happened(procedure.id, ProcedureOutcomeRecorded))
+
+    def decide(self, procedure: Procedure, call: Call, recorded: tuple[ProcedureOutcomeRecorded, ...]) -> Outcome:
+        known = any(one.iteration_index == self.outcome.iteration_index for one in recorded)
+        return [] if known else [self.outcome]

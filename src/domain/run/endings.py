@@ -1,0 +1,138 @@
+"""How a run ends: completed, stopped, aborted or truncated, with what its phases were done on."""
+
+from typing import Annotated
+from uuid import UUID
+
+from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
+from baton.domain.operation.procedure.procedure import COMPLETED, PHASES, Procedure
+from baton.domain.registry import Internal
+from baton.domain.run.run import HELD, LIVE, Run, RunAborted, RunCompleted, RunStopped, RunTruncated, run
+from baton.domain.shared.reads import Reads, every, members_of
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import Text, refuse_blank_text
+from baton.domain.shared.times import Instant
+
+Phases = tuple[Procedure, ...]
+
+
+class InvalidRunStopReasonError(Invalid, context="run"):
+    """Stopping a run takes a reason that is not blank."""
+
+
+class InvalidRunAbortReasonError(Invalid, context="run"):
+    """Aborting a run takes a reason that is not blank."""
+
+
+class InvalidRunTruncateReasonError(Invalid, context="run"):
+    """Truncating a run takes a reason that is not blank."""
+
+
+class InvalidRunInterruptedAtError(Invalid, context="run"):
+    """A run cannot have been interrupted in the future."""
+
+
+def phases_of(run: Run) -> Reads[Phases]:
+    """The procedures that are phases of a run, in order of registration."""
+    found = yield from every(Procedure, (yield from members_of(PHASES, run.id)))
+    return tuple(found.values())
+
+
+def kind_of(run: Run, phases: Phases) -> ActuationKind | None:
+    """What the run was done on, as far as is known now."""
+    return merged_kind((run.actuation_kind, *(phase.actuation_kind for phase in phases)))
+
+
+def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = None) -> None:
+    """Refuse to end a run under a conduct that is still at work, unless it is the run's own that ends it."""
+    live = [phase for phase in phases if phase.live_conduct_id is not None]
+    if live or run.live_conduct_id != own:
+        raise command.cannot(
+            "conduct_live",
+            "A conduct of this run is live; wait for it, or stop or abort the run.",
+            procedure_ids=[str(phase.id) for phase in live],
+            conduct_id=None if run.live_conduct_id is None else str(run.live_conduct_id),
+        )
+
+
+@run.command(
+    post="/{run_id}/complete", allowed=LIVE, reasons=["held", "phase_not_completed", "conduct_live"], essential=True
+)
+class CompleteRun(Command):
+    """Complete the run as intended; a held one only once it has phases and every one of them is Completed."""
+
+    conduct_id: Annotated[UUID | None, Internal()] = None
+    """The run's own conduct, where that completes it; while the run is held, it does not."""
+
+    def gather(self, run: Run, call: Call) -> Reads[Phases]:
+        return (yield from phases_of(run))
+
+    def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
+        completed = RunCompleted(actuation_kind=kind_of(run, phases))
+        undone = [phase for phase in phases if phase.status is not COMPLETED]
+        if run.status is HELD and phases and not undone and self.conduct_id is None:
+            return [completed]
+        refuse_live(self, run, phases, self.conduct_id)
+        if run.status is HELD and not undone:
+            raise self.cannot("held", "The run is Held; resume it, or stop or abort it.")
+        if run.status is HELD:
+            raise self.cannot(
+                "phase_not_completed",
+                "The run is Held, and not every phase of it is Completed; resume it, or stop or abort it.",
+                procedure_ids=[str(phase.id) for phase in undone],
+            )
+        return [completed]
+
+
+class EndingCommand(Command):
+    """A verb that ends a run early; why it does is refused before where the run stands."""
+
+    decided_by_decision_id: UUID | None = None
+
+    def gather(self, run: Run, call: Call) -> Reads[Phases]:
+        refuse_blank_text(self)
+        return (yield from phases_of(run))
+
+
+@run.command(post="/{run_id}/stop", allowed=LIVE, attempts=3, destructive=True, essential=True)
+class StopRun(EndingCommand):
+    """End the run early by choice; what it measured so far is good."""
+
+    reason: Annotated[str, Text(500, InvalidRunStopReasonError, "reason", personal=True)]
+
+    def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
+        return [RunStopped(**dict(self), actuation_kind=kind_of(run, phases))]
+
+
+@run.command(post="/{run_id}/abort", allowed=LIVE, attempts=3, destructive=True)
+class AbortRun(EndingCommand):
+    """End the run in an emergency; what it measured is suspect."""
+
+    reason: Annotated[str, Text(500, InvalidRunAbortReasonError, "reason", personal=True)]
+
+    def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
+        return [RunAborted(**dict(self), actuation_kind=kind_of(run, phases))]
+
+
+@run.command(
+    post="/{run_id}/truncate",
+    allowed=LIVE,
+    reasons=["conduct_live"],
+    refuses=[InvalidRunInterruptedAtError],
+    destructive=True,
+)
+class TruncateRun(EndingCommand):
+    """Close the books on a run that died by itself, with the best guess of when."""
+
+    reason: Annotated[str, Text(500, InvalidRunTruncateReasonError, "reason", personal=True)]
+    interrupted_at: Instant | None = None
+
+    def gather(self, run: Run, call: Call) -> Reads[Phases]:
+        refuse_blank_text(self)
+        if self.interrupted_at is not None and self.interrupted_at > call.now:
+            raise InvalidRunInterruptedAtError("The run cannot have been interrupted in the future; give a past time.")
+        return (yield from phases_of(run))
+
+    def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
+        refuse_live(self, run, phases, run.live_conduct_id)
+        return [RunTruncated(**dict(self), actuation_kind=kind_of(run, phases))]

@@ -1,0 +1,448 @@
+"""The event store in memory, with the same promises as the one on PostgreSQL, for tests and for trying things out.
+
+One process, one event loop: nothing is awaited between the checks of a batch and its writes, so it is all or nothing.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any, TypeVar
+from uuid import UUID
+
+import orjson
+import uuid_utils.compat
+
+from baton.application.conflicts import lost_race, other_request, still_in_flight
+from baton.application.ports import Batch, Bookmark, Caller, EventRow, Executed, KeyClaim, Session
+from baton.application.unit_of_work import decoded
+from baton.domain.agent.at_risk import ModelCall, model_calls
+from baton.domain.decision.inferences import Inference
+from baton.domain.kernel import State, StoredEvent
+from baton.domain.operation.conduct.progress import FilledSlot
+from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.registry import REGISTRY
+from baton.domain.run.observations import Channel, Observation, channels_of
+from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
+from baton.domain.shared.logbooks import Entry
+from baton.domain.shared.writes import Record
+from baton.domain.trust.authorization import AuthzResult
+from baton.domain.trust.conduit import Conduit, Verdict
+
+R = TypeVar("R", bound=Record)
+T = TypeVar("T")
+StreamKey = tuple[str, UUID]
+
+
+@dataclass(frozen=True)
+class HeldKey:
+    """An idempotency key in use: in flight while it has no outcome."""
+
+    claim: KeyClaim
+    executed: Executed | None = None
+
+
+class MemoryStore:
+    """The log, the rows written with it, and the followers' view of both."""
+
+    def __init__(self, appended: Callable[[], None] = lambda: None) -> None:
+        self.streams: dict[StreamKey, list[EventRow]] = {}
+        self.claims: dict[tuple[str, str], UUID] = {}
+        self.look_ups: set[tuple[str, str, UUID]] = set()
+        self.rows: dict[tuple[Any, ...], Record] = {}
+        self.keys: dict[tuple[UUID, str, UUID], HeldKey] = {}
+        self.entries: dict[str, list[Summary]] = defaultdict(list)
+        self._event_ids: set[UUID] = set()
+        self._appended = appended
+        self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._in_flight: set[int] = set()
+        self._positions = count(1)
+        self._transactions = count(1)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Session]:
+        """A view of the store; nothing is awaited between its reads but they themselves, which let nobody else go first."""
+        yield MemorySession(self)
+
+    @asynccontextmanager
+    async def session(self, lock: str | None = None) -> AsyncIterator[Session]:
+        """A view of the store; under a lock, what is appended becomes visible when the session ends well."""
+        if lock is None:
+            yield MemorySession(self)
+            return
+        async with self._locks[lock]:
+            staged: list[tuple[Batch, list[EventRow]]] = []
+            try:
+                yield MemorySession(self, staged)
+                for batch, rows in staged:
+                    self.check(batch)
+                    self.commit(batch, rows)
+            finally:
+                self._in_flight -= {row.transaction_id for _, rows in staged for row in rows}
+
+    def check(self, batch: Batch) -> None:
+        """Refuse a batch that lost a race."""
+        streams = [(append.stream_type, append.stream_id) for append in batch.appends]
+        event_ids = [event_id for append in batch.appends for event_id, _ in append.events]
+        behind = [append for append in batch.appends if append.after != len(self.streams.get(_key(append), ()))]
+        if behind or len(set(streams)) < len(streams) or not self._event_ids.isdisjoint(event_ids):
+            raise lost_race()
+        for claim, _ in batch.claims:
+            if (claim.kind, claim.key) in self.claims:
+                raise claim.rival
+        for put in batch.puts:
+            if put.rival is not None and _row_key(put.record) in self.rows:
+                raise put.rival
+        if batch.outcome is not None and not self._holds(batch.outcome[0]):
+            raise still_in_flight()
+
+    def stored(self, batch: Batch) -> list[EventRow]:
+        """The rows of a batch's events, all of one transaction."""
+        call, transaction_id, recorded_at = batch.call, next(self._transactions), datetime.now(UTC)
+        return [
+            EventRow(
+                position=next(self._positions),
+                transaction_id=transaction_id,
+                event_id=event_id,
+                stream_type=append.stream_type,
+                stream_id=append.stream_id,
+                version=append.after + index,
+                event_type=type(event).__name__,
+                schema_version=1,
+                payload=event.payload(),
+                principal_id=call.principal_id,
+                command_name=batch.command_name,
+                correlation_id=call.correlation_id,
+                causation_id=call.causation_id,
+                occurred_at=call.now,
+                recorded_at=recorded_at,
+                surface_id=call.surface_id,
+            )
+            for append in batch.appends
+            for index, (event_id, event) in enumerate(append.events, 1)
+        ]
+
+    def stage(self, rows: Sequence[EventRow]) -> None:
+        """Hold followers back from rows that are not yet visible."""
+        self._in_flight |= {row.transaction_id for row in rows}
+
+    def commit(self, batch: Batch, rows: Sequence[EventRow]) -> None:
+        """Make a checked batch visible."""
+        for row in rows:
+            self.streams.setdefault((row.stream_type, row.stream_id), []).append(row)
+            self._event_ids.add(row.event_id)
+        for release, holder in batch.releases:
+            if self.claims.get((release.kind, release.key)) == holder:
+                del self.claims[release.kind, release.key]
+        self.claims |= {(claim.kind, claim.key): holder for claim, holder in batch.claims}
+        self.look_ups -= {(delist.kind, delist.key, id) for delist, id in batch.delistments}
+        self.look_ups |= {(enlist.kind, enlist.key, id) for enlist, id in batch.enlistments}
+        for drop in batch.drops:
+            for key in [key for key, row in self.rows.items() if isinstance(row, drop.record) and _equals(row, drop.where)]:
+                del self.rows[key]
+        self.rows |= {_row_key(put.record): put.record for put in batch.puts}
+        for entries in batch.entries:
+            self._enter(entries)
+        if batch.outcome is not None:
+            claim, executed = batch.outcome
+            position = max((row.position for row in rows), default=executed.position)
+            body = orjson.loads(orjson.dumps(executed.body))
+            self.keys[_holder(claim)] = HeldKey(claim, replace(executed, body=body, position=position))
+        self._appended()
+
+    def _enter(self, entries: Sequence[Entry]) -> None:
+        rows, now = self.entries[type(entries[0]).relation], datetime.now(UTC)
+        known = {row.model_dump(include={"event_id"})["event_id"] for row in rows}
+        for row in entries:
+            if row.event_id not in known:
+                known.add(row.event_id)
+                rows.append(row.model_copy(update={"recorded_at": now}))
+
+    def state(self, stream: StreamKey) -> State | None:
+        """The fold of one stream."""
+        aggregate = REGISTRY.aggregates[stream[0]]
+        return aggregate.fold(decoded(aggregate, row) for row in self.streams.get(stream, ()))
+
+    def put(self, record: Record) -> None:
+        """Write a row past every batch, as those do that overwrite where work stands."""
+        self.rows[_row_key(record)] = record
+
+    def kept(self, record: type[Record]) -> Iterable[Record]:
+        """The rows of a relation that is not listed; what is a view of a logbook is made on the spot."""
+        if record is Channel:
+            readings: Any = self.entries[Observation.relation]
+            return channels_of(readings)
+        if record is FilledSlot:
+            activities: Any = self.entries[Activity.relation]
+            return slots_of(activities)
+        return self.rows.values()
+
+    def listed(self, summary: type[Summary]) -> Iterator[Summary]:
+        """The rows of a relation that can be listed; what is a projection or a view of a logbook is made on the spot."""
+        if summary is ModelCall:
+            calls: Any = self.entries[Inference.relation]
+            yield from model_calls(calls)
+            return
+        projection = REGISTRY.projections.get(summary.relation)
+        if projection is None:
+            yield from self.entries[summary.relation]
+            return
+        for stream in self.streams:
+            if stream[0] == projection.aggregate.name and (state := self.state(stream)) is not None:
+                yield summary.of(state)
+
+    async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> Executed | None:
+        held = self.keys.get(_holder(claim))
+        if held is None or (held.executed is None and held.claim.claimed_at < stale_before):
+            self.keys[_holder(claim)] = HeldKey(claim)
+            return None
+        if held.executed is None:
+            raise still_in_flight()
+        if held.claim.fingerprint != claim.fingerprint:
+            raise other_request()
+        return replace(held.executed, replayed=True)
+
+    async def release_key(self, claim: KeyClaim) -> None:
+        if self._holds(claim):
+            del self.keys[_holder(claim)]
+
+    def _holds(self, claim: KeyClaim) -> bool:
+        held = self.keys.get(_holder(claim))
+        return held is not None and held.executed is None and held.claim.claimed_at == claim.claimed_at
+
+    async def newer(
+        self, stream_type: str, known: Mapping[UUID, int], look_up: tuple[str, str] | None = None
+    ) -> Sequence[StoredEvent]:
+        wanted = {id: 0 for *place, id in self.look_ups if tuple(place) == look_up} | dict(known)
+        rows = (row for id in sorted(wanted) for row in self.streams.get((stream_type, id), ())[wanted[id] :])
+        return list(map(_stream_row, rows))
+
+    async def follow(self, after: Bookmark, limit: int, only: Sequence[str] | None = None) -> Sequence[EventRow]:
+        ordered = self._behind(after)[:limit]
+        return [row for row in ordered if only is None or row.event_type in only or row is ordered[-1]]
+
+    async def event(self, event_id: UUID) -> EventRow | None:
+        return next((row for row in self._log() if row.event_id == event_id), None)
+
+    async def locate(self, position: int) -> Bookmark | None:
+        before = [row for row in self._log() if row.position <= position]
+        newest = max(before, key=lambda row: row.position, default=None)
+        return Bookmark(newest.transaction_id, newest.position) if newest else None
+
+    async def end(self) -> Bookmark:
+        visible = self._behind(Bookmark(0, 0))
+        return Bookmark(visible[-1].transaction_id, visible[-1].position) if visible else Bookmark(0, 0)
+
+    async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
+        return [row.event_id for row in self._behind(after) if row.event_type in only][:limit]
+
+    async def passed(self, follower: str, position: int) -> bool:
+        return any(row.position == position for row in self._log())
+
+    def _behind(self, after: Bookmark) -> list[EventRow]:
+        """What followers can see behind a bookmark, in the order in which they see it."""
+        horizon = min(self._in_flight, default=None)
+        visible = (row for row in self._log() if horizon is None or row.transaction_id < horizon)
+        behind = [row for row in visible if (row.transaction_id, row.position) > after]
+        return sorted(behind, key=lambda row: (row.transaction_id, row.position))
+
+    def _log(self) -> Iterator[EventRow]:
+        return (row for stream in self.streams.values() for row in stream)
+
+
+class MemorySession:
+    """One unit of work; what it appends is staged where a lock makes the whole session one transaction."""
+
+    def __init__(self, store: MemoryStore, staged: list[tuple[Batch, list[EventRow]]] | None = None) -> None:
+        self._store = store
+        self._staged = staged
+
+    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
+        rows = (row for id in sorted(set(ids)) for row in self._store.streams.get((stream_type, id), ()))
+        return list(map(_stream_row, rows))
+
+    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
+        return [row for row in self._store.streams.get((stream_type, id), ()) if row.event_type in event_types]
+
+    async def load_latest(
+        self,
+        stream_type: str,
+        id: UUID,
+        event_types: Sequence[str],
+        count: int,
+        as_of: datetime | None = None,
+        as_of_version: int | None = None,
+    ) -> Sequence[EventRow]:
+        rows = self._store.streams.get((stream_type, id), [])
+        if as_of is not None or as_of_version is not None:
+            rows = rows[: len(await self.load_past(stream_type, id, as_of, as_of_version))]
+        return [row for row in reversed(rows) if row.event_type in event_types][:count]
+
+    async def load_past(
+        self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
+    ) -> Sequence[StoredEvent]:
+        rows = self._store.streams.get((stream_type, id), [])
+        if as_of_version is None:
+            as_of_version = max((row.version for row in rows if as_of is not None and row.occurred_at <= as_of), default=0)
+        return list(map(_stream_row, rows[:as_of_version]))
+
+    async def history(self, stream_type: str, id: UUID, after_version: int, limit: int) -> Sequence[EventRow]:
+        return self._store.streams.get((stream_type, id), [])[after_version : after_version + limit]
+
+    async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]:
+        return {key: self._store.claims[kind, key] for key in keys if (kind, key) in self._store.claims}
+
+    async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]:
+        return tuple(sorted({id for among, key, id in self._store.look_ups if among == kind and key in keys}))
+
+    async def enlisted(self, kind: str) -> tuple[UUID, ...]:
+        return tuple(sorted({id for among, _, id in self._store.look_ups if among == kind}))
+
+    async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:
+        found = [row for row in self._store.kept(record) if isinstance(row, record) and _equals(row, where)]
+        return tuple(sorted(found, key=_row_key))
+
+    async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]:
+        id_column, *_ = summary.model_fields
+        descending = query.order is Order.DESC
+
+        def place(row: Summary) -> tuple[datetime, UUID]:
+            return getattr(row, summary.time), getattr(row, id_column)
+
+        rows = [row for row in self._store.listed(summary) if all(_holds(row, condition) for condition in where)]
+        rows.sort(key=place, reverse=descending)
+        if (after := query.after()) is not None:
+            mark = (after.time, after.id)
+            rows = [row for row in rows if (place(row) < mark if descending else place(row) > mark)]
+        shown = set(summary.model_fields) - summary.hidden()
+        items = tuple(summary.model_construct(**row.model_dump(include=shown)) for row in rows[: query.limit])
+        if len(rows) <= query.limit:
+            return Page(items, None)
+        time, id = place(rows[query.limit - 1])
+        return Page(items, str(Cursor(order=query.order, time=time, id=id)))
+
+    async def append(self, batch: Batch) -> int | None:
+        self._store.check(batch)
+        rows = self._store.stored(batch)
+        if self._staged is None:
+            self._store.commit(batch, rows)
+        else:
+            self._store.stage(rows)
+            self._staged.append((batch, rows))
+        return max((row.position for row in rows), default=None)
+
+
+class MemoryVerdictLog:
+    """Records verdicts among the store's entries; a conduit without a logbook records none."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def record(self, caller: Caller, surface_id: UUID, command_name: str, result: AuthzResult) -> None:
+        conduit = self._store.state((Conduit.__name__, caller.conduit_id))
+        if not isinstance(conduit, Conduit) or conduit.verdict_logbook_id is None:
+            return
+        now = datetime.now(UTC)
+        verdict = Verdict(
+            event_id=uuid_utils.compat.uuid7(),
+            conduit_id=conduit.id,
+            logbook_id=conduit.verdict_logbook_id,
+            actor_id=caller.principal_id,
+            command_name=command_name,
+            decision=result.decision,
+            reason=result.reason,
+            surface_id=surface_id,
+            determining_policies=frozenset(result.determining_policies),
+            correlation_id=caller.correlation_id,
+            causation_id=caller.causation_id,
+            occurred_at=now,
+            recorded_at=now,
+        )
+        self._store.entries[Verdict.relation].append(verdict)
+
+
+def slots_of(activities: Iterable[Activity]) -> Iterator[FilledSlot]:
+    """The captures and outputs that the rows of a ledger fill, in the order they were stored."""
+    for row in activities:
+        if row.slot is None:
+            continue
+        said: Any = row.payload
+        yield FilledSlot(
+            entry_id=row.event_id,
+            procedure_id=row.procedure_id,
+            conduct_id=_known(row.conduct_id),
+            iteration_index=_known(row.iteration_index),
+            closing=_known(row.closing),
+            step_index=_known(row.step_index),
+            slot=row.slot,
+            content={"artifact": said["artifact"]} if "artifact" in said else {"value": said.get("captured_value")},
+            recorded_at=_known(row.recorded_at),
+        )
+
+
+def _known(value: T | None) -> T:
+    assert value is not None, "a row that fills a slot has its place"
+    return value
+
+
+def _key(append: Any) -> StreamKey:
+    return append.stream_type, append.stream_id
+
+
+def _holder(claim: KeyClaim) -> tuple[UUID, str, UUID]:
+    return claim.principal_id, claim.key, claim.surface_id
+
+
+def _row_key(record: Record) -> tuple[Any, ...]:
+    return (record.relation, *(getattr(record, name) for name in record.key))
+
+
+def _stream_row(row: EventRow) -> StoredEvent:
+    return StoredEvent(row.stream_id, row.version, row.position, row.event_type, row.payload, row.occurred_at)
+
+
+def _equals(row: Record, where: Mapping[str, Any]) -> bool:
+    return all(
+        getattr(row, name) in value if isinstance(value, tuple) else getattr(row, name) == value
+        for name, value in where.items()
+    )
+
+
+def _holds(row: Summary, condition: Where) -> bool:
+    found, value = getattr(row, condition.column), condition.value
+    match condition.test:
+        case "is":
+            return bool(found == value)
+        case "in":
+            return found in value
+        case "not_in":
+            return found not in value
+        case "has":
+            return found is not None and value in found
+        case "has_any":
+            return found is not None and any(one in found for one in value)
+        case "contains":
+            return _contains(row.model_dump(mode="json")[condition.column], value)
+        case "from":
+            return found is not None and found >= value
+        case "to":
+            return found is not None and found <= value
+        case "after":
+            return found is not None and found > value
+        case "after_or_null":
+            return found is None or found > value
+
+
+def _contains(found: Any, wanted: Any) -> bool:
+    """JSON containment: every wanted key or element is somewhere in what was found."""
+    match wanted:
+        case Mapping():
+            return isinstance(found, Mapping) and all(key in found and _contains(found[key], wanted[key]) for key in wanted)
+        case str():
+            return bool(found == wanted)
+        case Iterable():
+            return isinstance(found, Iterable) and all(any(_contains(item, part) for item in found) for part in wanted)
+    return bool(found == wanted)
