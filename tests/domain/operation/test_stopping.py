@@ -501,7 +501,7 @@ def test_however_it_goes_nothing_is_held_that_no_live_conduct_holds(life: list[t
         before = procedure_of(world, id)
         refusal = tried(world, STOPS[name](latest(world, id)), on=id)
         if refusal is not None:
-            assert (refusal.status, procedure_of(world, id)) == (409, before)
+            assert (refusal.status in (400, 409), procedure_of(world, id)) == (True, before)
         check_nothing_left(world, pair)
 
 
