@@ -36,12 +36,7 @@ class AgentActivities:
     """What the workflows of agents call."""
 
     def __init__(
-        self,
-        models: ModelAgents,
-        regenerations: Regenerations,
-        promoter: Promoter,
-        supervisor: Supervisor,
-        expirer: Expirer,
+        self, models: ModelAgents, regenerations: Regenerations, promoter: Promoter, supervisor: Supervisor, expirer: Expirer
     ) -> None:
         self._models = models
         self._regenerations = regenerations

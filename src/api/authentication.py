@@ -9,13 +9,7 @@ import orjson
 from baton.api.http import Request, Response, Scope, header
 from baton.api.origins import OriginRule
 from baton.api.parsing import uuid_from
-from baton.application.identity import (
-    METADATA_PATH,
-    IdentityRegistry,
-    InvalidTokenError,
-    UnauthenticatedError,
-    bearer_token,
-)
+from baton.application.identity import METADATA_PATH, IdentityRegistry, InvalidTokenError, UnauthenticatedError, bearer_token
 from baton.application.identity import challenge as challenge_header
 from baton.application.ports import Caller
 from baton.application.settings import Settings
@@ -24,16 +18,7 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP, SurfaceKind
 
 OPEN_PATHS = frozenset(
-    {
-        "/health",
-        "/readyz",
-        "/metrics",
-        METADATA_PATH,
-        f"{METADATA_PATH}/mcp",
-        "/docs",
-        "/openapi.json",
-        "/console/login",
-    }
+    {"/health", "/readyz", "/metrics", METADATA_PATH, f"{METADATA_PATH}/mcp", "/docs", "/openapi.json", "/console/login"}
 )
 OPEN_PREFIXES = ("/console/static/",)
 SURFACES = {SYSTEM_HTTP: SurfaceKind.HTTP, SYSTEM_MCP_STREAMABLE_HTTP: SurfaceKind.MCP_STREAMABLE_HTTP}

@@ -16,13 +16,7 @@ import structlog
 import uuid_utils.compat
 
 from baton.api.authentication import Authentication, challenge
-from baton.api.errors import (
-    InternalError,
-    MethodNotAllowedError,
-    RouteNotFoundError,
-    ServiceStoppingError,
-    error_body,
-)
+from baton.api.errors import InternalError, MethodNotAllowedError, RouteNotFoundError, ServiceStoppingError, error_body
 from baton.api.http import (
     NOSNIFF,
     ClientDisconnected,

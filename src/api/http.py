@@ -25,12 +25,7 @@ class Request:
     """What an endpoint may know of a request."""
 
     def __init__(
-        self,
-        scope: Scope,
-        receive: Receive,
-        path: dict[str, str],
-        max_body: int,
-        stopping: asyncio.Event | None = None,
+        self, scope: Scope, receive: Receive, path: dict[str, str], max_body: int, stopping: asyncio.Event | None = None
     ) -> None:
         self.scope = scope
         self.path = path

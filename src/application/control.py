@@ -98,12 +98,7 @@ class Control(Protocol):
         ...
 
     async def write(
-        self,
-        address: str,
-        value: Any,
-        wait: bool = True,
-        timeout: float = WRITE_TIMEOUT,
-        fence: Fence | None = None,
+        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         """Set a signal, and return when the control system confirms it; without `wait`, as soon as it is on its way.
 
@@ -148,12 +143,7 @@ class Witness:
         return await self._control.read(address)
 
     async def write(
-        self,
-        address: str,
-        value: Any,
-        wait: bool = True,
-        timeout: float = WRITE_TIMEOUT,
-        fence: Fence | None = None,
+        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         """Set a signal unless the fence is closed; a task that is being cancelled stops what it set going, and passes."""
         self._touched[address] = None

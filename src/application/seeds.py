@@ -18,12 +18,7 @@ from baton.domain.equipment.catalog import SEEDED_ROLES
 from baton.domain.equipment.role import ROLE_NAME, Role
 from baton.domain.federation.facility import Facility, FacilityKind, RegisterFacility
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Outcome, State
-from baton.domain.safety.clearance_template import (
-    SEEDED_TITLES,
-    TEMPLATE_CODE,
-    code_key,
-    seeded_template,
-)
+from baton.domain.safety.clearance_template import SEEDED_TITLES, TEMPLATE_CODE, code_key, seeded_template
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.identifiers import FACILITY_CODE
 from baton.domain.shared.refusals import Conflict

@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    SecretStr,
-    StringConstraints,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from baton.application.identity_providers import IdentityProvider, reaches
@@ -92,11 +86,7 @@ class Settings(BaseSettings):
     """The settings of every process of the service."""
 
     model_config = SettingsConfigDict(
-        frozen=True,
-        extra="ignore",
-        env_ignore_empty=True,
-        hide_input_in_errors=True,
-        use_attribute_docstrings=True,
+        frozen=True, extra="ignore", env_ignore_empty=True, hide_input_in_errors=True, use_attribute_docstrings=True
     )
 
     app_env: Annotated[str, AfterValidator(lambda tier: tier.strip().lower())] = "development"

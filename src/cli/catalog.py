@@ -157,11 +157,7 @@ class Loader:
     def family(self, entry: CatalogFamily) -> None:
         """A family, and the roles it presents; a load that was cut off between the two is completed."""
         key = name_key(entry.name)
-        body = {
-            "name": entry.name,
-            "affordances": sorted(entry.affordances),
-            "settings_schema": entry.settings_schema,
-        }
+        body = {"name": entry.name, "affordances": sorted(entry.affordances), "settings_schema": entry.settings_schema}
         family = self._families.get(key)
         if family is None and (created := self._service.post_unless("FamilyAlreadyExistsError", "/families", body)):
             family = {"family_id": created["family_id"], "presented_role_ids": []}

@@ -84,11 +84,7 @@ def measured(name: str, value: float, units: str) -> None:
     print(json.dumps({"measurements": [{"name": name, "value": value, "units": units}]}))
 
 
-PROGRAMS: dict[str, Callable[[], None]] = {
-    "find-axis": find_axis,
-    "aim-axis": aim_axis,
-    "reconstruct": reconstruct,
-}
+PROGRAMS: dict[str, Callable[[], None]] = {"find-axis": find_axis, "aim-axis": aim_axis, "reconstruct": reconstruct}
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]]()

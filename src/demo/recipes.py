@@ -100,9 +100,7 @@ def centring(data: Path) -> list[Step]:
         program("find-axis", *pictures, capture_name="offset"),
         capture("bl7:hexapod:x.RBV", "position"),
         program(
-            "aim-axis",
-            parameters={"position": captured("position"), "offset": captured("offset")},
-            capture_name="target",
+            "aim-axis", parameters={"position": captured("position"), "offset": captured("offset")}, capture_name="target"
         ),
         setpoint("bl7:hexapod:x", captured("target")),
     ]

@@ -1,15 +1,7 @@
 """Every context of the service: importing this module fills the registry."""
 
 from baton.domain.access import actor, subject_binding
-from baton.domain.agent import (
-    agent,
-    debrief_on_demand,
-    decision_records,
-    language_model,
-    lease,
-    promotion,
-    reactions,
-)
+from baton.domain.agent import agent, debrief_on_demand, decision_records, language_model, lease, promotion, reactions
 from baton.domain.agent import at_risk as model_at_risk
 from baton.domain.calibration import at_risk, calibration, publication
 from baton.domain.campaign import campaign, membership
@@ -34,15 +26,7 @@ from baton.domain.equipment import (
 from baton.domain.federation import credential, facility, permit, trust_anchors
 from baton.domain.operation.conduct import conduct, work_items
 from baton.domain.operation.conduct import views as conduct_views
-from baton.domain.operation.procedure import (
-    activity_logbook,
-    endings,
-    iterations,
-    preflight,
-    procedure,
-    registration,
-    start,
-)
+from baton.domain.operation.procedure import activity_logbook, endings, iterations, preflight, procedure, registration, start
 from baton.domain.operation.schedule import schedule
 from baton.domain.operation.schedule import views as schedule_views
 from baton.domain.operation.steering import steered_conduct

@@ -8,29 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    NamedTuple,
-    Self,
-    TypeVar,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, get_type_hints
 from uuid import UUID
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    PlainSerializer,
-    create_model,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainSerializer, create_model, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -320,10 +301,7 @@ class Aggregate(Generic[S]):
         history = type(
             f"Get{self.name}History",
             (History,),
-            {
-                "__doc__": f"Every event of one {self.label}, oldest first.",
-                "__module__": self.state.__module__,
-            },
+            {"__doc__": f"Every event of one {self.label}, oldest first.", "__module__": self.state.__module__},
         )
         self.query(get=f"/{{{self.id_name}}}/history")(history)
 
@@ -462,11 +440,7 @@ class Aggregate(Generic[S]):
         get = type(
             f"Get{self.name}",
             (TimeTravel,),
-            {
-                "__doc__": f"One {self.label}, folded from its stream.",
-                "__module__": self.state.__module__,
-                "answer": answer,
-            },
+            {"__doc__": f"One {self.label}, folded from its stream.", "__module__": self.state.__module__, "answer": answer},
         )
         self.query(get=f"/{{{self.id_name}}}", returns=view)(get)
 

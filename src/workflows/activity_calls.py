@@ -26,12 +26,7 @@ STATE = SearchAttributeKey.for_keyword("BatonState")
 async def quickly(name: str, *given: Any, result_type: Any = None, summary: str | None = None) -> Any:
     """Something so quick that it gives no sign of life."""
     return await workflow.execute_activity(
-        name,
-        args=given,
-        result_type=result_type,
-        start_to_close_timeout=QUICK,
-        retry_policy=QUICK_RETRY,
-        summary=summary,
+        name, args=given, result_type=result_type, start_to_close_timeout=QUICK, retry_policy=QUICK_RETRY, summary=summary
     )
 
 

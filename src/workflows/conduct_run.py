@@ -6,26 +6,13 @@ It only decides what comes next. What is true is on the record, and every effect
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import (
-    SearchAttributeKey,
-    SearchAttributePair,
-    TypedSearchAttributes,
-    WorkflowIDReusePolicy,
-)
+from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError, is_cancelled_exception
 from temporalio.workflow import ChildWorkflowCancellationType, ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
     from baton.domain.operation.conduct.progress import ConductPhase
-    from baton.domain.run.messages import (
-        ENDS,
-        PhaseJob,
-        PhaseReport,
-        PhaseVerdict,
-        RunConductOrder,
-        RunFinish,
-        RunOutcome,
-    )
+    from baton.domain.run.messages import ENDS, PhaseJob, PhaseReport, PhaseVerdict, RunConductOrder, RunFinish, RunOutcome
     from baton.workflows.activity_calls import STATE, is_findable, patiently, shortly, to_its_end
 
 

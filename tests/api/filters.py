@@ -196,7 +196,7 @@ MEANT: dict[str, dict[str, Filter]] = {
         "entry_kind": Filter(
             lambda item: [{"entry_kind": "Note"}, {"entry_kind": "Debrief"}],
             lambda item, asked: item["entry_kind"] == asked["entry_kind"],
-        ),
+        )
     },
     "list_campaigns": {
         "status": any_of("status"),

@@ -17,9 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 OBJECTIVE = "sharpness"
 DESIGN: dict[str, Any] = {
     "objective": {"kind": "Maximize", "target_measurement_name": OBJECTIVE},
-    "space": {
-        "axes": [{"name": "x", "lower": -2.0, "upper": 2.0}, {"name": "y", "lower": -2.0, "upper": 2.0}],
-    },
+    "space": {"axes": [{"name": "x", "lower": -2.0, "upper": 2.0}, {"name": "y", "lower": -2.0, "upper": 2.0}]},
     "objective_capture_name": OBJECTIVE,
     "decide": {"substrate": "caller", "advice_timeout": 5},
     "wait": 0,

@@ -81,12 +81,7 @@ async def test_a_form_goes_through_review_into_force_and_is_amended(api: Api) ->
     by_asset = (await api.get("/clearances", binds_to_asset_id=FURNACE, template_code="ESAF", **position)).json()["items"]
     assert [item["clearance_id"] for item in by_subject] == [clearance, child]
     assert [item["clearance_id"] for item in by_asset] == [clearance]
-    assert by_asset[0]["bindings"] == {
-        "subject_ids": [CELL],
-        "asset_ids": [FURNACE],
-        "run_ids": [],
-        "procedure_ids": [],
-    }
+    assert by_asset[0]["bindings"] == {"subject_ids": [CELL], "asset_ids": [FURNACE], "run_ids": [], "procedure_ids": []}
 
 
 async def test_runs_start_under_a_form_only_while_it_is_in_force(api: Api) -> None:

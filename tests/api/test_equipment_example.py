@@ -129,10 +129,7 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
         ("AssetFaulted", {"reason": "found broken in store"}),
     ]
     assert await anonymous(api, f"/mounts/{mount}") == [
-        (
-            "MountRegistered",
-            {"slot_code": "B-SAMPLE-01", "parent_id": None, "placement": placed_in(frame), "drawing": None},
-        ),
+        ("MountRegistered", {"slot_code": "B-SAMPLE-01", "parent_id": None, "placement": placed_in(frame), "drawing": None}),
         ("MountAssetInstalled", {"asset_id": rotary}),
         ("MountAssetUninstalled", {"asset_id": rotary, "reason": "end of life"}),
     ]
@@ -202,10 +199,7 @@ async def test_of_rival_mounts_one_gets_the_asset(api: Api) -> None:
     frame = await api.create("/frames", {"name": "centerline"})
     slots = [await api.create("/mounts", {"slot_code": f"B-{number}", "placement": placed_in(frame)}) for number in range(6)]
     fared = await statuses(*(api.post(f"/mounts/{slot}/install", {"asset_id": asset}) for slot in slots))
-    assert fared == {
-        (204, None, None): 1,
-        (409, "MountCannotInstallAssetError", "asset_installed_elsewhere"): 5,
-    }
+    assert fared == {(204, None, None): 1, (409, "MountCannotInstallAssetError", "asset_installed_elsewhere"): 5}
 
 
 async def test_of_rival_assets_one_gets_the_mount(api: Api) -> None:

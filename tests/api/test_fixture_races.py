@@ -15,10 +15,7 @@ async def test_an_asset_is_not_both_attached_and_uninstalled_by_requests_that_me
     await equipped(api, ids, "races")
     asset, mount, fixture = f"/assets/{ids['asset_id']}", f"/mounts/{ids['mount_id']}", {"fixture_id": ids["fixture_id"]}
     await api.done(f"{asset}/fixture/detach", fixture)
-    requests: list[Any] = [
-        api.post(f"{asset}/fixture/attach", fixture),
-        api.post(f"{mount}/uninstall", {"reason": "swap"}),
-    ]
+    requests: list[Any] = [api.post(f"{asset}/fixture/attach", fixture), api.post(f"{mount}/uninstall", {"reason": "swap"})]
     answers = await at_once(api.database_url, requests[first], requests[1 - first])
     assert sorted(answer.status_code for answer in answers) == [204, 409], "one of them comes too late"
     lost = next(answer.json() for answer in answers if answer.status_code == 409)

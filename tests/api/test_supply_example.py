@@ -69,10 +69,7 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
         said = {"monitor_ref": "ProcessVariable:LN:DEWAR:LEVEL"}
         assert await payloads(operator, supply) == [
             ("SupplyRegistered", {**by_hand, **drop, "containing_asset_id": beamline}),
-            (
-                "SupplyMarkedAvailable",
-                {**by_hand, **unsaid, "from_status": "Unknown", "reason": "walkdown, flow nominal"},
-            ),
+            ("SupplyMarkedAvailable", {**by_hand, **unsaid, "from_status": "Unknown", "reason": "walkdown, flow nominal"}),
             ("SupplyMarkedUnavailable", {**by_sensor, **said, "from_status": "Available", "reason": "level below limit"}),
             ("SupplyMarkedRecovering", {**by_sensor, **said, "from_status": "Unavailable", "reason": "level clear"}),
             ("SupplyRestored", {**by_hand, **unsaid, "from_status": "Recovering", "reason": "refilled, stable 15 min"}),

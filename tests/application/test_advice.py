@@ -206,11 +206,7 @@ class TestAnOutsideDecider:
         conduct, index, advising = await self.waiting(rehearsal)
         turn = await advising
         assert turn.failure is not None
-        assert (turn.verdict, turn.stood_down, turn.failure.error_class) == (
-            Verdict.HOLD,
-            True,
-            "SteeringDriverStoodDown",
-        )
+        assert (turn.verdict, turn.stood_down, turn.failure.error_class) == (Verdict.HOLD, True, "SteeringDriverStoodDown")
         assert rehearsal.time.passed == pytest.approx(600, abs=1)
         again = await rehearsal.relieved().passes.advise(*conduct.ids, index, Try())
         assert (again, rehearsal.time.passed) == (turn, pytest.approx(600, abs=1)), "a repetition grants no more"

@@ -463,10 +463,7 @@ class TestDenials:
 
     @pytest.mark.parametrize(
         ("command", "finish", "target"),
-        [
-            ("AbortProcedure", Finish.CANCELLED, "abort"),
-            ("HoldProcedure", Finish.STOOD_DOWN, "abort"),
-        ],
+        [("AbortProcedure", Finish.CANCELLED, "abort"), ("HoldProcedure", Finish.STOOD_DOWN, "abort")],
     )
     async def test_what_was_not_closed_is_to_be_closed_first(
         self, rehearsal: Rehearsal, command: str, finish: Finish, target: str

@@ -18,12 +18,7 @@ from tests.domain.world import START, new_id, refused
 SOURCE = {"source_kind": "ProcessVariable", "source_id": "PSS:PERMIT"}
 PERMITTED = ObserveEnclosureStatus(new_status="Permitted", reason="read", monitor_ref=SOURCE)
 UNAVAILABLE = ObserveSupplyStatus(new_status="Unavailable", reason="read", monitor_ref=SOURCE)
-SURFACES = {
-    "in process": NIL,
-    "HTTP": SYSTEM_HTTP,
-    "MCP stdio": SYSTEM_MCP_STDIO,
-    "MCP": SYSTEM_MCP_STREAMABLE_HTTP,
-}
+SURFACES = {"in process": NIL, "HTTP": SYSTEM_HTTP, "MCP stdio": SYSTEM_MCP_STDIO, "MCP": SYSTEM_MCP_STREAMABLE_HTTP}
 
 
 @pytest.fixture

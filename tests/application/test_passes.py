@@ -8,11 +8,7 @@ from baton.domain.operation.conduct.conduct import ConductUntilConverged
 from baton.domain.operation.conduct.messages import Finish, Outcome, Turn, Verdict
 from baton.domain.operation.conduct.results import TerminationReason
 from baton.domain.operation.procedure.endings import LOST, HoldProcedure, RecordConductEnd, given_up
-from baton.domain.operation.procedure.procedure import (
-    ProcedureIterationEnded,
-    ProcedureIterationStarted,
-    ProcedureStatus,
-)
+from baton.domain.operation.procedure.procedure import ProcedureIterationEnded, ProcedureIterationStarted, ProcedureStatus
 from baton.infrastructure.compute.in_memory import Simulated
 from tests.application.loops import ASKED, CENTRED, FIRST, GRID, RUN_LIVES, asked, converging, passed, searching, twice
 from tests.application.rehearsal import STOOD_DOWN, Live, Permits, Rehearsal, Try, measured

@@ -82,8 +82,7 @@ async def test_a_sure_notice_becomes_a_caution_with_its_decision() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "confidence"),
-    [("ProposeCaution", 0.99), ("ProposeWarning", 0.99), ("ProposeNotice", 0.69)],
+    ("choice", "confidence"), [("ProposeCaution", 0.99), ("ProposeWarning", 0.99), ("ProposeNotice", 0.69)]
 )
 async def test_what_a_person_must_decide_is_deferred(choice: str, confidence: float) -> None:
     facility, decision = await proposed(choice, confidence)
@@ -180,8 +179,5 @@ class TestTheOperator:
 
         said, (choice, caution) = await asyncio.gather(operator(), promote(facility, decision))
         assert caution is not None
-        assert (said, choice) in {
-            ("promoted", "PromotionConflicted"),
-            ("CautionProposalAlreadyPromotedError", "Promote"),
-        }
+        assert (said, choice) in {("promoted", "PromotionConflicted"), ("CautionProposalAlreadyPromotedError", "Promote")}
         assert len(facility.store.streams[Caution.__name__, caution.id]) == 1

@@ -9,13 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from baton.domain.access.actor import (
-    DeactivateActor,
-    ForgetActor,
-    ReactivateActor,
-    RegisterActor,
-    UpdateActorProfile,
-)
+from baton.domain.access.actor import DeactivateActor, ForgetActor, ReactivateActor, RegisterActor, UpdateActorProfile
 from baton.domain.access.subject_binding import BindActorSubject, UnbindActorSubject
 from baton.domain.kernel import NIL, Command
 from baton.domain.shared.refusals import Refusal

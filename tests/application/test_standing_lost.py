@@ -24,16 +24,7 @@ from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised,
 from baton.domain.run.run import RunAborted, RunStopped
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.testing.store import MemoryStore
-from tests.application.loops import (
-    CALLER,
-    CENTRED,
-    HELD_RUN,
-    SEARCH,
-    converging,
-    passed,
-    searching,
-    twice,
-)
+from tests.application.loops import CALLER, CENTRED, HELD_RUN, SEARCH, converging, passed, searching, twice
 from tests.application.rehearsal import ENDING, Live, Permits, Rehearsal, Try, rehearsed
 from tests.domain.world import new_id, refused
 from tests.timekeeping import LoopTime

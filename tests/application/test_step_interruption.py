@@ -21,18 +21,7 @@ from baton.domain.run.run import RunAborted, RunHeld, RunStopped
 from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
 from baton.infrastructure.control.routes import RoutedControl
 from baton.testing.ledger import MemoryLedger
-from tests.application.rehearsal import (
-    ENDING,
-    HERE,
-    ROUTES,
-    STOOD_DOWN,
-    Live,
-    Rehearsal,
-    Try,
-    endless,
-    raising,
-    rehearsed,
-)
+from tests.application.rehearsal import ENDING, HERE, ROUTES, STOOD_DOWN, Live, Rehearsal, Try, endless, raising, rehearsed
 from tests.timekeeping import LoopTime
 from tests.workflows.steps import action, compute, setpoint
 

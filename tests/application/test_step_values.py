@@ -13,11 +13,7 @@ from baton.domain.operation.conduct.results import Artifact
 from baton.infrastructure.compute.in_memory import Simulated
 from baton.infrastructure.control.devices import PlainSignal
 from baton.infrastructure.control.simulator import Fault
-from tests.application.rehearsal import (
-    Rehearsal,
-    measured,
-    raising,
-)
+from tests.application.rehearsal import Rehearsal, measured, raising
 from tests.workflows.steps import action, capture, check, compute, setpoint
 
 

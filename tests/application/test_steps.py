@@ -16,15 +16,7 @@ from baton.domain.operation.conduct.results import Measured
 from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
 from baton.infrastructure.control.simulator import Fault
 from tests.application.loops import converging
-from tests.application.rehearsal import (
-    HERE,
-    Rehearsal,
-    Try,
-    endless,
-    measured,
-    raising,
-    rehearsed,
-)
+from tests.application.rehearsal import HERE, Rehearsal, Try, endless, measured, raising, rehearsed
 from tests.timekeeping import LoopTime
 from tests.workflows.steps import action, capture, captured, check, compute, setpoint, steered
 

@@ -211,10 +211,7 @@ ASSET = Life(
         "attach_asset_to_fixture": replace(
             in_service("AttachToFixture", lambda scene: {"fixture_id": scene.fixture_id}), arranged=in_a_mount
         ),
-        "detach_asset_from_fixture": Verb(
-            given=lambda scene: {"fixture_id": scene.fixture_id},
-            arranged=attached,
-        ),
+        "detach_asset_from_fixture": Verb(given=lambda scene: {"fixture_id": scene.fixture_id}, arranged=attached),
         "assign_asset_external_id": in_service("AssignExternalId", lambda scene: {"external_id_scheme": "DOI"}),
     },
     asset_world,
@@ -251,11 +248,7 @@ FAMILY = Life(
         ),
         "deprecate_family": Verb(CURRENT, at("Deprecated"), "FamilyCannotDeprecateError"),
         "update_family_settings_schema": Verb(
-            CURRENT,
-            {},
-            "FamilyCannotUpdateSettingsSchemaError",
-            "deprecated",
-            given=lambda scene: {"settings_schema": {}},
+            CURRENT, {}, "FamilyCannotUpdateSettingsSchemaError", "deprecated", given=lambda scene: {"settings_schema": {}}
         ),
         "add_family_role": Verb(
             CURRENT, {}, "FamilyCannotAddRoleError", "deprecated", given=lambda scene: {"role_id": scene.other_role_id}

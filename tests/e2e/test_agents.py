@@ -13,11 +13,7 @@ from tests.running import Api
 from tests.waiting import until
 from tests.workflows.agency import EXPIRER, SUPERVISOR
 
-TURNS = {
-    "RUN_SUPERVISOR_ENABLED": "true",
-    "RUN_SUPERVISOR_TICK_SECONDS": "1",
-    "CLEARANCE_EXPIRER_TICK_SECONDS": "1",
-}
+TURNS = {"RUN_SUPERVISOR_ENABLED": "true", "RUN_SUPERVISOR_TICK_SECONDS": "1", "CLEARANCE_EXPIRER_TICK_SECONDS": "1"}
 PATIENCE = 60
 
 

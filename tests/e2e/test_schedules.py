@@ -20,11 +20,7 @@ from tests.workflows.steps import check, setpoint
 ADMIN = str(uuid4())
 """Who sets everything up."""
 HTTP, CONDUIT = "00000000-0000-0000-0000-000000000020", "00000000-0000-0000-0000-000000000010"
-ENVIRONMENT = {
-    "APP_ENV": "test",
-    "AUTHORIZATION_MODE": "policy",
-    "BOOTSTRAP_PRINCIPAL_ID": ADMIN,
-}
+ENVIRONMENT = {"APP_ENV": "test", "AUTHORIZATION_MODE": "policy", "BOOTSTRAP_PRINCIPAL_ID": ADMIN}
 CLOSED, OPEN = ({"SIMULATED_SIGNALS": json.dumps({"bl7:shutter": 0, "bl7:gate": gate})} for gate in (0, 1))
 """The plant before and after the power cut: the gate is what conducts wait for."""
 EVERY, WINDOW = 10, 10

@@ -633,9 +633,4 @@ def sentinels(step: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def missing(name: str) -> dict[str, Any]:
-    return {
-        "step_index": None,
-        "source_kind": "capture",
-        "target": name,
-        "error_class": "ComputeMeasurementNotFound",
-    }
+    return {"step_index": None, "source_kind": "capture", "target": name, "error_class": "ComputeMeasurementNotFound"}

@@ -675,9 +675,6 @@ async def test_a_tomography_series_with_a_beam_loss_is_conducted(series: Series)
     assert (await series.happened())[6:] == ["RunHeld", "RunResumed", "RunCompleted", "RunConducted"]
     work: WorkView = await stage.ask(GetWork(work_id=conduct_id))
     assert (work.state, work.answer) == ("done", result)
-    assert (result["succeeded"], [artifact["uri"] for artifact in result["artifacts"]]) == (
-        True,
-        ["file:///projections.h5"],
-    )
+    assert (result["succeeded"], [artifact["uri"] for artifact in result["artifacts"]]) == (True, ["file:///projections.h5"])
     with refused("RunObservationLogbookClosedError"):
         await series.give("append_observations", entries=[{**sample, "event_id": new_id(), "sampled_at": now}])

@@ -47,12 +47,7 @@ from tests.workflows.watching import Gate
 FLAT, CONVERGED, ADVISED = "ConductProcedure", "ConductUntilConverged", "ConductUntilAdvised"
 OR_HOLD = "ConductOrHoldProcedure"
 MODES = (FLAT, CONVERGED, ADVISED)
-HELD = {
-    "step_index": None,
-    "source_kind": "lifecycle",
-    "target": "hold",
-    "error_class": "ProcedureHeldByOperator",
-}
+HELD = {"step_index": None, "source_kind": "lifecycle", "target": "hold", "error_class": "ProcedureHeldByOperator"}
 ALL = os.environ.get("HOLD_MATRIX") == "all"
 SEARCHED = {"reason": "search complete", "monitor_ref": {"source_kind": "ProcessVariable", "source_id": "PSS:B:SEARCHED"}}
 

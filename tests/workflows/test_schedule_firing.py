@@ -334,11 +334,7 @@ async def triggered_at(table: Timetable, at: datetime) -> DueFiring:
         append = StreamAppend(Schedule.__name__, table.id, version, stamped)
         await session.append(Batch(call, "TriggerSchedule", [append]))
     return DueFiring(
-        schedule_id=table.id,
-        scheduled_at=at,
-        started_at=clock(),
-        trigger_id=trigger_id,
-        correlation_id=call.correlation_id,
+        schedule_id=table.id, scheduled_at=at, started_at=clock(), trigger_id=trigger_id, correlation_id=call.correlation_id
     )
 
 

@@ -94,11 +94,7 @@ class Regenerations:
             terminal=terminal,
             decision_id=request.decision_id,
             at=request.accepted_at,
-            inputs={
-                **inputs_of(agent, run.id, terminal),
-                "trigger": "on-demand",
-                "requested_by": str(request.principal_id),
-            },
+            inputs={**inputs_of(agent, run.id, terminal), "trigger": "on-demand", "requested_by": str(request.principal_id)},
             automatic=False,
             parent_id=request.parent_decision_id,
         )

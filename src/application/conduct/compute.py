@@ -153,9 +153,5 @@ async def provide_result(compute: Compute, job_id: str, *, writes_artifact: bool
     artifacts = (await compute.fetch_artifact_ref(job_id),) if writes_artifact else ()
     measurements = () if writes_artifact else await compute.fetch_measurements(job_id)
     return JobResult(
-        job_id=job_id,
-        status=status,
-        measurements=measurements,
-        artifacts=artifacts,
-        actuation_kind=compute.actuation_kind,
+        job_id=job_id, status=status, measurements=measurements, artifacts=artifacts, actuation_kind=compute.actuation_kind
     )

@@ -57,11 +57,7 @@ class ConductRecord:
     async def end_pass(self, score: Score, index: int, reason: str, *, discarded: bool = False) -> None:
         """End a pass by the service itself: whoever may not end a conduct must not leave its pass open."""
         command = EndProcedureIteration(
-            iteration_index=index,
-            converged=None,
-            reason=reason[:REASON],
-            conduct_id=score.conduct_id,
-            discarded=discarded,
+            iteration_index=index, converged=None, reason=reason[:REASON], conduct_id=score.conduct_id, discarded=discarded
         )
         await self.as_service(score, command)
 

@@ -77,12 +77,7 @@ class Effects:
     """Makes steps ready to be done on this deployment's plant."""
 
     def __init__(
-        self,
-        control: Control,
-        actions: Actions,
-        time: Timekeeper,
-        routes: tuple[DeclaredRoute, ...],
-        action_timeout: float,
+        self, control: Control, actions: Actions, time: Timekeeper, routes: tuple[DeclaredRoute, ...], action_timeout: float
     ) -> None:
         self._control = control
         self._actions = actions
@@ -154,12 +149,7 @@ class Effects:
         return Effect(says, judge, lambda: self._kind(witness), marked=False)
 
     async def _followed(
-        self,
-        control: Control,
-        address: str,
-        reading: Reading,
-        satisfied: Callable[[Reading], bool],
-        deadline: datetime,
+        self, control: Control, address: str, reading: Reading, satisfied: Callable[[Reading], bool], deadline: datetime
     ) -> Reading:
         """The reading that satisfies, or the last one before the deadline."""
         left = max(0.0, (deadline - self._time.now()).total_seconds())

@@ -156,10 +156,5 @@ def unknown(code: str, why: str, source_id: str = ENCLOSURE_MONITOR) -> Observat
     """What the service itself says of a permit where no observer does."""
     reason = printable(why, LONGEST_REASON)
     return Observation(
-        code=code,
-        observed_status=UNKNOWN,
-        reason=reason,
-        source_kind="Monitor",
-        source_id=source_id,
-        nothing_read=True,
+        code=code, observed_status=UNKNOWN, reason=reason, source_kind="Monitor", source_id=source_id, nothing_read=True
     )

@@ -49,13 +49,7 @@ class ScheduleKeeper:
     """Keeps the engine's calendars as the record says; one at a time does."""
 
     def __init__(
-        self,
-        store: Store,
-        commands: Commands,
-        calendars: Calendars,
-        clock: Clock,
-        new_id: IdGenerator,
-        facility_code: str,
+        self, store: Store, commands: Commands, calendars: Calendars, clock: Clock, new_id: IdGenerator, facility_code: str
     ) -> None:
         self._store = store
         self._commands = commands

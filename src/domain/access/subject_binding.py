@@ -93,10 +93,7 @@ class BindActorSubject(SubjectCommand):
 
 
 @actor.command(
-    post="/{actor_id}/subject-bindings/remove",
-    reasons=["not_bound"],
-    refuses=[InvalidActorSubjectError],
-    destructive=True,
+    post="/{actor_id}/subject-bindings/remove", reasons=["not_bound"], refuses=[InvalidActorSubjectError], destructive=True
 )
 class UnbindActorSubject(SubjectCommand):
     """Stop tokens of this issuer and subject from acting as this actor."""

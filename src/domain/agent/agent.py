@@ -41,11 +41,7 @@ class AgentStatus(StrEnum):
 DEFINED, VERSIONED, SUSPENDED, DEPRECATED = AgentStatus
 NOT_DEPRECATED = (DEFINED, VERSIONED, SUSPENDED)
 Names = SortedSet[FreeText]
-Cost = Annotated[
-    float,
-    Field(strict=True),
-    Dollars,
-]
+Cost = Annotated[float, Field(strict=True), Dollars]
 
 
 class Budget(Value):
@@ -165,11 +161,7 @@ def evolve(agent: Agent, event: AgentEvent) -> Agent:
             return changed(agent, status=VERSIONED, versioned_at=at)
         case AgentSuspended():
             return changed(
-                agent,
-                status=SUSPENDED,
-                suspension_reason=event.reason,
-                suspended_at=at,
-                suspended_by=event.suspended_by,
+                agent, status=SUSPENDED, suspension_reason=event.reason, suspended_at=at, suspended_by=event.suspended_by
             )
         case AgentResumed():
             return changed(agent, status=VERSIONED, suspension_reason=None, resumed_at=at, resumed_by=event.resumed_by)

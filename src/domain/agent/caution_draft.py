@@ -47,11 +47,7 @@ def draft_material(run: Run, terminal: Terminal | None) -> Reads[Material]:
             {**facts, "caution_target": recurring_target(phase, plan).model_dump(mode="json")}
             for phase, facts in zip(phases, known["phases"], strict=False)
         ],
-        "candidates": {
-            "assets": sorted(map(str, assets)),
-            "recipes": sorted(map(str, recipes)),
-            "plans": [str(plan.id)],
-        },
+        "candidates": {"assets": sorted(map(str, assets)), "recipes": sorted(map(str, recipes)), "plans": [str(plan.id)]},
         "cautions": [caution_facts(caution) for caution in cautions],
     }
     candidates = frozenset((target.kind.value, target.id) for target in targets)

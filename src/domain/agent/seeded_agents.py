@@ -64,12 +64,7 @@ SEEDED: Mapping[str, SeededAgent] = {
     for seeded in (
         SeededAgent(DEBRIEF.kind, 1, by_setting("RUN_DEBRIEFER_MODEL"), DEBRIEF.commands, DEBRIEF.prompt),
         SeededAgent(
-            DRAFT.kind,
-            2,
-            by_setting("CAUTION_DRAFTER_MODEL"),
-            DRAFT.commands | PROMOTING,
-            DRAFT.prompt,
-            list_number=2,
+            DRAFT.kind, 2, by_setting("CAUTION_DRAFTER_MODEL"), DRAFT.commands | PROMOTING, DRAFT.prompt, list_number=2
         ),
         SeededAgent(
             RUN_SUPERVISOR,
@@ -82,12 +77,7 @@ SEEDED: Mapping[str, SeededAgent] = {
                 }
             ),
         ),
-        SeededAgent(
-            CAUTION_PROMOTER,
-            4,
-            by_rule(CAUTION_PROMOTER),
-            PROMOTING,
-        ),
+        SeededAgent(CAUTION_PROMOTER, 4, by_rule(CAUTION_PROMOTER), PROMOTING),
         SeededAgent(
             CLEARANCE_EXPIRER,
             5,

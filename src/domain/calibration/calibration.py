@@ -320,11 +320,7 @@ class GivenSource(Value):
                 return AssertedSource(kind=self.kind, asserted_by=self.asserted_by)
 
 
-ID_OF_SOURCE = {
-    SourceKind.MEASURED: "procedure_id",
-    SourceKind.COMPUTED: "dataset_id",
-    SourceKind.ASSERTED: "asserted_by",
-}
+ID_OF_SOURCE = {SourceKind.MEASURED: "procedure_id", SourceKind.COMPUTED: "dataset_id", SourceKind.ASSERTED: "asserted_by"}
 
 
 class AppendedRevision(Value):

@@ -118,12 +118,7 @@ class PublicationFacts(NamedTuple):
 @calibration.command(
     post="/{calibration_id}/revisions/{revision_id}/publish",
     reasons=["already_published", "sign_off_not_human", "no_signing_credential"],
-    refuses=[
-        CalibrationRevisionNotFoundError,
-        OutboundPermitNotActiveError,
-        UnauthorizedError,
-        CalibrationPublicationError,
-    ],
+    refuses=[CalibrationRevisionNotFoundError, OutboundPermitNotActiveError, UnauthorizedError, CalibrationPublicationError],
     status=201,
     returns=PublishedRevision,
     work="calibration-publication",

@@ -219,10 +219,7 @@ QUANTITIES: Mapping[CalibrationQuantity, Quantity] = {
     ),
     CalibrationQuantity.BLADE_THROW_SCALE: Quantity(
         operating_point=_form({"optics_config": _text()}),
-        value=_form(
-            {"blades": {"type": "array", "minItems": 1, "maxItems": 4, "items": _BLADE}},
-            _positive("scale"),
-        ),
+        value=_form({"blades": {"type": "array", "minItems": 1, "maxItems": 4, "items": _BLADE}}, _positive("scale")),
     ),
     CalibrationQuantity.MOTOR_SENSITIVITY: Quantity(
         operating_point=_form({"axis_designation": _text()}, optics_config=_text()),

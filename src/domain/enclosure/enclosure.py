@@ -15,12 +15,7 @@ from baton.domain.access.actor import ActorKind
 from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
 from baton.domain.registry import Internal
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.identifiers import (
-    FacilityCode,
-    InvalidFacilityCodeError,
-    check_facility_code,
-    required_facility,
-)
+from baton.domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
 from baton.domain.shared.reads import Reads, answered, record_of, records_of

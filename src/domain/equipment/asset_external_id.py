@@ -248,9 +248,7 @@ class AssetCannotExportPidinstError(Conflict, context="equipment"):
 
 
 @asset.query(
-    get="/{asset_id}/pidinst",
-    returns=PidinstRecord,
-    refuses=[AssetNotPidinstEligibleError, AssetCannotExportPidinstError],
+    get="/{asset_id}/pidinst", returns=PidinstRecord, refuses=[AssetNotPidinstEligibleError, AssetCannotExportPidinstError]
 )
 class GetAssetPidinst(Query):
     """The asset as a PIDINST record."""

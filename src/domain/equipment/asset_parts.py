@@ -65,10 +65,7 @@ class AddAssetFamily(Command):
 
 
 @asset.command(
-    post="/{asset_id}/remove-family",
-    allowed=IN_SERVICE,
-    reasons=["not_present", "declared_by_model"],
-    destructive=True,
+    post="/{asset_id}/remove-family", allowed=IN_SERVICE, reasons=["not_present", "declared_by_model"], destructive=True
 )
 class RemoveAssetFamily(Command):
     """Say that an asset is not of a family; settings only that family declares must go with the next settings patch."""
@@ -221,8 +218,6 @@ class DetachAssetFromFixture(Command):
             raise self.cannot("not_attached", "The asset is attached to no fixture; nothing to detach.")
         if asset.fixture_id != self.fixture_id:
             raise self.cannot(
-                "other_fixture",
-                "The asset is attached to another fixture; name that one.",
-                fixture_id=str(asset.fixture_id),
+                "other_fixture", "The asset is attached to another fixture; name that one.", fixture_id=str(asset.fixture_id)
             )
         return [AssetDetachedFromFixture(fixture_id=self.fixture_id)]

@@ -305,9 +305,7 @@ class RelocateAsset(Command):
         deepest = len(destination.ancestors) + destination.height
         if deepest > MAX_DEPTH:
             raise self.cannot(
-                "too_deep",
-                f"An asset would stand {deepest} levels deep; the tree has {MAX_DEPTH} at most.",
-                depth=deepest,
+                "too_deep", f"An asset would stand {deepest} levels deep; the tree has {MAX_DEPTH} at most.", depth=deepest
             )
 
 
@@ -332,9 +330,7 @@ class DecommissionAsset(Command):
         mount_id, children = facts
         if asset.fixture_id is not None:
             raise self.cannot(
-                "fixture_bound",
-                "The asset is attached to a fixture; detach it first.",
-                fixture_id=str(asset.fixture_id),
+                "fixture_bound", "The asset is attached to a fixture; detach it first.", fixture_id=str(asset.fixture_id)
             )
         if mount_id is not None:
             raise self.cannot("installed", "The asset is installed in a mount; uninstall it first.", mount_id=str(mount_id))

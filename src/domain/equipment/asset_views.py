@@ -164,10 +164,7 @@ class GetAssetIntegrationView(Query):
 
 def _family(family: Family) -> AssetFamilyView:
     return AssetFamilyView(
-        family_id=family.id,
-        name=family.name,
-        affordances=family.affordances,
-        settings_schema=family.settings_schema,
+        family_id=family.id, name=family.name, affordances=family.affordances, settings_schema=family.settings_schema
     )
 
 

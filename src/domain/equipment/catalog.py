@@ -167,12 +167,7 @@ def several(quantity: str, items: Schema) -> Schema:
 
 def closed(properties: Mapping[str, Schema]) -> Schema:
     """An object that has these keys and no others."""
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "unevaluatedProperties": False,
-        "properties": dict(properties),
-    }
+    return {"type": "object", "additionalProperties": False, "unevaluatedProperties": False, "properties": dict(properties)}
 
 
 def family(name: str, affords: str, presents: str | None, **settings: Schema) -> CatalogFamily:

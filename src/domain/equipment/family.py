@@ -219,10 +219,7 @@ class VersionFamily(Command):
 
 
 @family.command(
-    put="/{family_id}/settings-schema",
-    allowed=CURRENT,
-    reasons=["unit_changed"],
-    refuses=[InvalidFamilySettingsSchemaError],
+    put="/{family_id}/settings-schema", allowed=CURRENT, reasons=["unit_changed"], refuses=[InvalidFamilySettingsSchemaError]
 )
 class UpdateFamilySettingsSchema(Command):
     """Replace or, with null, withdraw the settings schema; units of properties that stay must stay too."""

@@ -184,9 +184,7 @@ class DefineModel(ModelDescription):
 
 
 @model.command(
-    post="/{model_id}/version",
-    allowed=CURRENT,
-    refuses=[InvalidModelError, Family.aggregate.NotFound, model.AlreadyExists],
+    post="/{model_id}/version", allowed=CURRENT, refuses=[InvalidModelError, Family.aggregate.NotFound, model.AlreadyExists]
 )
 class VersionModel(ModelDescription):
     """Replace the whole entry under a new version tag; existing assets are not touched."""
@@ -205,10 +203,7 @@ class VersionModel(ModelDescription):
 
 
 @model.command(
-    post="/{model_id}/add-family",
-    allowed=CURRENT,
-    reasons=["already_present"],
-    refuses=[Family.aggregate.NotFound],
+    post="/{model_id}/add-family", allowed=CURRENT, reasons=["already_present"], refuses=[Family.aggregate.NotFound]
 )
 class AddModelFamily(Command):
     """Declare a further family of this model; assets registered from now on get it."""

@@ -159,10 +159,7 @@ def slot_key(slot_code: str) -> str:
 
 
 @mount.command(
-    patch="/{mount_id}/placement",
-    allowed=[MountStatus.ACTIVE],
-    reasons=["other_frame"],
-    refuses=[InvalidPlacementError],
+    patch="/{mount_id}/placement", allowed=[MountStatus.ACTIVE], reasons=["other_frame"], refuses=[InvalidPlacementError]
 )
 class UpdateMountPlacement(Command):
     """Correct where a mount sits in its frame, for instance after a survey."""

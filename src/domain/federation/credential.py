@@ -159,12 +159,7 @@ def evolve(credential: Credential, event: CredentialEvent) -> Credential:
 
 def without_rotation(credential: Credential, status: CredentialStatus) -> Credential:
     """The credential in this status, with nothing pending."""
-    return changed(
-        credential,
-        status=status,
-        rotation_pending_secret_ref=None,
-        rotation_pending_public_material_ref=None,
-    )
+    return changed(credential, status=status, rotation_pending_secret_ref=None, rotation_pending_public_material_ref=None)
 
 
 class InvalidCredentialAudienceError(Invalid, context="federation"):
@@ -191,9 +186,7 @@ SecretRefInput = Annotated[str, Text(2000, InvalidCredentialSecretRefError, "sec
 PublicMaterialRef = Annotated[str, Text(2000, InvalidCredentialPublicMaterialRefError, "public material reference")]
 
 
-@credential.creation(
-    refuses=[Facility.aggregate.NotFound, InvalidCredentialExpiresAtError, credential.AlreadyExists],
-)
+@credential.creation(refuses=[Facility.aggregate.NotFound, InvalidCredentialExpiresAtError, credential.AlreadyExists])
 class RegisterCredential(Command):
     """Say where a facility's key or token for one audience and purpose is kept; the secret itself stays there."""
 
@@ -229,9 +222,7 @@ def identity_key(facility_id: UUID, audience: str, purpose: CredentialPurpose) -
 
 
 @credential.command(
-    post="/{credential_id}/rotation/start",
-    allowed=[CredentialStatus.ACTIVE],
-    refuses=[CredentialExpiredError],
+    post="/{credential_id}/rotation/start", allowed=[CredentialStatus.ACTIVE], refuses=[CredentialExpiredError]
 )
 class StartCredentialRotation(Command):
     """Name the material that is to follow; until the rotation is completed the current one stays in use."""

@@ -187,8 +187,7 @@ class RegisterFacility(Command):
             raise FacilityAreaMustHaveParentError("An Area belongs to a Site; name it in parent_id.")
         if parent is not None and parent.kind is not FacilityKind.SITE:
             raise FacilityAreaParentMustBeSiteError(
-                "The parent is an Area itself; name the Site it belongs to.",
-                facts={"site_id": str(parent.parent_id)},
+                "The parent is an Area itself; name the Site it belongs to.", facts={"site_id": str(parent.parent_id)}
             )
         taken = facility.AlreadyExists(
             f"The code {self.code} belongs to a facility already and stays with it for ever; choose another one.",

@@ -33,12 +33,7 @@ def check_units_kept(before: Schema | None, after: Schema | None) -> None:
 
 
 def merged_parameters(
-    stored: Mapping[str, Any],
-    patch: Mapping[str, Any],
-    *,
-    written: Units,
-    schema: Schema | None,
-    refusal: type[Refusal],
+    stored: Mapping[str, Any], patch: Mapping[str, Any], *, written: Units, schema: Schema | None, refusal: type[Refusal]
 ) -> tuple[dict[str, Any], bool]:
     """Stored parameters after a patch, and whether that says anything new, be it only in the unit of a number.
 

@@ -315,10 +315,7 @@ class ReschedulePlan(Command):
         return [PlanRescheduled(**dict(self))]
 
 
-@plan.command(
-    patch="/{plan_id}/default-parameters",
-    refuses=[Method.aggregate.NotFound, InvalidPlanDefaultParametersError],
-)
+@plan.command(patch="/{plan_id}/default-parameters", refuses=[Method.aggregate.NotFound, InvalidPlanDefaultParametersError])
 class UpdatePlanDefaultParameters(Command):
     """Merge a patch into the default parameters: a value sets, null deletes, what is left out stays, objects merge."""
 

@@ -88,12 +88,7 @@ class InvalidPracticeVersionTagError(Invalid, context="recipe"):
 
 
 @practice.creation(
-    refuses=[
-        Method.aggregate.NotFound,
-        Facility.aggregate.NotFound,
-        Family.aggregate.NotFound,
-        InvalidPracticeTargetError,
-    ]
+    refuses=[Method.aggregate.NotFound, Facility.aggregate.NotFound, Family.aggregate.NotFound, InvalidPracticeTargetError]
 )
 class DefinePractice(Command):
     """Adopt a method at a site, for a set of families, or both."""

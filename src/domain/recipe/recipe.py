@@ -133,10 +133,7 @@ def evolve(recipe: Recipe, event: RecipeEvent) -> Recipe:
             return changed(recipe, status=VERSIONED, versions=(*recipe.versions, version), versioned_at=event.occurred_at)
         case RecipeDeprecated():
             return changed(
-                recipe,
-                status=DEPRECATED,
-                replaced_by_recipe_id=event.replaced_by_recipe_id,
-                deprecated_at=event.occurred_at,
+                recipe, status=DEPRECATED, replaced_by_recipe_id=event.replaced_by_recipe_id, deprecated_at=event.occurred_at
             )
         case _:
             assert_never(event)

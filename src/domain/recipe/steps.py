@@ -176,10 +176,7 @@ class ComputeStep(RecipeComputeStep):
     parameters: Annotated[dict[str, ResolvedComputeParameter], MEMBERS] = {}
 
 
-Step = Annotated[
-    SetpointStep | ActionStep | CheckStep | CaptureStep | ComputeStep,
-    Field(discriminator="kind"),
-]
+Step = Annotated[SetpointStep | ActionStep | CheckStep | CaptureStep | ComputeStep, Field(discriminator="kind")]
 """What a conduct walks."""
 
 

@@ -51,12 +51,7 @@ class RunLogbookEntry(Entry):
 
 
 @run.command(
-    post="/{run_id}/logbook",
-    status=200,
-    returns=Appended,
-    attempts=3,
-    refuses=[InvalidRunLogbookEntryError],
-    essential=True,
+    post="/{run_id}/logbook", status=200, returns=Appended, attempts=3, refuses=[InvalidRunLogbookEntryError], essential=True
 )
 class AppendRunLogbookEntries(Command):
     """Write into the logbook of a run, whether it is on or over; debriefs are for agents."""

@@ -373,10 +373,7 @@ def verdict(gate: Gate, start: Start) -> GateVerdict:
 
 
 @run.command(
-    post="/{run_id}/resume",
-    allowed=[HELD],
-    refuses=[*MISSING[:4], *MISSING[-1:], *FOOTING_REFUSALS],
-    essential=True,
+    post="/{run_id}/resume", allowed=[HELD], refuses=[*MISSING[:4], *MISSING[-1:], *FOOTING_REFUSALS], essential=True
 )
 class ResumeRun(Command):
     """Let a held run go on, if what it stands on still carries it; nothing resumes by itself."""

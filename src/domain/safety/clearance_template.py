@@ -13,12 +13,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
-from baton.domain.shared.identifiers import (
-    FacilityCode,
-    InvalidFacilityCodeError,
-    check_facility_code,
-    required_facility,
-)
+from baton.domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
@@ -158,9 +153,7 @@ class ClearanceTemplateFacilityMismatchError(Conflict, context="safety"):
     """A template replaces only a template of its own facility."""
 
 
-@template.creation(
-    refuses=[ClearanceTemplateFacilityNotFoundError, InvalidFacilityCodeError, template.AlreadyExists],
-)
+@template.creation(refuses=[ClearanceTemplateFacilityNotFoundError, InvalidFacilityCodeError, template.AlreadyExists])
 class DefineClearanceTemplate(Command):
     """Enter a kind of safety form into a facility's catalog, as a draft."""
 

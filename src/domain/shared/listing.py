@@ -60,10 +60,7 @@ class Summary(BaseModel):
     def shown(cls) -> type[BaseModel]:
         """The form of one listed item: every column that is not hidden."""
         columns = {
-            name: (
-                info.rebuild_annotation(),
-                Field(description=info.description, json_schema_extra=info.json_schema_extra),
-            )
+            name: (info.rebuild_annotation(), Field(description=info.description, json_schema_extra=info.json_schema_extra))
             for name, info in cls.model_fields.items()
             if name not in cls.hidden()
         }

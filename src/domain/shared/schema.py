@@ -279,9 +279,7 @@ def _refuse_non_finite(value: Any, path: Path, refusal: type[Refusal]) -> None:
     match value:
         case float() if not math.isfinite(value):
             raise refusal(
-                f"{_at(path)} is not a finite number; correct the value.",
-                reason="not_finite",
-                facts={"path": _at(path)},
+                f"{_at(path)} is not a finite number; correct the value.", reason="not_finite", facts={"path": _at(path)}
             )
         case Mapping():
             for key, item in value.items():

@@ -183,9 +183,7 @@ class RegisterSubject(Command):
 
 
 @subject.command(
-    post="/{subject_id}/mount",
-    allowed=[RECEIVED],
-    refuses=[Asset.aggregate.NotFound, SubjectMountTargetUnavailableError],
+    post="/{subject_id}/mount", allowed=[RECEIVED], refuses=[Asset.aggregate.NotFound, SubjectMountTargetUnavailableError]
 )
 class MountSubject(Command):
     """Put a subject on an Active asset, which may hold several at once; the asset's condition is not looked at."""

@@ -15,12 +15,7 @@ from baton.domain.access.actor import ActorKind
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.identifiers import (
-    FacilityCode,
-    InvalidFacilityCodeError,
-    check_facility_code,
-    required_facility,
-)
+from baton.domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
 from baton.domain.shared.reads import Reads, answered, record_of, required_if_given
@@ -202,12 +197,7 @@ Reason = Annotated[str, Text(500, InvalidSupplyReasonError, "reason", personal=T
 
 
 @supply.creation(
-    refuses=[
-        SupplyFacilityNotFoundError,
-        SupplyContainingAssetNotFoundError,
-        InvalidFacilityCodeError,
-        supply.AlreadyExists,
-    ]
+    refuses=[SupplyFacilityNotFoundError, SupplyContainingAssetNotFoundError, InvalidFacilityCodeError, supply.AlreadyExists]
 )
 class RegisterSupply(Command):
     """Make a resource known, of a whole facility or of one asset; its status is Unknown until somebody looks."""
@@ -252,10 +242,7 @@ class SupplyVerb(Command):
 
     def transition(self, supply: Supply, call: Call) -> SupplyTransition:
         return self.leads_to(
-            from_status=supply.status,
-            reason=self.reason,
-            trigger=TriggerSource.OPERATOR,
-            triggered_by=call.principal_id,
+            from_status=supply.status, reason=self.reason, trigger=TriggerSource.OPERATOR, triggered_by=call.principal_id
         )
 
 
@@ -295,9 +282,7 @@ class RestoreSupply(SupplyVerb):
 
 
 @supply.command(
-    post="/{supply_id}/deregister",
-    allowed=[UNKNOWN, AVAILABLE, DEGRADED, UNAVAILABLE, RECOVERING],
-    destructive=True,
+    post="/{supply_id}/deregister", allowed=[UNKNOWN, AVAILABLE, DEGRADED, UNAVAILABLE, RECOVERING], destructive=True
 )
 class DeregisterSupply(SupplyVerb):
     """Retire a supply for good; its address is free again."""

@@ -113,12 +113,7 @@ CommandName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 @policy.creation(
-    refuses=[
-        Conduit.aggregate.NotFound,
-        Surface.aggregate.NotFound,
-        InvalidPolicySurfaceError,
-        InvalidPolicyCommandError,
-    ],
+    refuses=[Conduit.aggregate.NotFound, Surface.aggregate.NotFound, InvalidPolicySurfaceError, InvalidPolicyCommandError],
     essential=True,
 )
 class DefinePolicy(Command):
@@ -294,10 +289,6 @@ class ListPermissions(Query):
                 reason="permissions_of_others",
             )
         commands = permitted_commands(
-            Standing(actor=None),
-            [policy],
-            self.evaluated_principal_id,
-            self.evaluated_conduit_id,
-            self.evaluated_surface_id,
+            Standing(actor=None), [policy], self.evaluated_principal_id, self.evaluated_conduit_id, self.evaluated_surface_id
         )
         return PermissionsView(policy_id=policy.id, permitted_commands=commands, incomplete=False, **dict(self))

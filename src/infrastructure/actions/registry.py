@@ -9,12 +9,7 @@ from baton.infrastructure.actions.acquisition import collect, continuous, discre
 
 ENTRY_POINTS = "baton.actions"
 """The group under which an installed package offers actions, each under its name."""
-BUILT_IN: Mapping[str, ActionBody] = {
-    "collect": collect,
-    "discrete": discrete,
-    "continuous": continuous,
-    "stream": stream,
-}
+BUILT_IN: Mapping[str, ActionBody] = {"collect": collect, "discrete": discrete, "continuous": continuous, "stream": stream}
 
 
 class ActionUnusableError(Exception):

@@ -119,12 +119,7 @@ class ChannelAccess:
             return _reading(await self._client.get(address), channel, properties)
 
     async def write(
-        self,
-        address: str,
-        value: Any,
-        wait: bool = True,
-        timeout: float = WRITE_TIMEOUT,
-        fence: Fence | None = None,
+        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         deadline = _in(timeout)
         channel = await self._connected(address, _in(min(timeout, self._read_timeout)))

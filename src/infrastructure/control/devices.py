@@ -10,13 +10,7 @@ from datetime import datetime
 from random import Random
 from typing import Any, Protocol
 
-from baton.application.control import (
-    ControlValueCoercionError,
-    ControlWriteRejectedError,
-    Quality,
-    Reading,
-    ReadingKind,
-)
+from baton.application.control import ControlValueCoercionError, ControlWriteRejectedError, Quality, Reading, ReadingKind
 
 Plant = Callable[[str], Reading | None]
 """What the other signals read at the same moment; nothing where they have no value."""

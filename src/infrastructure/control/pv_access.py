@@ -50,12 +50,7 @@ class PvAccess:
             raise _not_connected(address) from None
 
     async def write(
-        self,
-        address: str,
-        value: Any,
-        wait: bool = True,
-        timeout: float = WRITE_TIMEOUT,
-        fence: Fence | None = None,
+        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         def fill(target: Value) -> None:
             _fill(address, target, value)

@@ -36,12 +36,7 @@ class RoutedControl:
         return await self._adapters[self._route(address).substrate].read(address)
 
     async def write(
-        self,
-        address: str,
-        value: Any,
-        wait: bool = True,
-        timeout: float = WRITE_TIMEOUT,
-        fence: Fence | None = None,
+        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         route = self._route(address)
         if not self._writes_enabled:

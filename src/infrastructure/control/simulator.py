@@ -83,12 +83,7 @@ class Simulator:
         return reading
 
     async def write(
-        self,
-        address: str,
-        value: Any,
-        wait: bool = True,
-        timeout: float = WRITE_TIMEOUT,
-        fence: Fence | None = None,
+        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         device = self._connected(address)
         fault = self._fault(address)

@@ -5,13 +5,7 @@ from typing import Any
 
 import httpx
 
-from baton.application.language_models import (
-    ChatRequest,
-    ChatResponse,
-    LanguageModelSchemaValidationError,
-    Usage,
-    fitting,
-)
+from baton.application.language_models import ChatRequest, ChatResponse, LanguageModelSchemaValidationError, Usage, fitting
 from baton.infrastructure.llm.wire import Wire, count, label_of
 
 API_VERSION = "2023-06-01"

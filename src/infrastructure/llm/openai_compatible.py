@@ -5,13 +5,7 @@ from typing import Any
 
 import httpx
 
-from baton.application.language_models import (
-    ChatRequest,
-    ChatResponse,
-    LanguageModelSchemaValidationError,
-    Usage,
-    fitting,
-)
+from baton.application.language_models import ChatRequest, ChatResponse, LanguageModelSchemaValidationError, Usage, fitting
 from baton.infrastructure.llm.strict_schemas import can_be_strict, strict_form
 from baton.infrastructure.llm.wire import Wire, count, label_of, parsed_object, text_of
 
@@ -60,10 +54,7 @@ def body_of(request: ChatRequest, limit_name: str) -> dict[str, Any]:
     return {
         "model": request.model_ref.asked,
         limit_name: request.max_output_tokens,
-        "messages": [
-            {"role": "system", "content": request.system},
-            {"role": "user", "content": request.user_message},
-        ],
+        "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": request.user_message}],
         "response_format": {"type": "json_schema", "json_schema": form},
     }
 

@@ -31,9 +31,5 @@ class ScriptedModel:
         given = answer if isinstance(answer, Mapping) else answer(request)
         parsed = fitting(given, request, usage=self._usage, model_id=self._model_id)
         return ChatResponse(
-            parsed=parsed,
-            raw_text=json.dumps(given),
-            usage=self._usage,
-            stop_reason="end",
-            model_id=self._model_id,
+            parsed=parsed, raw_text=json.dumps(given), usage=self._usage, stop_reason="end", model_id=self._model_id
         )

@@ -99,12 +99,7 @@ def test_the_monthly_cap_is_named_before_the_daily_one() -> None:
     }
 
 
-@given(
-    st.none() | st.floats(0, 100),
-    st.none() | st.integers(0, 100),
-    st.floats(0, 100),
-    st.integers(0, 100),
-)
+@given(st.none() | st.floats(0, 100), st.none() | st.integers(0, 100), st.floats(0, 100), st.integers(0, 100))
 def test_a_call_is_refused_exactly_where_a_cap_is_reached(
     monthly: float | None, daily: int | None, cost: float, tokens: int
 ) -> None:

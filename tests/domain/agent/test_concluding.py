@@ -234,11 +234,7 @@ class TestWhatADrafterIsShown:
         material = shown(line, DRAFT, run_id, terminal)
         assert material.facts.keys() == RUN_KEYS | {"candidates", "cautions"}
         assets = sorted(map(str, line.hutch.asset_ids))
-        assert material.facts["candidates"] == {
-            "assets": assets,
-            "recipes": [str(recipe_id)],
-            "plans": [str(line.plan_id)],
-        }
+        assert material.facts["candidates"] == {"assets": assets, "recipes": [str(recipe_id)], "plans": [str(line.plan_id)]}
         assert [one["caution_target"]["kind"] for one in material.facts["phases"]] == ["Plan", "Recipe"]
         assert [one["caution_id"] for one in material.facts["cautions"]] == [str(on_camera), str(warned)]
         first, second = material.facts["cautions"]

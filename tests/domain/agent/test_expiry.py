@@ -23,8 +23,7 @@ def clearance(status: str, **fields: object) -> Clearance:
 
 
 @pytest.mark.parametrize(
-    ("now", "due"),
-    [(END - timedelta(microseconds=1), False), (END, True), (END + timedelta(days=100), True)],
+    ("now", "due"), [(END - timedelta(microseconds=1), False), (END, True), (END + timedelta(days=100), True)]
 )
 def test_a_clearance_is_due_from_the_very_end_of_its_validity(now: object, due: bool) -> None:
     assert is_due(clearance("Active", valid_until=END), now) == due  # type: ignore[arg-type]

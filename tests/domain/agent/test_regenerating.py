@@ -17,9 +17,7 @@ from baton.domain.agent.debrief_on_demand import (
     RegenerateRunDebrief,
     refusal_of,
 )
-from baton.domain.agent.debrief_on_demand import (
-    refused as written_off,
-)
+from baton.domain.agent.debrief_on_demand import refused as written_off
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.run.endings import AbortRun
 from tests.domain.agent.agents import decided, definition, drafter, equipped, in_service, person, seeded

@@ -54,11 +54,7 @@ def test_the_same_operating_point_is_calibrated_once(world: World) -> None:
     rotation_center(world)
 
 
-@given(
-    st.integers(1, 100),
-    st.text(min_size=1, max_size=20).filter(str.strip),
-    st.booleans(),
-)
+@given(st.integers(1, 100), st.text(min_size=1, max_size=20).filter(str.strip), st.booleans())
 def test_identity_is_what_is_meant_not_how_it_is_written(energy: int, optics: str, turned: bool) -> None:
     target, quantity = UUID(int=7), CalibrationQuantity.ROTATION_CENTER
     one = {"energy": energy, "optics_config": optics}

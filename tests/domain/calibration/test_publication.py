@@ -26,9 +26,7 @@ from baton.domain.calibration.publication import (
     signed,
     signing_credential,
 )
-from baton.domain.calibration.publication import (
-    refused as refused_for,
-)
+from baton.domain.calibration.publication import refused as refused_for
 from baton.domain.federation.credential import Credential, RevokeCredential, StartCredentialRotation
 from baton.domain.federation.facility import Facility
 from baton.domain.federation.permit import Permit, RevokePermit, SuspendPermit

@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.calibration.calibration import InvalidCalibrationValueError, InvalidOperatingPointError
-from baton.domain.calibration.quantities import (
-    QUANTITIES,
-    CalibrationQuantity,
-    Form,
-    check_operating_point,
-    check_value,
-)
+from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity, Form, check_operating_point, check_value
 from baton.domain.shared.schema import check_declaration, declared_units
 from tests.domain.world import refused
 
@@ -74,12 +68,7 @@ CATALOGUE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
     "encoder_offset": (
         {"axis_designation": "rotary"},
         {"angular_offset": 0.004},
-        {
-            "linear_offset": "mm",
-            "angular_offset": "degree",
-            "linear_uncertainty": "mm",
-            "angular_uncertainty": "degree",
-        },
+        {"linear_offset": "mm", "angular_offset": "degree", "linear_uncertainty": "mm", "angular_uncertainty": "degree"},
     ),
 }
 """Each quantity with an operating point, a value, and the units of everything its value may hold."""

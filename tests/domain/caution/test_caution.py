@@ -257,11 +257,7 @@ def test_every_filter_becomes_a_condition() -> None:
 
 @pytest.mark.parametrize(
     ("least", "kept"),
-    [
-        ("Notice", ("Notice", "Caution", "Warning")),
-        ("Caution", ("Caution", "Warning")),
-        ("Warning", ("Warning",)),
-    ],
+    [("Notice", ("Notice", "Caution", "Warning")), ("Caution", ("Caution", "Warning")), ("Warning", ("Warning",))],
 )
 def test_a_least_severity_keeps_it_and_every_stronger_one(least: str, kept: tuple[str, ...]) -> None:
     assert list(ListCautions(status=["all"], min_severity=least).where()) == [Where("severity", "in", kept)]

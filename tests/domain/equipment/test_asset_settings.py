@@ -117,10 +117,7 @@ def test_an_open_family_leaves_the_root_open(world: World, rotary: UUID) -> None
 
 @pytest.mark.parametrize(
     ("one", "other", "reason"),
-    [
-        (NUMBER, TEXT, "type_clash"),
-        ({**NUMBER, "unit": DEGREE}, {**NUMBER, "unit": RADIAN}, "unit_clash"),
-    ],
+    [(NUMBER, TEXT, "type_clash"), ({**NUMBER, "unit": DEGREE}, {**NUMBER, "unit": RADIAN}, "unit_clash")],
 )
 def test_families_that_mean_different_things_by_one_key_clash(
     world: World, one: dict[str, Any], other: dict[str, Any], reason: str

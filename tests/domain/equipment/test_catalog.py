@@ -201,10 +201,7 @@ def test_the_stated_facts_of_the_starter_models() -> None:
         "acme_r250": (("RotaryStage",), {}),
         "acme_hex300": (("Hexapod",), {}),
         "acme_drive4": (("MotionController",), {"axis_count": 4}),
-        "orbis_cam5": (
-            ("Camera",),
-            {"sensor_width": 2448, "sensor_height": 2048, "pixel_size": 3.45, "bit_depth": 12},
-        ),
+        "orbis_cam5": (("Camera",), {"sensor_width": 2448, "sensor_height": 2048, "pixel_size": 3.45, "bit_depth": 12}),
         "lumicryst_luag": (("Scintillator",), {"material": "LuAG:Ce", "thickness": 100, "decay_time": 0.07}),
     }
 

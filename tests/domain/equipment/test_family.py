@@ -133,10 +133,7 @@ def test_a_version_replaces_the_affordances_and_keeps_a_schema_that_is_left_out(
     stage = defined(world)
     assert world.when(versioned(affordances=["Rotatable"]), on=stage) == [
         FamilyVersioned(
-            version_tag="v2",
-            affordances={Affordance.ROTATABLE},
-            settings_schema=schema(),
-            settings_schema_revision=0,
+            version_tag="v2", affordances={Affordance.ROTATABLE}, settings_schema=schema(), settings_schema_revision=0
         )
     ]
     state = world.state(Family, stage)

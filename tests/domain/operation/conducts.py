@@ -74,11 +74,7 @@ GOING_ON: dict[ConductMode, Command] = {
 }
 """The command that takes it up again."""
 ENDINGS: dict[str, tuple[Callable[[ConductResult], Command], tuple[str, ...], ProcedureStatus]] = {
-    "complete": (
-        lambda said: CompleteProcedure(conducted=said),
-        ("ProcedureConducted", "ProcedureCompleted"),
-        COMPLETED,
-    ),
+    "complete": (lambda said: CompleteProcedure(conducted=said), ("ProcedureConducted", "ProcedureCompleted"), COMPLETED),
     "hold": (
         lambda said: HoldProcedure(reason="stuck", cause=HoldCause.STEP_FAULT, conducted=said),
         ("ProcedureConducted", "ProcedureHeld"),

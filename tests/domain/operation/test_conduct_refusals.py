@@ -62,10 +62,7 @@ class Phase:
         self.world = self.line.world
         self.run_id = self.line.start()
         hutch = self.line.hutch
-        self.fields = {
-            "parent_run_id": self.run_id,
-            "target_asset_ids": [hutch.camera, hutch.shutter, hutch.timing_box],
-        }
+        self.fields = {"parent_run_id": self.run_id, "target_asset_ids": [hutch.camera, hutch.shutter, hutch.timing_box]}
 
     def occupy(self) -> None:
         rival = by_hand(self.world, target_asset_ids=[self.line.hutch.camera])
@@ -195,8 +192,7 @@ BEGUN_INSTEAD = ("not held", ConductMode.CONVERGED)
 
 
 @pytest.mark.parametrize(
-    ("obstacle", "mode"),
-    [cell for cell in itertools.product(BEFORE_GOING_ON, ConductMode) if cell != BEGUN_INSTEAD],
+    ("obstacle", "mode"), [cell for cell in itertools.product(BEFORE_GOING_ON, ConductMode) if cell != BEGUN_INSTEAD]
 )
 def test_what_keeps_a_conduct_from_going_on_is_told_in_order(obstacle: str, mode: ConductMode) -> None:
     standing = list(BEFORE_GOING_ON)[list(BEFORE_GOING_ON).index(obstacle) :]

@@ -86,13 +86,7 @@ WIRINGS: dict[str, tuple[list[Any], list[str], str, str | None, list[str]]] = {
     "fits a check": ([check("a", steered("focus"), 0.1), capture("b", "n")], ["focus"], "n", None, []),
     "fits a program": ([compute("find", parameters={"at": steered("focus")}, capture_name="n")], ["focus"], "n", None, []),
     "axis unused": (FOCUS_STEPS, ["focus", "tilt", "roll"], "sharpness", "axis_unused", ["roll", "tilt"]),
-    "axis missing": (
-        [*FOCUS_STEPS, setpoint("c", steered("tilt"))],
-        ["focus"],
-        "sharpness",
-        "axis_missing",
-        ["tilt"],
-    ),
+    "axis missing": ([*FOCUS_STEPS, setpoint("c", steered("tilt"))], ["focus"], "sharpness", "axis_missing", ["tilt"]),
     "axis named as the objective": (
         [setpoint("a", steered("sharpness")), capture("b", "sharpness")],
         ["sharpness"],

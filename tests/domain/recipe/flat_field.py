@@ -15,12 +15,7 @@ Raw = dict[str, Any]
 STEPS: list[Raw] = [
     {"kind": "capture", "address": "bl:sample:x.RBV", "capture_name": "sample_home"},
     {"kind": "setpoint", "address": "bl:shutter", "value": "open", "verify": True},
-    {
-        "kind": "check",
-        "address": "bl:shutter:status",
-        "criterion": {"kind": "equals", "expected": "open"},
-        "timeout": 10.0,
-    },
+    {"kind": "check", "address": "bl:shutter:status", "criterion": {"kind": "equals", "expected": "open"}, "timeout": 10.0},
     {"kind": "setpoint", "address": "bl:sample:x", "value": {"__binding__": "retract_position"}, "verify": False},
     {
         "kind": "check",
@@ -109,9 +104,7 @@ keys = st.text(max_size=12).filter(lambda key: key not in RESERVED)
 numbers = st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.booleans() | numbers | st.text(max_size=20)
 documents = st.recursive(
-    st.none() | scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
-    max_leaves=6,
+    st.none() | scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=6
 )
 values = scalars | st.lists(documents, max_size=3)
 

@@ -286,7 +286,4 @@ def test_a_listed_capability_shows_whether_it_has_a_schema(world: World) -> None
 
 def test_capabilities_are_listed_by_status_and_code() -> None:
     query = ListCapabilities(status="Defined", code="baton.capability.acquisition")
-    assert list(query.where()) == [
-        Where("status", "is", DEFINED),
-        Where("code", "is", "baton.capability.acquisition"),
-    ]
+    assert list(query.where()) == [Where("status", "is", DEFINED), Where("code", "is", "baton.capability.acquisition")]

@@ -73,11 +73,7 @@ def test_from_the_capability_to_the_practice() -> None:
 
     narrower = command("update_method_parameters_schema", {"parameters_schema": dwelling(1)})
     assert [payload(event) for event in world.when(narrower, on=method.stream_id)] == [
-        {
-            "event": "MethodParametersSchemaUpdated",
-            "parameters_schema": dwelling(1),
-            "parameters_schema_revision": 1,
-        }
+        {"event": "MethodParametersSchemaUpdated", "parameters_schema": dwelling(1), "parameters_schema_revision": 1}
     ]
     with refused("MethodParametersNotSubsetError") as caught:
         wider = command("update_method_parameters_schema", {"parameters_schema": dwelling(20)})

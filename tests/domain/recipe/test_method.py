@@ -37,14 +37,7 @@ from baton.domain.shared.listing import Where
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.schema import Schema, declared_units
 from tests.domain.equipment.assets import family
-from tests.domain.recipe.ladder import (
-    MILLISECOND,
-    SECOND,
-    WITHOUT_DIALECT,
-    acquisition,
-    capability,
-    method,
-)
+from tests.domain.recipe.ladder import MILLISECOND, SECOND, WITHOUT_DIALECT, acquisition, capability, method
 from tests.domain.world import World, new_id, refused
 
 

@@ -112,10 +112,7 @@ def test_candidates_are_the_other_assets_with_the_families_they_have_it_by(hutch
         for one in answer.missing_affordance_candidates
     }
     assert list(found) == ["Imageable", "Triggerable"]
-    assert found["Imageable"] == {
-        hutch.camera: {hutch.camera_family},
-        double: {scintillator, hutch.camera_family},
-    }
+    assert found["Imageable"] == {hutch.camera: {hutch.camera_family}, double: {scintillator, hutch.camera_family}}
     assert found["Triggerable"] == {
         hutch.shutter: {hutch.shutter_family},
         hutch.camera: {hutch.camera_family},

@@ -45,10 +45,7 @@ def test_a_practice_is_adopted_at_a_site_for_families_or_both(world: World, flat
     for target in ({"site_id": lumen}, {"family_ids": [camera]}, {"site_id": lumen, "family_ids": [camera, camera]}):
         (event,) = world.when(DefinePractice(name=" Flat field ", method_id=flat_field, **target))
         assert event == PracticeDefined(
-            name="Flat field",
-            method_id=flat_field,
-            site_id=target.get("site_id"),
-            family_ids=target.get("family_ids", []),
+            name="Flat field", method_id=flat_field, site_id=target.get("site_id"), family_ids=target.get("family_ids", [])
         )
         begun = state(world, event.stream_id)
         assert (begun.status, begun.version_tag, begun.created_at) == (DEFINED, None, world.now)

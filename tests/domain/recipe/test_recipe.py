@@ -76,10 +76,7 @@ def test_the_worked_example_is_defined_and_versioned_payload_for_payload(world: 
     misspelt = [*STEPS[:3], setpoint({"__binding__": "dwel"})]
     with refused("RecipeBindingReferencesUnknownParameterError") as caught:
         recipe(world, c1, steps=misspelt)
-    assert caught.value.facts == {
-        "binding_name": "dwel",
-        "declared_names": ["dwell", "repetitions", "retract_position"],
-    }
+    assert caught.value.facts == {"binding_name": "dwel", "declared_names": ["dwell", "repetitions", "retract_position"]}
     renewed = [*STEPS[:6], {**STEPS[6], "command": ["flatstats", "--median"]}]
     event = versioned(world, r1, "2026-Q2", renewed, closing_steps=CLOSING_STEPS)
     assert json.loads(event.payload()) == {
@@ -102,10 +99,7 @@ def test_a_recipe_begins_defined_and_without_a_version(world: World) -> None:
     c1 = capability(world)
     (event,) = world.when(DefineRecipe(**written(name=" flat_field_recipe ", capability_id=c1)))
     assert event == RecipeDefined(
-        name="flat_field_recipe",
-        capability_id=c1,
-        steps=read_steps(STEPS),
-        closing_steps=read_closing_steps(CLOSING_STEPS),
+        name="flat_field_recipe", capability_id=c1, steps=read_steps(STEPS), closing_steps=read_closing_steps(CLOSING_STEPS)
     )
     begun = state(world, event.stream_id)
     assert (begun.status, begun.version_tag, begun.replaced_by_recipe_id) == (DEFINED, None, None)

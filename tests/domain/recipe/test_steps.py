@@ -337,12 +337,7 @@ UNRULY: dict[str, tuple[list[Raw], list[Raw], str, Raw]] = {
         UNKNOWN,
         {"binding_name": "alpha", "declared_names": ["dwell", "repetitions", "retract_position"]},
     ),
-    "a slot filled twice": (
-        [capture(), capture()],
-        [],
-        TWICE,
-        {"list": "steps", "step_index": 1, "capture_name": "home"},
-    ),
+    "a slot filled twice": ([capture(), capture()], [], TWICE, {"list": "steps", "step_index": 1, "capture_name": "home"}),
     "a slot filled by a reading and a program": (
         [capture(), compute(capture_name="home")],
         [],

@@ -136,12 +136,7 @@ REFUSED = {
         "$.properties.energy.unit",
     ),
     "opening by silence": (root(), root(additionalProperties=False), "9", "$.additionalProperties"),
-    "opening by word": (
-        root(additionalProperties=True),
-        root(additionalProperties=False),
-        "9",
-        "$.additionalProperties",
-    ),
+    "opening by word": (root(additionalProperties=True), root(additionalProperties=False), "9", "$.additionalProperties"),
     "closing by the other word": (
         root(additionalProperties=False),
         root(unevaluatedProperties=False),

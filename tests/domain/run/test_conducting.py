@@ -383,8 +383,7 @@ def test_a_run_that_somebody_ended_was_not_conducted_to_its_end(line: Beamline, 
 
 
 @pytest.mark.parametrize(
-    ("end", "error_class"),
-    [(RecordRunConductEnd.lost, "ConductLost"), (RecordRunConductEnd.expired, "ConductStartExpired")],
+    ("end", "error_class"), [(RecordRunConductEnd.lost, "ConductLost"), (RecordRunConductEnd.expired, "ConductStartExpired")]
 )
 def test_a_conduct_given_up_leaves_the_run_where_it_stood(line: Beamline, run_id: UUID, end: Any, error_class: str) -> None:
     conduct_id = conducted(line, run_id, phase(line, run_id))

@@ -17,14 +17,7 @@ from baton.domain.run.adjustments import AdjustRun
 from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
 from baton.domain.run.narrative import AppendRunLogbookEntries
 from baton.domain.run.observations import AppendObservations, Observation
-from baton.domain.run.run import (
-    HoldRun,
-    Run,
-    RunAborted,
-    RunNarrativeLogbookOpened,
-    RunObservationLogbookOpened,
-    RunStatus,
-)
+from baton.domain.run.run import HoldRun, Run, RunAborted, RunNarrativeLogbookOpened, RunObservationLogbookOpened, RunStatus
 from baton.domain.run.start import ResumeRun
 from baton.domain.supply.supply import DegradeSupply, MarkSupplyUnavailable
 from tests.domain.run.beamline import TTL, Beamline, beamline

@@ -83,11 +83,7 @@ def test_a_run_starts_exactly_when_its_preflight_passes(broken: set[str]) -> Non
 
 @pytest.mark.parametrize(
     ("field", "refusal"),
-    [
-        ("plan_id", "PlanNotFoundError"),
-        ("subject_id", "SubjectNotFoundError"),
-        ("campaign_id", "CampaignNotFoundError"),
-    ],
+    [("plan_id", "PlanNotFoundError"), ("subject_id", "SubjectNotFoundError"), ("campaign_id", "CampaignNotFoundError")],
 )
 def test_what_is_missing_is_refused_before_any_gate(field: str, refusal: str) -> None:
     line = beamline("clearance_present", "name_given")

@@ -93,10 +93,7 @@ class TestReview:
 
     @pytest.mark.parametrize(
         ("fields", "refusal"),
-        [
-            ({"role": " "}, "InvalidClearanceReviewerRoleError"),
-            ({"notes": "  "}, "InvalidClearanceReviewerNotesError"),
-        ],
+        [({"role": " "}, "InvalidClearanceReviewerRoleError"), ({"notes": "  "}, "InvalidClearanceReviewerNotesError")],
     )
     def test_a_step_has_no_blank_text(self, world: World, fields: dict[str, Any], refusal: str) -> None:
         with refused(refusal, "blank"):

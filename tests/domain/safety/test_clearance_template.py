@@ -53,11 +53,7 @@ def test_every_event_says_who_did_it(world: World) -> None:
     (deprecated,) = world.when(DeprecateClearanceTemplate(reason=" outdated "), on=id)
     (withdrawn,) = world.when(WithdrawClearanceTemplate(), on=id)
     assert written(world, activated) == {"activated_by": str(OPERATOR)}
-    assert written(world, versioned) == {
-        "new_version": 2,
-        "supersedes_template_id": None,
-        "versioned_by": str(OPERATOR),
-    }
+    assert written(world, versioned) == {"new_version": 2, "supersedes_template_id": None, "versioned_by": str(OPERATOR)}
     assert written(world, deprecated) == {"reason": "outdated", "deprecated_by": str(OPERATOR)}
     assert written(world, withdrawn) == {"withdrawn_by": str(OPERATOR)}
 

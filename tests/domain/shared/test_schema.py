@@ -311,12 +311,7 @@ def test_a_pattern_is_judged_at_once_however_often_a_text_could_be_read_in_other
 
 
 @pytest.mark.parametrize(
-    ("pattern", "fitting", "unfit"),
-    [
-        ("b", "abc", "a"),
-        ("^ab$", "ab", "abc"),
-        (r"^\w+$", "Ångström", "a b"),
-    ],
+    ("pattern", "fitting", "unfit"), [("b", "abc", "a"), ("^ab$", "ab", "abc"), (r"^\w+$", "Ångström", "a b")]
 )
 def test_a_pattern_is_looked_for_anywhere_in_the_text(pattern: str, fitting: str, unfit: str) -> None:
     declared = schema(a={"type": "string", "pattern": pattern})
@@ -377,10 +372,7 @@ def test_required_keys_of_all_families_apply() -> None:
 
 def test_inner_levels_keep_their_own_closure() -> None:
     families: dict[str, Schema | None] = {"A": schema(limits=closed(low=number())), "B": schema(b=number())}
-    assert refuse_union(families, {"limits": {"high": 1}}, "undeclared_key").facts == {
-        "path": "limits.high",
-        "family": "A",
-    }
+    assert refuse_union(families, {"limits": {"high": 1}}, "undeclared_key").facts == {"path": "limits.high", "family": "A"}
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,7 @@ def test_a_pellet_from_its_arrival_to_its_identifier(world: World) -> None:
         ("SubjectMounted", {"asset_id": str(furnace), "reason": "in situ heating", "mounted_by": by}),
         ("SubjectRemoved", {"removed_by": by}),
         ("SubjectReturned", {"returned_by": by}),
-        (
-            "SubjectExternalIdAssigned",
-            {"external_id": "10.0000/igsn-b12", "external_id_scheme": "IGSN", "assigned_by": by},
-        ),
+        ("SubjectExternalIdAssigned", {"external_id": "10.0000/igsn-b12", "external_id_scheme": "IGSN", "assigned_by": by}),
     ]
 
 

@@ -36,10 +36,7 @@ SUPPLY = Life(
         "mark_supply_available": Verb("Unknown", at("Available"), "SupplyCannotMarkAvailableError", given=because),
         "degrade_supply": Verb("Unknown Available Recovering", at("Degraded"), "SupplyCannotDegradeError", given=because),
         "mark_supply_unavailable": Verb(
-            "Unknown Available Degraded Recovering",
-            at("Unavailable"),
-            "SupplyCannotMarkUnavailableError",
-            given=because,
+            "Unknown Available Degraded Recovering", at("Unavailable"), "SupplyCannotMarkUnavailableError", given=because
         ),
         "mark_supply_recovering": Verb("Unavailable", at("Recovering"), "SupplyCannotMarkRecoveringError", given=because),
         "restore_supply": Verb("Recovering Degraded", at("Available"), "SupplyCannotRestoreError", given=because),

@@ -43,9 +43,7 @@ def world() -> World:
 
 
 def registration(**fields: Any) -> RegisterSupply:
-    return RegisterSupply(
-        **{"kind": "cryogen", "name": "Station B nitrogen drop", "facility_code": LUMEN, **fields},
-    )
+    return RegisterSupply(**{"kind": "cryogen", "name": "Station B nitrogen drop", "facility_code": LUMEN, **fields})
 
 
 def supply_at(world: World, status: str) -> UUID:
@@ -203,11 +201,7 @@ def test_a_verb_judges_the_status_before_the_reason(world: World) -> None:
 
 OBSERVED = {
     "Degraded": ("SupplyDegraded", "SupplyCannotDegradeError", "Unknown Available Recovering"),
-    "Unavailable": (
-        "SupplyMarkedUnavailable",
-        "SupplyCannotMarkUnavailableError",
-        "Unknown Available Degraded Recovering",
-    ),
+    "Unavailable": ("SupplyMarkedUnavailable", "SupplyCannotMarkUnavailableError", "Unknown Available Degraded Recovering"),
     "Recovering": ("SupplyMarkedRecovering", "SupplyCannotMarkRecoveringError", "Unavailable"),
 }
 STATUSES = [status.value for status in SupplyStatus]

@@ -53,8 +53,7 @@ async def test_an_address_without_a_route_is_refused() -> None:
 
 async def test_a_read_only_route_sends_nothing() -> None:
     control, plants = routed(
-        {"prefix": "bl7:", "substrate": "in_memory"},
-        {"prefix": "bl7:det:", "substrate": "in_memory", "read_only": True},
+        {"prefix": "bl7:", "substrate": "in_memory"}, {"prefix": "bl7:det:", "substrate": "in_memory", "read_only": True}
     )
     with pytest.raises(ControlWritesDisabledError, match="bl7:det:"):
         await control.write("bl7:det:x", 5)

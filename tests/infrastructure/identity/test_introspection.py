@@ -241,9 +241,7 @@ def test_when_too_many_answers_are_kept_the_least_recently_used_goes() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(0, 40)), max_size=60))
-def test_no_answer_is_given_after_its_time_and_never_more_than_the_capacity_kept(
-    steps: list[tuple[int, bool, int]],
-) -> None:
+def test_no_answer_is_given_after_its_time_and_never_more_than_the_capacity_kept(steps: list[tuple[int, bool, int]]) -> None:
     kept, ends, now = AcceptedTokens(capacity=4), dict[int, datetime](), NOON
     for token, puts, seconds in steps:
         now += timedelta(seconds=seconds)

@@ -196,10 +196,7 @@ async def test_the_registry_tells_what_it_was_configured_with(registries: Regist
     elsewhere = issuer.provider(issuer=ELSEWHERE, audiences={SYSTEM_HTTP: "baton"}, subject_bindings=[binding])
     registry = registries(issuer.provider(), elsewhere)
     assert registry.issuers() == tuple(sorted((issuer.url, ELSEWHERE)))
-    assert registry.audiences() == {
-        SYSTEM_HTTP: ("baton", HTTP_AUDIENCE),
-        SYSTEM_MCP_STREAMABLE_HTTP: (MCP_AUDIENCE,),
-    }
+    assert registry.audiences() == {SYSTEM_HTTP: ("baton", HTTP_AUDIENCE), SYSTEM_MCP_STREAMABLE_HTTP: (MCP_AUDIENCE,)}
     assert registry.knows(ELSEWHERE)
     assert not registry.knows(f"{ELSEWHERE}/")
     assert registry.binds(ELSEWHERE, "mira-77")

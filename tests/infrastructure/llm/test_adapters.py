@@ -234,10 +234,7 @@ async def test_the_answer_is_asked_for_by_a_strict_schema(made: Made, server: Mo
     assert sent.body == {
         "model": "m-1",
         "max_tokens": 77,
-        "messages": [
-            {"role": "system", "content": "Say go or stay."},
-            {"role": "user", "content": '{"wind": "fair"}'},
-        ],
+        "messages": [{"role": "system", "content": "Say go or stay."}, {"role": "user", "content": '{"wind": "fair"}'}],
     }
 
 

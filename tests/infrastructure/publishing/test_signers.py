@@ -74,10 +74,7 @@ async def test_without_a_directory_nothing_is_signed() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"no key at all",
-        generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-    ],
+    [b"no key at all", generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())],
 )
 async def test_a_file_that_holds_another_kind_of_key_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "calibration.pem").write_bytes(content)

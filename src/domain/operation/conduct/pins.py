@@ -82,8 +82,7 @@ def prepared(procedure: Procedure, sent: Sequence[Any], run: Run | None) -> Read
         expansion = yield from expanded_again(procedure)
     axes = yield from virtual_axes_of((*expansion.steps, *expansion.closing_steps), run)
     pinned = Expansion(
-        steps=without_virtual_axes(expansion.steps, axes),
-        closing_steps=without_virtual_axes(expansion.closing_steps, axes),
+        steps=without_virtual_axes(expansion.steps, axes), closing_steps=without_virtual_axes(expansion.closing_steps, axes)
     )
     check_step_count(pinned.step_count)
     yield from refuse_foreign_programs(pinned)

@@ -130,12 +130,7 @@ def supplies_available(ground: Ground) -> None:
 def enclosures_permitted(ground: Ground) -> None:
     """Every enclosure that assets in scope stand in permits work, by a recent observation."""
     finding = enclosure_finding(
-        ground.scope.enclosure_ids,
-        ground.enclosures,
-        ground.contacts,
-        ground.now,
-        ground.fresh_within,
-        ground.monitored,
+        ground.scope.enclosure_ids, ground.enclosures, ground.contacts, ground.now, ground.fresh_within, ground.monitored
     )
     if finding is not None:
         raise finding.refusal(ProcedureRequiresPermittedEnclosureError, ProcedureEnclosureCoverageMismatchError)

@@ -102,8 +102,7 @@ def check_boundary(boundary: int, step_count: int | None) -> None:
     """Refuse to take steps up behind the last one; just behind it nothing is left to do."""
     if step_count is not None and boundary > step_count:
         raise InvalidProcedureReEstablishmentBoundaryError(
-            f"The procedure has {step_count} steps; give a boundary of 0 to {step_count}.",
-            facts={"step_count": step_count},
+            f"The procedure has {step_count} steps; give a boundary of 0 to {step_count}.", facts={"step_count": step_count}
         )
 
 

@@ -223,7 +223,7 @@ class Sources:
         InvalidScheduleCalendarError,
         InvalidScheduleTargetError,
         schedule.AlreadyExists,
-    ],
+    ]
 )
 class DefineSchedule(Command):
     """Conduct a recipe, or a run on a plan, on a calendar; each firing is authorized as the caller of this command.

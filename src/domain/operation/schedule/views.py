@@ -91,12 +91,7 @@ class GetSchedule(TimeTravel):
 
     def answer(self, schedule: Schedule, call: Call) -> Reads[ScheduleView]:
         events = yield from latest(
-            schedule.id,
-            ScheduleFired,
-            ScheduleFiringRefused,
-            count=PAST,
-            as_of=self.as_of,
-            as_of_version=self.as_of_version,
+            schedule.id, ScheduleFired, ScheduleFiringRefused, count=PAST, as_of=self.as_of, as_of_version=self.as_of_version
         )
         firings = [became(event) for event in events]
         outcomes = yield from outcomes_of(firings)

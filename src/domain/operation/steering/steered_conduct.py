@@ -178,8 +178,7 @@ class ConductUntilAdvisedFrom(Steering):
         for name in ("objective", "objective_capture_name", "space"):
             if getattr(kept, name) != getattr(self, name):
                 raise ProcedureSteeringDesignMismatchError(
-                    f"A search that goes on keeps its {name}; give the one it was declared with.",
-                    reason=f"{name}_changed",
+                    f"A search that goes on keeps its {name}; give the one it was declared with.", reason=f"{name}_changed"
                 )
         yield from self.checked_decider()
         outcomes = yield from happened(procedure.id, ProcedureOutcomeRecorded)
