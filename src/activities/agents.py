@@ -8,14 +8,14 @@ from uuid import UUID
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from baton.activities.heartbeats import going_on
+from baton.activities.heartbeats import heartbeating
 from baton.application.agents.expirer import Expirer
-from baton.application.agents.model_agents import Leased, ModelAgents
+from baton.application.agents.model_agents import LeaseResult, ModelAgents
 from baton.application.agents.model_consultation import BusyError
 from baton.application.agents.promoter import Promoter
 from baton.application.agents.regenerations import Regenerations
 from baton.application.agents.supervisor import Supervisor
-from baton.domain.agent.conclusions import Order
+from baton.domain.agent.conclusions import ConclusionOrder
 from baton.domain.agent.expiry import DuePage
 from baton.domain.agent.promotion import ProposalOrder
 
@@ -24,7 +24,7 @@ AGAIN = timedelta(seconds=3)
 
 
 @asynccontextmanager
-async def coming_again() -> AsyncIterator[None]:
+async def retry_when_busy() -> AsyncIterator[None]:
     """Have the engine try again where it was not somebody's turn; meanwhile nobody is kept waiting for it."""
     try:
         yield
@@ -45,41 +45,41 @@ class AgentActivities:
         self._expirer = expirer
 
     @activity.defn(name="take_lease")
-    async def take_lease(self, order: Order) -> Leased:
-        async with going_on():
+    async def take_lease(self, order: ConclusionOrder) -> LeaseResult:
+        async with heartbeating():
             return await self._models.take_lease(order)
 
     @activity.defn(name="conclude")
-    async def conclude(self, order: Order) -> bool:
-        async with going_on(), coming_again():
+    async def conclude(self, order: ConclusionOrder) -> bool:
+        async with heartbeating(), retry_when_busy():
             return await self._models.conclude(order)
 
     @activity.defn(name="write_up_debrief")
-    async def write_up(self, order: Order) -> None:
-        async with going_on():
+    async def write_up(self, order: ConclusionOrder) -> None:
+        async with heartbeating():
             await self._models.write_up(order)
 
     @activity.defn(name="regenerate_debrief")
     async def regenerate(self, decision_id: str) -> None:
-        async with going_on(), coming_again():
+        async with heartbeating(), retry_when_busy():
             await self._regenerations.write(UUID(decision_id))
 
     @activity.defn(name="promote_caution")
     async def promote(self, order: ProposalOrder) -> None:
-        async with going_on():
+        async with heartbeating():
             await self._promoter.promote(order)
 
     @activity.defn(name="supervise_runs")
     async def supervise(self) -> None:
-        async with going_on():
+        async with heartbeating():
             await self._supervisor.look()
 
     @activity.defn(name="due_clearances")
     async def due(self, after: str | None) -> DuePage:
-        async with going_on():
+        async with heartbeating():
             return await self._expirer.due(after)
 
     @activity.defn(name="expire_clearance")
     async def expire(self, clearance_id: str) -> None:
-        async with going_on():
+        async with heartbeating():
             await self._expirer.expire(UUID(clearance_id))

@@ -10,7 +10,7 @@ import structlog
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from baton.application.conduct.heartbeat import INTERVAL
+from baton.application.conduct.heartbeat import HEARTBEAT_SECONDS
 
 log = structlog.get_logger()
 
@@ -45,12 +45,12 @@ class EngineAttempt:
 
 
 @asynccontextmanager
-async def going_on() -> AsyncIterator[None]:
+async def heartbeating() -> AsyncIterator[None]:
     """Let the engine know each second that something goes on which gives no sign of life by itself."""
 
     async def beat() -> None:
         while True:
-            await asyncio.sleep(INTERVAL)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
             activity.heartbeat()
 
     beating = asyncio.create_task(beat())
@@ -60,7 +60,7 @@ async def going_on() -> AsyncIterator[None]:
         beating.cancel()
 
 
-async def handed_on(waiting: Coroutine[Any, Any, T]) -> T:
+async def yield_on_shutdown(waiting: Coroutine[Any, Any, T]) -> T:
     """The result of something that only waits; a worker that is told to stop hands it on at once."""
     work = asyncio.ensure_future(waiting)
     stopping = asyncio.ensure_future(activity.wait_for_worker_shutdown())

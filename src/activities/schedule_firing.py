@@ -2,7 +2,7 @@
 
 from temporalio import activity
 
-from baton.activities.heartbeats import EngineAttempt, going_on, handed_on
+from baton.activities.heartbeats import EngineAttempt, heartbeating, yield_on_shutdown
 from baton.application.schedules.firings import Firings
 from baton.domain.operation.schedule.messages import DueFiring, FiringVerdict
 
@@ -16,9 +16,9 @@ class ScheduleFiringActivities:
 
     @activity.defn(name="open_firing")
     async def open(self, due: DueFiring) -> FiringVerdict:
-        async with going_on():
+        async with heartbeating():
             return await self._firings.open(due)
 
     @activity.defn(name="await_firing")
     async def await_end(self, due: DueFiring) -> None:
-        await handed_on(self._firings.await_end(due, self._attempt))
+        await yield_on_shutdown(self._firings.await_end(due, self._attempt))

@@ -17,18 +17,18 @@ from starlette.responses import Response as BehindResponse
 from baton.api.authentication import Authentication
 from baton.api.conduct_streams import ConductStream
 from baton.api.docs import DOCS_PAGE, page_headers
-from baton.api.edge import Edge, not_found, refused
+from baton.api.edge import Edge, response_to, route_not_found
 from baton.api.http import Request, Response
 from baton.api.mcp import McpEndpoint
 from baton.api.metrics import observe_processes
 from baton.api.openapi import openapi_document
 from baton.api.rest import OperationEndpoint
 from baton.api.streams import EventStream, OpenStreams
-from baton.api.tracing import Continued
-from baton.application.feed import StreamEvents
+from baton.api.tracing import TraceContinuation
 from baton.application.identity import METADATA_PATH
 from baton.application.ports import Caller
 from baton.application.settings import Settings
+from baton.domain.access.edge_queries import StreamEvents
 from baton.domain.contexts import REGISTRY
 from baton.domain.operation.conduct.actuation import actuation_of
 from baton.domain.operation.conduct.views import StreamProcedureConduct
@@ -41,7 +41,7 @@ UNSETTLED = "No worker has settled the permits of these enclosures since its sta
 
 def create_app(
     settings: Settings, runtime: Runtime | None = None, stopping: asyncio.Event | None = None, *, any_host: bool = False
-) -> Edge | Continued:
+) -> Edge | TraceContinuation:
     """The application a server runs; streams and waiting requests end once the server says that it is stopping."""
     runtime = runtime or Runtime(settings, stopping=stopping)
     authentication = Authentication(settings, runtime.identity, any_host=any_host)
@@ -61,7 +61,7 @@ def create_app(
         elif operation.input is StreamProcedureConduct:
             endpoint = ConductStream(runtime.watching, runtime.service, runtime.listener, streams)
         edge.add(operation.method, operation.path, endpoint, operation.name, operation.context)
-    return edge if runtime.tracing is None else Continued(edge)
+    return edge if runtime.tracing is None else TraceContinuation(edge)
 
 
 def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
@@ -99,12 +99,12 @@ def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
 
     @app.exception_handler(Refusal)
     async def refuse(request: BehindRequest, refusal: Refusal) -> BehindResponse:
-        answer = refused(refusal, "edge", request.scope["correlation_id"], request.scope)
+        answer = response_to(refusal, "edge", request.scope["correlation_id"], request.scope)
         return BehindResponse(answer.body, answer.status, media_type="application/json")
 
     @app.exception_handler(HTTPException)
     async def unrouted(request: BehindRequest, error: HTTPException) -> BehindResponse:
-        answer = refused(not_found(), "edge", request.scope["correlation_id"], request.scope)
+        answer = response_to(route_not_found(), "edge", request.scope["correlation_id"], request.scope)
         return BehindResponse(answer.body, error.status_code, media_type="application/json")
 
     return app

@@ -1,12 +1,11 @@
-"""Who a request comes from: a bearer token where an identity provider is configured, a header in development."""
+"""Authentication of requests: by bearer token where tokens are required, by a header in development."""
 
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 import orjson
 
-from baton.api.http import Request, Response, Scope, header
+from baton.api.http import Endpoint, Request, Response, Scope, header
 from baton.api.origins import OriginRule
 from baton.api.parsing import uuid_from
 from baton.application.identity import METADATA_PATH, IdentityRegistry, InvalidTokenError, UnauthenticatedError, bearer_token
@@ -25,7 +24,7 @@ SURFACES = {SYSTEM_HTTP: SurfaceKind.HTTP, SYSTEM_MCP_STREAMABLE_HTTP: SurfaceKi
 
 
 class Authentication:
-    """Establishes the caller of each request; the arrival surface follows from the routed path alone."""
+    """Determines the caller of each request; the surface follows from the routed path alone."""
 
     def __init__(self, settings: Settings, registry: IdentityRegistry, *, any_host: bool = False) -> None:
         self._registry = registry
@@ -34,11 +33,11 @@ class Authentication:
         self.origins = OriginRule(settings, tokens_required=self._required, any_host=any_host)
 
     def is_open(self, path: str) -> bool:
-        """Whether this path is served to anybody."""
+        """Return whether this path is served without authentication."""
         return path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
 
     async def caller(self, scope: Scope, correlation_id: UUID) -> Caller:
-        """The caller of a request; raises 401 or 503 where it cannot be established."""
+        """Return the caller of a request; raise a 401 or 503 refusal where it cannot be determined."""
         surface_id = arrival_surface(scope["path"])
         if not self._required:
             return Caller(claimed_principal(scope), surface_id, correlation_id)
@@ -49,8 +48,8 @@ class Authentication:
         principal = await self._registry.authenticate(bearer_token(authorization), surface_id)
         return Caller(principal.principal_id, surface_id, correlation_id, expires_at=principal.expires_at)
 
-    def metadata(self, suffix: str) -> Any:
-        """The endpoint of the protected-resource metadata document."""
+    def metadata(self, suffix: str) -> Endpoint:
+        """Return the endpoint of the protected-resource metadata document."""
         audiences = self._registry.audiences()
         document = {
             "authorization_servers": sorted(self._registry.issuers()),
@@ -71,24 +70,24 @@ class Authentication:
 
 
 def arrival_surface(path: str) -> UUID:
-    """The surface a call arrives on; no header or body field can assert it."""
+    """Return the surface of a path; no header or body field can choose it."""
     return SYSTEM_MCP_STREAMABLE_HTTP if path == "/mcp" or path.startswith("/mcp/") else SYSTEM_HTTP
 
 
 def claimed_principal(scope: Scope) -> UUID:
-    """The principal a development client says it is; the service itself when it says nothing."""
+    """Return the principal that a development client names, or SYSTEM where it names none."""
     claimed = header(scope, b"x-principal-id")
     return NIL if claimed is None else uuid_from(claimed, "header", "X-Principal-Id")
 
 
 def challenge(refusal: Refusal, scope: Scope) -> bytes:
-    """The `WWW-Authenticate` header of a 401; the metadata it points at is that of the surface, as its tokens are."""
+    """Return the `WWW-Authenticate` header of a 401, which points at the metadata of the request's surface."""
     if not isinstance(refusal, UnauthenticatedError | InvalidTokenError):
         return b"Bearer"
     suffix = "/mcp" if arrival_surface(scope["path"]) == SYSTEM_MCP_STREAMABLE_HTTP else ""
     return challenge_header(refusal, scope["base_url"] + METADATA_PATH + suffix).encode()
 
 
-def expired(caller: Caller) -> bool:
-    """Whether the token behind a caller has expired meanwhile."""
+def is_expired(caller: Caller) -> bool:
+    """Return whether the caller's token has expired by now."""
     return caller.expires_at is not None and caller.expires_at <= datetime.now(UTC)

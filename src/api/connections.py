@@ -1,4 +1,4 @@
-"""Connections that clients cannot keep for nothing: requests arrive in time, and answers are taken, or the line is cut."""
+"""HTTP connections with time limits: a client that sends or reads too slowly is disconnected."""
 
 import asyncio
 from typing import Any
@@ -10,12 +10,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from baton.api.errors import RequestTimeoutError, error_body
 from baton.api.metrics import observe
 
-LOOKS = 4
-"""How often a connection is looked at within its limit."""
+CHECKS_PER_LIMIT = 4
 
 
 class TimedConnection(HttpToolsProtocol):
-    """A connection whose client has so many seconds to send a request as a whole, and to take up any of what is sent."""
+    """A connection whose client has `limit` seconds to send a whole request, and to read some of what waits for it."""
 
     limit: float = 30.0
 
@@ -24,7 +23,7 @@ class TimedConnection(HttpToolsProtocol):
         self._reading_since: float | None = self.loop.time()
         self._stalled_since: float | None = None
         self._unsent = 0
-        self._timer = self.loop.call_later(self.limit / LOOKS, self._look)
+        self._timer = self.loop.call_later(self.limit / CHECKS_PER_LIMIT, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
@@ -46,17 +45,17 @@ class TimedConnection(HttpToolsProtocol):
         self._stalled_since = None
         super().resume_writing()
 
-    def _look(self) -> None:
-        """Cut the line of a client that is late; otherwise look again."""
+    def _check(self) -> None:
+        """Disconnect a client that is late; otherwise check again later."""
         if self._is_stalled():
             self.transport.abort()
         elif self._is_late():
             self._send_timeout()
         else:
-            self._timer = self.loop.call_later(self.limit / LOOKS, self._look)
+            self._timer = self.loop.call_later(self.limit / CHECKS_PER_LIMIT, self._check)
 
     def _is_stalled(self) -> bool:
-        """Whether the client has taken nothing of what waits for it for too long."""
+        """Return whether the client has read nothing for too long while data wait for it."""
         if self._stalled_since is None:
             return False
         if (unsent := self.transport.get_write_buffer_size()) < self._unsent:
@@ -64,7 +63,7 @@ class TimedConnection(HttpToolsProtocol):
         return self.loop.time() - self._stalled_since >= self.limit
 
     def _is_late(self) -> bool:
-        """Whether the client has not sent the rest of its request for too long; it cannot while nobody reads it here."""
+        """Return whether the rest of a request is overdue; time in which this side does not read does not count."""
         if self._reading_since is None or self.loop.time() - self._reading_since < self.limit:
             return False
         answering = self.cycle is not None and not self.cycle.response_complete
@@ -74,7 +73,7 @@ class TimedConnection(HttpToolsProtocol):
         return True
 
     def _send_timeout(self) -> None:
-        """Say why, unless an answer has begun, and close."""
+        """Answer 408 unless a response has begun, and close."""
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             refusal = RequestTimeoutError(
                 f"The request did not arrive within {self.limit:g} s; send it without pauses, or have "
@@ -88,5 +87,5 @@ class TimedConnection(HttpToolsProtocol):
 
 
 def timed_connection(seconds: float) -> Any:
-    """The kind of connection that has this limit, for a server to make."""
+    """Return the protocol class with this limit, for uvicorn."""
     return type("LimitedConnection", (TimedConnection,), {"limit": seconds})

@@ -1,6 +1,5 @@
-"""What the numbers are counts of, said in every schema that surfaces show."""
+"""Descriptions of numeric properties, added to every schema that a surface shows."""
 
-from collections.abc import Iterator
 from typing import Any
 
 ITERATIONS = "Number of iterations in a row that did not converge"
@@ -32,17 +31,17 @@ COUNTS = {
     "staged_threshold": "Number of observations.",
     "unprocessed": "Number of events.",
 }
-"""The counts by name, where the name does not end in what is counted and `_count`."""
+"""Descriptions by property name, for names other than `<thing>_count`."""
 NUMERIC = frozenset({"integer", "number"})
 
 
 def describe_counts(form: Any) -> Any:
-    """The schema, or the document, with a description of every count that has none."""
+    """Return the schema or document with a description of every count that has none."""
     match form:
         case {"name": str(name), "in": str(), "schema": dict(schema)}:
-            return {**form, "schema": described(name, describe_counts(schema))}
+            return {**form, "schema": describe_property(name, describe_counts(schema))}
         case {"properties": dict(properties), **rest}:
-            members = {name: described(name, describe_counts(schema)) for name, schema in properties.items()}
+            members = {name: describe_property(name, describe_counts(schema)) for name, schema in properties.items()}
             return {key: members if key == "properties" else describe_counts(rest[key]) for key in form}
         case dict():
             return {key: describe_counts(part) for key, part in form.items()}
@@ -52,25 +51,13 @@ def describe_counts(form: Any) -> Any:
             return form
 
 
-def described(name: str, schema: Any) -> Any:
-    """The schema of a property, with its description where it is a count without one."""
-    if not is_numeric(schema) or any(descriptions_of(schema)):
+def describe_property(name: str, schema: Any) -> Any:
+    """Return the schema of a property, described where it is a count without description."""
+    if not isinstance(schema, dict):
         return schema
-    counted = name.removesuffix("_count").replace("_", " ")
-    said = COUNTS.get(name) or (f"Number of {counted}s." if name.endswith("_count") else None)
-    return schema if said is None else {**schema, "description": said}
-
-
-def is_numeric(schema: Any) -> bool:
-    """Whether a schema is that of a number, or of a number that may be null."""
-    return isinstance(schema, dict) and any(part.get("type") in NUMERIC for part in options_of(schema))
-
-
-def descriptions_of(schema: dict[str, Any]) -> Iterator[str]:
-    """What a schema and its options say of themselves."""
-    return (part.get("description", "") for part in options_of(schema))
-
-
-def options_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """A schema and those of which one holds."""
-    return [schema, *schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    options: list[dict[str, Any]] = [schema, *schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    if not any(part.get("type") in NUMERIC for part in options) or any(part.get("description") for part in options):
+        return schema
+    thing = name.removesuffix("_count").replace("_", " ")
+    description = COUNTS.get(name) or (f"Number of {thing}s." if name.endswith("_count") else None)
+    return schema if description is None else {**schema, "description": description}

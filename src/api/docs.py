@@ -1,4 +1,4 @@
-"""The documentation page: the OpenAPI document made readable by a page that needs nothing from outside."""
+"""The documentation page: shows the OpenAPI document and loads nothing from other hosts."""
 
 import base64
 import hashlib
@@ -9,7 +9,7 @@ DOCS_PAGE = (Path(__file__).parent / "docs.html").read_text()
 
 
 def page_headers(page: str) -> dict[str, str]:
-    """What a browser is told about a page: it runs its own inline parts, asks this service alone, and is framed nowhere."""
+    """Return the security headers of a page: only its own inline parts run, only this service is asked, no framing."""
     policy = [
         "default-src 'none'",
         "connect-src 'self'",
@@ -29,7 +29,7 @@ def page_headers(page: str) -> dict[str, str]:
 
 
 def inline_hashes(page: str, tag: str) -> str:
-    """The inline elements of a page by their hashes, as a policy lists them."""
+    """Return the hashes of a page's inline elements as a content security policy lists them."""
     parts = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
     hashes = [base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in parts]
     return " ".join(f"'sha256-{digest}'" for digest in hashes) or "'none'"

@@ -1,7 +1,7 @@
-"""The edge: what happens to every request between the socket and its operation, in one pass.
+"""The outermost ASGI application: handles every request from the socket to its operation in one pass.
 
-Correlation, origin, body size, route, authentication, endpoint, error mapping, metrics. Paths that belong to no operation
-go on to the application behind it.
+It assigns the correlation id, checks origin and body size, routes, authenticates, maps errors and counts. Paths without an
+endpoint go to the fallback application.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ from baton.api.http import (
     Scope,
     Send,
     header,
-    too_large,
+    too_large_error,
 )
 from baton.api.metrics import observe
 from baton.api.routing import Routes
 from baton.application.ports import Caller, StoreUnavailableError
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 from baton.domain.kernel import NIL
 from baton.domain.shared.refusals import IdempotencyClaimLostError, Refusal
 
@@ -47,22 +47,22 @@ LAST_RESORT = (
 
 
 class Edge:
-    """The outermost application."""
+    """The outermost ASGI application."""
 
-    def __init__(self, behind: Any, authentication: Authentication, max_body: int, stopping: asyncio.Event) -> None:
-        self._behind = behind
+    def __init__(self, fallback: Any, authentication: Authentication, max_body: int, stopping: asyncio.Event) -> None:
+        self._fallback = fallback
         self._authentication = authentication
         self._max_body = max_body
         self._stopping = stopping
         self._routes: Routes[tuple[Endpoint, str, str, bool]] = Routes()
 
     def add(self, method: str, path: str, endpoint: Endpoint, name: str, context: str = "edge", open: bool = False) -> None:
-        """Serve an endpoint; an open one needs no principal."""
+        """Route an endpoint; an open one needs no principal."""
         self._routes.add(method, path, (endpoint, name, context, open))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._behind(scope, receive, send)
+            await self._fallback(scope, receive, send)
             return
         started = time.perf_counter()
         correlation_id = correlation_of(scope)
@@ -81,16 +81,16 @@ class Edge:
                     caller = await self._authentication.caller(scope, correlation_id)
                 response = await endpoint(Request(scope, receive, values, self._max_body, self._stopping), caller)
             elif self._authentication.is_open(path) or not match:
-                await self._pass_on(scope, receive, send, correlation_id)
+                await self._forward(scope, receive, send, correlation_id)
                 return
             else:
-                response = not_allowed(scope["method"], match, correlation_id)
+                response = method_not_allowed(scope["method"], match, correlation_id)
         except ClientDisconnected:
             return
         except asyncio.CancelledError:
             if not self._stopping.is_set():
                 raise
-            response = refused(stopping_error(), context, correlation_id, scope)
+            response = response_to(stopping_error(), context, correlation_id, scope)
         except Exception as error:
             response = refusal_response(error, context, correlation_id, scope)
         if self._stopping.is_set():
@@ -102,13 +102,12 @@ class Edge:
         except Exception as error:
             log_failure(error, correlation_id)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, correlation_id: UUID) -> None:
-        """Hand a request to the application behind, with its caller attached and its body still bounded."""
+    async def _forward(self, scope: Scope, receive: Receive, send: Send, correlation_id: UUID) -> None:
+        """Hand a request to the fallback application, with its caller attached and its body still bounded."""
         if not self._authentication.is_open(scope["path"]):
             scope["caller"] = await self._authentication.caller(scope, correlation_id)
         scope["correlation_id"] = correlation_id
         correlation = (b"x-correlation-id", str(correlation_id).encode())
-
         begun = False
 
         async def send_correlated(message: Any) -> None:
@@ -119,7 +118,7 @@ class Edge:
             await send(message)
 
         try:
-            await self._behind(scope, bounded(receive, self._max_body), send_correlated)
+            await self._fallback(scope, bounded_receive(receive, self._max_body), send_correlated)
         except Exception as error:
             if not begun:
                 raise
@@ -128,26 +127,26 @@ class Edge:
     def _check_size(self, scope: Scope) -> None:
         length = header(scope, b"content-length")
         if length is not None and length.isdigit() and int(length) > self._max_body:
-            raise too_large(self._max_body)
+            raise too_large_error(self._max_body)
 
 
-def bounded(receive: Receive, limit: int) -> Receive:
-    """A receive that refuses to read more than the limit."""
+def bounded_receive(receive: Receive, limit: int) -> Receive:
+    """Return a receive function that raises once more than the limit was read."""
     seen = 0
 
-    async def bounded_receive() -> Any:
+    async def receive_within() -> Any:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > limit:
-            raise too_large(limit)
+            raise too_large_error(limit)
         return message
 
-    return bounded_receive
+    return receive_within
 
 
 def correlation_of(scope: Scope) -> UUID:
-    """The trace id of a W3C `traceparent` header as a UUID, or a fresh one."""
+    """Return the trace id of a W3C `traceparent` header as a UUID, or a new one."""
     parent = header(scope, b"traceparent")
     if parent is not None:
         parts = parent.split("-")
@@ -160,7 +159,7 @@ def correlation_of(scope: Scope) -> UUID:
 
 
 def as_refusal(error: Exception, correlation_id: UUID) -> Refusal:
-    """What an exception means to the caller; anything unforeseen is logged and says nothing of its inside."""
+    """Return the refusal for an exception; an unforeseen one is logged and its answer reveals nothing of it."""
     if isinstance(error, Refusal):
         return error
     log_failure(error, correlation_id)
@@ -170,9 +169,9 @@ def as_refusal(error: Exception, correlation_id: UUID) -> Refusal:
 
 
 def refusal_response(error: Exception, context: str, correlation_id: UUID, scope: Scope) -> Response:
-    """The answer to a request that failed; where even that fails, the shortest there is."""
+    """Return the response to a failed request, or a constant one where even that cannot be made."""
     try:
-        return refused(as_refusal(error, correlation_id), context, correlation_id, scope)
+        return response_to(as_refusal(error, correlation_id), context, correlation_id, scope)
     except Exception:
         return Response(500, LAST_RESORT % str(correlation_id).encode())
 
@@ -184,13 +183,13 @@ def stopping_error() -> ServiceStoppingError:
 
 
 def log_failure(error: Exception, correlation_id: UUID) -> None:
-    """Say what failed and where; of an answer that had begun, that and its early end is all that can be said."""
-    with suppress(Exception):  # an answer does not depend on a log line
-        log.error("request_failed", correlation_id=str(correlation_id), **traced(error))
+    """Log a failure; a failing log does not prevent the answer."""
+    with suppress(Exception):
+        log.error("request_failed", correlation_id=str(correlation_id), **error_location(error))
 
 
-def refused(refusal: Refusal, context: str, correlation_id: UUID, scope: Scope) -> Response:
-    """The answer to a refused request."""
+def response_to(refusal: Refusal, context: str, correlation_id: UUID, scope: Scope) -> Response:
+    """Return the response to a refused request."""
     headers: Headers = []
     if refusal.status == 401:
         headers.append((b"www-authenticate", challenge(refusal, scope)))
@@ -201,12 +200,12 @@ def refused(refusal: Refusal, context: str, correlation_id: UUID, scope: Scope) 
     return Response(refusal.status, orjson.dumps(error_body(refusal, context, correlation_id)), headers)
 
 
-def not_allowed(method: str, methods: frozenset[str], correlation_id: UUID) -> Response:
+def method_not_allowed(method: str, methods: frozenset[str], correlation_id: UUID) -> Response:
+    """Return the 405 response, which lists the methods that the path has."""
     allow = ", ".join(sorted(methods))
-    refusal = MethodNotAllowedError(f"This path takes {allow}, not {method}.")
-    body = orjson.dumps(error_body(refusal, "edge", correlation_id))
+    body = orjson.dumps(error_body(MethodNotAllowedError(f"This path takes {allow}, not {method}."), "edge", correlation_id))
     return Response(405, body, [(b"allow", allow.encode())])
 
 
-def not_found() -> RouteNotFoundError:
+def route_not_found() -> RouteNotFoundError:
     return RouteNotFoundError("There is nothing at this path; /docs lists every operation.")

@@ -1,4 +1,4 @@
-"""Errors as every surface answers them: one body, with a sentence for a person and codes for a program."""
+"""The error body that every surface answers with, and the refusals of the API itself."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -38,12 +38,12 @@ class RequestValidationError(Unprocessable):
 
     @classmethod
     def of(cls, error: ValidationError, place: str) -> "RequestValidationError":
-        """The validation failures of a model, without the values that were sent."""
+        """Return the validation failures of a model, without the values that were sent."""
         return cls(list(field_errors(error.errors(include_url=False, include_context=False, include_input=False), place)))
 
     @classmethod
     def at(cls, *loc: str, msg: str, type: str = "value_error") -> "RequestValidationError":
-        """One failure."""
+        """Return the refusal for one failure."""
         return cls([{"loc": list(loc), "msg": msg, "type": type}])
 
 
@@ -105,7 +105,7 @@ def field_errors(errors: Iterable[ErrorDetails], place: str) -> Iterable[dict[st
 
 
 def error_body(refusal: Refusal, context: str, correlation_id: UUID) -> dict[str, Any]:
-    """The one error body. A refusal that belongs to no context of its own speaks for the operation's."""
+    """Return the error body; a refusal without a context of its own gets that of the operation."""
     body: dict[str, Any] = {
         "detail": refusal.errors if isinstance(refusal, RequestValidationError) else refusal.detail,
         "code": refusal.code,

@@ -1,4 +1,4 @@
-"""A request and a response, as light as ASGI allows."""
+"""Requests and responses as thin wrappers of ASGI messages."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
@@ -18,11 +18,11 @@ NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 
 class ClientDisconnected(Exception):
-    """The client went away before its request was read."""
+    """The client disconnected before its request was read."""
 
 
 class Request:
-    """What an endpoint may know of a request."""
+    """A request as endpoints see it."""
 
     def __init__(
         self, scope: Scope, receive: Receive, path: dict[str, str], max_body: int, stopping: asyncio.Event | None = None
@@ -38,7 +38,7 @@ class Request:
         return header(self.scope, name)
 
     async def body(self) -> bytes:
-        """The whole body, refused as soon as it is larger than allowed."""
+        """Return the whole body; raise as soon as it is larger than allowed."""
         message = await self._receive()
         body: bytes = message.get("body", b"")
         while message.get("more_body"):
@@ -54,16 +54,16 @@ class Request:
 
     def _check(self, size: int) -> None:
         if size > self._max_body:
-            raise too_large(self._max_body)
+            raise too_large_error(self._max_body)
 
-    async def disconnected(self) -> None:
-        """Returns when the client goes away."""
+    async def wait_for_disconnect(self) -> None:
+        """Return when the client has disconnected."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def over(self) -> None:
-        """Returns when a stream is to end: the client goes away, or the server is about to."""
-        ends = {asyncio.create_task(self.disconnected()), asyncio.create_task(self._stopping.wait())}
+    async def wait_for_end(self) -> None:
+        """Return when a stream must end: the client has disconnected, or the server is stopping."""
+        ends = {asyncio.create_task(self.wait_for_disconnect()), asyncio.create_task(self._stopping.wait())}
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -72,7 +72,7 @@ class Request:
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """The first header of each (lower-case) name, indexed once for each request."""
+    """Return the first header of each (lower-case) name; the index is made once a request."""
     index: dict[bytes, bytes] | None = scope.get("header_index")
     if index is None:
         index = scope["header_index"] = dict(reversed(scope["headers"]))
@@ -80,18 +80,18 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """The first header of this (lower-case) name."""
+    """Return the first header of this (lower-case) name."""
     value = headers_of(scope).get(name)
     return None if value is None else value.decode("latin-1")
 
 
-def too_large(limit: int) -> RequestTooLargeError:
+def too_large_error(limit: int) -> RequestTooLargeError:
     return RequestTooLargeError(f"The request body is larger than {limit} bytes; send less, or in parts.")
 
 
 @dataclass
 class Response:
-    """A whole answer, or the head of a stream."""
+    """A complete response, or the head of a streamed one."""
 
     status: int
     body: bytes = b""
@@ -99,7 +99,7 @@ class Response:
     content_type: bytes = b"application/json"
     stream: AsyncGenerator[bytes, None] | None = None
     release: Callable[[], None] = lambda: None
-    """Called once a stream has ended, in whichever way."""
+    """Called once when a stream has ended, normally or not."""
 
     async def send(self, send: Send) -> None:
         headers = [*self.headers, NOSNIFF]
@@ -123,6 +123,6 @@ class Response:
 
 
 class Endpoint(Protocol):
-    """Something that answers requests."""
+    """A callable that answers requests."""
 
     async def __call__(self, request: Request, caller: Caller) -> Response: ...

@@ -1,4 +1,4 @@
-"""Prometheus metrics: how often each operation was called, how it ended and how long it took; how the processes fare."""
+"""Prometheus metrics: requests by operation, status and duration, and the state of the running processes."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -19,7 +19,7 @@ DROPPED = Gauge("baton_dropped_log_lines", "Log lines that a running process cou
 
 
 class ObservedProcess(Protocol):
-    """What is measured of a process."""
+    """The part of a process report that is shown as metrics."""
 
     @property
     def name(self) -> str: ...
@@ -30,7 +30,7 @@ class ObservedProcess(Protocol):
 
 
 def observe_processes(processes: Iterable[ObservedProcess], unled: Iterable[str]) -> None:
-    """Show how the running processes fare; those that are gone are shown no longer."""
+    """Set the gauges of the running processes and drop those of processes that are gone."""
     UNLED.set(len(list(unled)))
     RESTARTS.clear()
     DROPPED.clear()

@@ -1,4 +1,4 @@
-"""The OpenAPI document, derived from the registry: typed inputs and answers, and every refusal with its code."""
+"""The OpenAPI document, derived from the registry: typed inputs and answers, every refusal, and where each is declared."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+import baton
 from baton.api.counts import describe_counts
 from baton.api.errors import (
     ErrorBody,
@@ -20,7 +21,7 @@ from baton.api.errors import (
 )
 from baton.api.origins import ForeignRequestError
 from baton.api.parsing import MAX_KEY_LENGTH
-from baton.application.feed import EventView, StreamEvents
+from baton.api.source_lines import operation_source, refusal_source
 from baton.application.identity import (
     IntrospectionUnavailableError,
     InvalidTokenError,
@@ -29,6 +30,7 @@ from baton.application.identity import (
 )
 from baton.application.ports import StoreUnavailableError
 from baton.application.settings import Settings
+from baton.domain.access.edge_queries import EventView, StreamEvents
 from baton.domain.kernel import Command, History, Query
 from baton.domain.operation.conduct.views import StreamProcedureConduct
 from baton.domain.registry import Operation, Registry
@@ -41,9 +43,8 @@ from baton.domain.shared.refusals import (
     UnauthorizedError,
 )
 
-VERSION = "0.1.0"
 REF = "#/components/schemas/{model}"
-EVERYWHERE: tuple[type[Refusal], ...] = (
+ALWAYS_POSSIBLE: tuple[type[Refusal], ...] = (
     UnauthenticatedError,
     InvalidTokenError,
     UnauthorizedError,
@@ -57,7 +58,7 @@ EVERYWHERE: tuple[type[Refusal], ...] = (
     KeySetUnavailableError,
     IntrospectionUnavailableError,
 )
-COMMANDS: tuple[type[Refusal], ...] = (
+COMMAND_REFUSALS: tuple[type[Refusal], ...] = (
     ConcurrencyError,
     IdempotencyClaimLostError,
     IdempotencyConflictError,
@@ -74,15 +75,15 @@ REPLAYED_HEADER = {
     "schema": {"type": "string"},
 }
 CORRELATION_HEADER = {"description": "Names this request in logs and events.", "schema": UUID_SCHEMA}
-STREAMS: dict[type[Any], dict[str, Any]] = {
+STREAM_ID_SCHEMAS: dict[type[Any], dict[str, Any]] = {
     StreamEvents: {"type": "integer", "minimum": 0},
     StreamProcedureConduct: {"type": "string", "pattern": "^[0-9a-fA-F-]{36}:[0-9]{1,10}$"},
 }
-"""The answers that have no end of their own, and the form of the ids of their frames."""
+"""The streams, each with the schema of its frame ids."""
 
 
 def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
-    """The whole document."""
+    """Return the whole document."""
     forms, components = schemas(registry)
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
     for operation in registry:
@@ -91,13 +92,14 @@ def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Baton",
-            "version": VERSION,
+            "version": baton.__version__,
             "description": "Operations control for experiment facilities. Every operation is also an MCP tool at `/mcp`.",
         },
         "paths": dict(sorted(paths.items())),
         "tags": [{"name": context} for context in sorted({operation.context for operation in registry})],
         "components": {
             "schemas": components,
+            "x-refusals": refusal_entries(registry),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
         },
         "security": [{"bearer": []}] if settings.identity_providers else [],
@@ -107,7 +109,7 @@ def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
 
 
 def schemas(registry: Registry) -> tuple[dict[tuple[str, str], Any], dict[str, Any]]:
-    """The form of every input and answer, and the components they refer to."""
+    """Return the schema of every input and answer, and the components they refer to."""
     wanted: list[tuple[tuple[str, str], Any, TypeAdapter[Any]]] = []
     for operation in registry:
         wanted.append(((operation.name, "input"), "validation", TypeAdapter(operation.input)))
@@ -122,15 +124,16 @@ def schemas(registry: Registry) -> tuple[dict[tuple[str, str], Any], dict[str, A
 
 
 def operation_entry(operation: Operation, forms: dict[tuple[str, str], Any]) -> dict[str, Any]:
-    form = input_form(operation.input)
+    form = input_schema(operation.input)
     entry: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.context],
         "summary": operation.summary,
-        "description": described(operation),
+        "description": description_of(operation),
         "parameters": list(parameters(operation, form)),
         "responses": dict(responses(operation, forms)),
         "x-command-name": operation.command_name,
+        "x-source": operation_source(operation),
     }
     if operation.has_body:
         members = {name: schema for name, schema in form["properties"].items() if name not in operation.path_fields}
@@ -142,8 +145,8 @@ def operation_entry(operation: Operation, forms: dict[tuple[str, str], Any]) -> 
     return entry
 
 
-def input_form(model: type[Command] | type[Query]) -> dict[str, Any]:
-    """An input's own schema, with references into the components."""
+def input_schema(model: type[Command] | type[Query]) -> dict[str, Any]:
+    """Return an input's schema, with references into the components and without internal fields."""
     form = model.model_json_schema(ref_template=REF)
     form.setdefault("properties", {})
     for name in model.operation.internal:
@@ -151,13 +154,13 @@ def input_form(model: type[Command] | type[Query]) -> dict[str, Any]:
     return form
 
 
-def described(operation: Operation) -> str:
+def description_of(operation: Operation) -> str:
     text = (operation.input.__doc__ or "").strip()
     if operation.allowed is not None and operation.aggregate is not None:
         states = ", ".join(sorted(state.value for state in operation.allowed))
         text += f"\n\nAllowed from: {states}."
-    if operation.reasons:
-        text += f"\n\nReasons of refusal: {', '.join(f'`{reason}`' for reason in operation.reasons)}."
+    if operation.own_reasons:
+        text += f"\n\nReasons of refusal: {', '.join(f'`{reason}`' for reason in operation.own_reasons)}."
     return text
 
 
@@ -175,12 +178,12 @@ def parameters(operation: Operation, form: dict[str, Any]) -> Iterable[dict[str,
         if name not in operation.path_fields:
             required = name in form.get("required", ())
             yield {"name": name, "in": "query", "required": required, "schema": without_null(schema)}
-    if operation.input in STREAMS:
-        yield {"name": "Last-Event-ID", "in": "header", "required": False, "schema": STREAMS[operation.input]}
+    if operation.input in STREAM_ID_SCHEMAS:
+        yield {"name": "Last-Event-ID", "in": "header", "required": False, "schema": STREAM_ID_SCHEMAS[operation.input]}
 
 
 def without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A query parameter's schema: leaving it out is how it is null."""
+    """Return a query parameter's schema without null, which is expressed by leaving it out."""
     if "anyOf" not in schema:
         return schema
     options = [option for option in schema["anyOf"] if option != {"type": "null"}]
@@ -193,12 +196,12 @@ def responses(operation: Operation, forms: dict[tuple[str, str], Any]) -> Iterab
     success: dict[str, Any] = {"description": "Done." if operation.kind == "command" else "The answer.", "headers": headers}
     if operation.kind == "command":
         headers |= {"X-Baton-Position": POSITION_HEADER, "Idempotency-Replayed": REPLAYED_HEADER}
-    if operation.input in STREAMS:
+    if operation.input in STREAM_ID_SCHEMAS:
         success["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
         if operation.input is StreamProcedureConduct:
             yield "204", {"description": "Everything was told; there is nothing to come.", "headers": headers}
     elif issubclass(operation.input, History):
-        success["content"] = {"application/json": {"schema": history_form(operation)}}
+        success["content"] = {"application/json": {"schema": history_schema(operation)}}
     elif (operation.name, "answer") in forms:
         success["content"] = {"application/json": {"schema": forms[operation.name, "answer"]}}
     if operation.accepted is not None:
@@ -208,18 +211,18 @@ def responses(operation: Operation, forms: dict[tuple[str, str], Any]) -> Iterab
             yield "200", {**success, "description": "Done; the answer to a repeat of the request."}
     yield str(operation.status), success
     by_status: dict[int, list[type[Refusal]]] = defaultdict(list)
-    for refusal in dict.fromkeys((*EVERYWHERE, *standing_refusals(operation), *operation.refusals)):
+    for refusal in dict.fromkeys((*ALWAYS_POSSIBLE, *common_refusals(operation), *operation.refusals)):
         by_status[refusal.status].append(refusal)
     for status, refusals in sorted(by_status.items()):
         yield str(status), refusal_response(refusals)
 
 
-def standing_refusals(operation: Operation) -> tuple[type[Refusal], ...]:
-    """What an operation of this kind may always be refused with."""
+def common_refusals(operation: Operation) -> tuple[type[Refusal], ...]:
+    """Return the refusals that every operation of this kind has."""
     if operation.kind == "command":
         created = (operation.aggregate.AlreadyExists,) if operation.creates and operation.aggregate else ()
-        return (*COMMANDS, *created)
-    if operation.input in STREAMS:
+        return (*COMMAND_REFUSALS, *created)
+    if operation.input in STREAM_ID_SCHEMAS:
         return (TooManyStreamsError,)
     return (InvalidCursorError,) if "cursor" in operation.input.model_fields else ()
 
@@ -231,7 +234,23 @@ def refusal_response(refusals: list[type[Refusal]]) -> dict[str, Any]:
     return {"description": lines, "content": {"application/json": {"schema": schema}}}
 
 
-def history_form(operation: Operation) -> dict[str, Any]:
+def refusal_entries(registry: Registry) -> dict[str, Any]:
+    """Return every refusal by its code, with status, meaning and the source of its declaration."""
+    found = dict.fromkeys(ALWAYS_POSSIBLE)
+    for operation in registry:
+        found |= dict.fromkeys((*common_refusals(operation), *operation.refusals))
+    entries: dict[str, Any] = {}
+    for refusal in sorted(found, key=lambda refusal: (refusal.__name__, refusal.context)):
+        source = refusal_source(refusal)
+        if (known := entries.get(refusal.__name__)) is not None:  # one code that several contexts declare
+            known["x-source"] = f"{known['x-source']}, {source}"
+        else:
+            meaning = (refusal.__doc__ or "").strip()
+            entries[refusal.__name__] = {"status": refusal.status, "description": meaning, "x-source": source}
+    return entries
+
+
+def history_schema(operation: Operation) -> dict[str, Any]:
     assert operation.aggregate is not None, "only an aggregate has a history"
     id_name = operation.aggregate.id_name
     return {

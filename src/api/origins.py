@@ -1,4 +1,4 @@
-"""Where requests may come from: without required tokens from this machine's programs and the service's own pages alone."""
+"""Origin rules: while no token is required, only local programs and the service's own pages may send requests."""
 
 import re
 from ipaddress import ip_address
@@ -11,13 +11,12 @@ from baton.domain.shared.refusals import Forbidden
 
 LOOPBACK = (rb"localhost", rb"127(?:\.[0-9]{1,3}){3}", rb"\[::1\]")
 ADDRESSES = (rb"[0-9]{1,3}(?:\.[0-9]{1,3}){3}", rb"\[[0-9a-f:.]+\]")
-"""Hosts that are no names: DNS cannot make a page of somebody else's answer under them."""
+"""Literal addresses: DNS rebinding cannot serve a foreign page under them."""
 OWN_SITES = frozenset({b"same-origin", b"none"})
 FETCH_MARKS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest"})
-"""Headers that browsers send with what pages ask for, and programs do not."""
+"""Headers that browsers add to requests of pages; other programs do not send them."""
 ONCE = (b"authorization", b"idempotency-key", b"host", b"origin", b"content-type", b"x-principal-id")
-"""Headers of which a proxy and this service could each believe another one."""
-SCHEMES = frozenset({"http", "https"})
+"""Headers that may not repeat: a proxy could act on one value and this service on another."""
 JSON = b"application/json"
 
 
@@ -27,7 +26,7 @@ class ForeignRequestError(Forbidden):
 
 
 class OriginRule:
-    """Judges by its headers where a request comes from, before anything else of it is looked at."""
+    """Judges the origin of a request by its headers, before anything else of it is read."""
 
     def __init__(self, settings: Settings, *, tokens_required: bool, any_host: bool = False) -> None:
         self._local_only = not tokens_required
@@ -38,7 +37,7 @@ class OriginRule:
         self._hosts = host_pattern(public.hostname, any_host)
 
     def check(self, scope: Scope) -> None:
-        """Refuse a request with repeated headers, from a foreign host, origin or site, or with a page's body of any type."""
+        """Raise for repeated headers, a foreign host, origin or site, or a page's body that is not JSON."""
         headers = headers_of(scope)
         if len(headers) != len(scope["headers"]):
             refuse_repeated(scope)
@@ -63,15 +62,15 @@ class OriginRule:
             raise foreign_page("foreign_origin")
 
     def base_url(self, scope: Scope) -> str:
-        """The URL that clients reach the service under: the configured one, or what the request and trusted proxies say."""
+        """Return the URL that clients use: the configured one, or that of the request and trusted proxies."""
         return self._public_url or self._requested_url(scope)
 
     def _requested_url(self, scope: Scope) -> str:
         scheme, host = scope.get("scheme", "http"), header(scope, b"host") or "localhost"
         if self._proxies and self._comes_from_proxy(scope):
             host = forwarded(scope, b"x-forwarded-host") or host
-            if (told := forwarded(scope, b"x-forwarded-proto")) in SCHEMES:
-                scheme = told
+            if (forwarded_scheme := forwarded(scope, b"x-forwarded-proto")) in ("http", "https"):
+                scheme = forwarded_scheme
         return f"{scheme}://{host}"
 
     def _comes_from_proxy(self, scope: Scope) -> bool:
@@ -83,7 +82,7 @@ class OriginRule:
 
 
 def host_pattern(public_host: str | None, any_host: bool) -> "re.Pattern[bytes]":
-    """The `Host` headers that are answered without a token, with any port."""
+    """Return the pattern of `Host` headers that are answered without a token."""
     names = [*LOOPBACK, *(ADDRESSES if any_host else ())]
     if public_host:
         address = b"[%b]" % public_host.encode() if ":" in public_host else public_host.encode()
@@ -100,7 +99,7 @@ def foreign_page(reason: str) -> ForeignRequestError:
 
 
 def refuse_repeated(scope: Scope) -> None:
-    """Refuse a request in which one of the headers that may stand once stands more often."""
+    """Raise where a header that may not repeat does."""
     names = [name for name, _ in scope["headers"]]
     for name in ONCE:
         if names.count(name) > 1:
@@ -108,12 +107,12 @@ def refuse_repeated(scope: Scope) -> None:
 
 
 def has_body(scope: Scope) -> bool:
-    """Whether a request announces a body."""
+    """Return whether a request announces a body."""
     headers = headers_of(scope)
     return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
 
 
 def forwarded(scope: Scope, name: bytes) -> str | None:
-    """The value that the first proxy on the way put into such a header."""
+    """Return the first value of a forwarding header, which is that of the outermost proxy."""
     value = header(scope, name)
     return value and value.partition(",")[0].strip()

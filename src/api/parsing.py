@@ -1,7 +1,8 @@
-"""From bytes to checked inputs: bodies, query strings and tool arguments, all refused with the same 422."""
+"""Strict parsing of bodies, query strings and tool arguments; every fault is the same 422 refusal."""
 
 import json
 import types
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin
 from urllib.parse import parse_qsl
@@ -18,19 +19,36 @@ M = TypeVar("M", bound=BaseModel)
 MAX_KEY_LENGTH = 255
 
 
-def from_json(model: type[M], body: bytes, place: str = "body") -> M:
-    """A model from JSON text, strictly: no coercion of types, no unknown keys, none twice."""
-    content = decoded(body, place) if body else None
+def from_json(model: type[M], body: bytes, place: str = "body", path: Mapping[str, str] | None = None) -> M:
+    """Return a model from JSON text and the fields that the path gives, without coercion, unknown or repeated keys.
+
+    The text is read twice, because the model's own reader takes repeated keys and numbers that JSON does not have.
+    """
+    body = body or b"{}"
+    content = decode_json(body, place)
+    if path:
+        content = with_path_fields(content, path)
+        body = orjson.dumps(content)
     if b"\\u0000" in body:
         refuse_nul(content, place)
     try:
-        return model.model_validate_json(body or b"{}", strict=True)
+        return model.model_validate_json(body, strict=True)
     except ValidationError as error:
         raise RequestValidationError.of(error, place) from None
 
 
+def with_path_fields(content: Any, path: Mapping[str, str]) -> dict[str, Any]:
+    """Return the members of a body and the fields of the path; raise where the body names one of those."""
+    if not isinstance(content, dict):
+        raise RequestValidationError.at("body", msg="Input should be an object", type="model_type")
+    for name in path:
+        if name in content:
+            raise RequestValidationError.at("body", name, msg="This field is given by the path", type="extra_forbidden")
+    return {**content, **path}
+
+
 def from_query(model: type[M], query: bytes, path: dict[str, str]) -> M:
-    """A model from a query string and the path; a parameter may repeat only where any of its values may match."""
+    """Return a model from a query string and the path; only parameters of collection type may repeat."""
     repeatable = repeatable_fields(model)
     values: dict[str, Any] = dict(path)
     try:
@@ -53,13 +71,13 @@ def from_query(model: type[M], query: bytes, path: dict[str, str]) -> M:
 
 
 def refuse_internal(operation: Operation, request: BaseModel, place: str = "body") -> None:
-    """Refuse fields that only the service itself may set, as if they did not exist."""
+    """Raise for fields that only the service itself may set, as for unknown ones."""
     for name in sorted(operation.internal & request.model_fields_set):
         raise RequestValidationError.at(place, name, msg="Extra inputs are not permitted", type="extra_forbidden")
 
 
 def uuid_from(text: Any, *place: str) -> UUID:
-    """An id, from this place of a request."""
+    """Return the id at this place of a request."""
     try:
         return UUID(text)
     except (ValueError, TypeError, AttributeError):
@@ -67,7 +85,7 @@ def uuid_from(text: Any, *place: str) -> UUID:
 
 
 def idempotency_key(key: Any, *place: str) -> str:
-    """The caller's idempotency key, from this place of a request."""
+    """Return the idempotency key at this place of a request."""
     if not (isinstance(key, str) and 1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()):
         raise RequestValidationError.at(*place, msg=f"Give 1 to {MAX_KEY_LENGTH} printable characters", type="key_length")
     return key
@@ -84,8 +102,8 @@ def _is_collection(annotation: Any) -> bool:
     return get_origin(annotation) in (tuple, frozenset)
 
 
-def decoded(body: bytes, place: str) -> Any:
-    """What JSON text says; what a store cannot hold, numbers beyond a double, is no JSON here."""
+def decode_json(body: bytes, place: str) -> Any:
+    """Return the content of JSON text; numbers beyond a double are refused, because the store cannot hold them."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -95,10 +113,10 @@ def decoded(body: bytes, place: str) -> Any:
 
 
 def refuse_repeated_keys(body: bytes, content: Any, place: str) -> None:
-    """Refuse text in which an object names a key twice: whoever read it before may have believed the other value.
+    """Raise where an object names a key twice: another reader of the same text may have used the other value.
 
-    What is written again without the members that reading dropped has fewer colons. Only an escaped colon could hide that,
-    and text with such an escape is read the slow way.
+    Content written again lacks the members that reading dropped, so it has fewer colons. Only an escaped colon could hide
+    that; text with such an escape is parsed by the slow reader.
     """
     try:
         if body.count(b":") == orjson.dumps(content).count(b":") and b"\\u003" not in body:
@@ -115,7 +133,7 @@ class RepeatedKeyError(Exception):
 
 
 def distinct_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these members, if each has a key of its own."""
+    """Return the object of these members; raise where two have the same key."""
     content = dict(members)
     if len(content) != len(members):
         raise RepeatedKeyError
@@ -123,7 +141,7 @@ def distinct_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_nul(content: Any, place: str) -> None:
-    """Refuse text with NUL characters, which JSON can spell and the store cannot hold."""
+    """Raise for NUL characters, which JSON can express and the store cannot hold."""
     parts = [content]
     for part in parts:
         if type(part) is dict:

@@ -1,4 +1,4 @@
-"""Paths to endpoints: a tree walked segment by segment, so that hundreds of routes cost as much as one."""
+"""The route tree: paths are matched segment by segment, so hundreds of routes cost as much as one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class _Node(Generic[E]):
 
 
 class Routes(Generic[E]):
-    """Endpoints by method and path; a literal segment is preferred to a parameter."""
+    """Maps method and path to endpoints; a literal segment is preferred to a parameter."""
 
     def __init__(self) -> None:
         self._root: _Node[E] = _Node()
@@ -34,7 +34,7 @@ class Routes(Generic[E]):
         node.methods[method] = (endpoint, tuple(names))
 
     def match(self, method: str, path: str) -> tuple[E, dict[str, str]] | frozenset[str]:
-        """The endpoint and its path parameters, or the methods that this path has (none: it does not exist)."""
+        """Return the endpoint and its path parameters, or the methods of the path (empty where it does not exist)."""
         segments = path[1:].split("/")
         for node, values in self._reach(self._root, segments, 0):
             if method in node.methods:

@@ -1,4 +1,4 @@
-"""Live streams as server-sent events: how many there may be, what they may use, and the feed of committed events."""
+"""Server-sent events: limits of live streams, and the stream of committed events."""
 
 import asyncio
 import time
@@ -6,52 +6,53 @@ from collections.abc import AsyncGenerator, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from baton.api.authentication import expired
+from baton.api.authentication import is_expired
 from baton.api.errors import RequestValidationError, TooManyStreamsError
 from baton.api.http import Request, Response
 from baton.api.parsing import from_query
 from baton.api.rest import plain_json
 from baton.application.commands import refuse_denied
-from baton.application.feed import EventFilter, Feed, Sight, StreamEvents
+from baton.application.feed import Feed, FeedAccess
 from baton.application.ports import Authorizer, Bookmark, Caller, EventRow
 from baton.application.queries import envelope
+from baton.domain.access.edge_queries import EventFilter, StreamEvents
 from baton.domain.access.principals import Names
 from baton.domain.shared.refusals import UnauthorizedError
 
-STILL_HERE = b": still here\n\n"
-MOST_ROWS = 200
-"""Events that one look at the log takes for a reader."""
-MOST_BYTES = 128 * 1024
-"""About how much is made ready for a reader before it has taken the last of it; of more, the rest is read again."""
+KEEP_ALIVE = b": still here\n\n"
+MAX_ROWS = 200
+"""Events that one read of the log returns for a reader."""
+MAX_BYTES = 128 * 1024
+"""About how much is buffered for a reader; rows beyond that are read again."""
 POOL_SHARE = 4
-"""All streams together use one connection in so many."""
+"""All streams together use one database connection in four."""
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How often a reader looks and speaks, in seconds."""
+class StreamIntervals:
+    """The intervals of a stream, in seconds."""
 
     shortest: float = 0.1
     longest: float = 0.25
-    """Between two looks at a conduct; the longer nothing happens, the more."""
+    """Between two reads of a conduct; grows from shortest to longest while nothing happens."""
     unopened: float = 2.0
-    """Between two looks whether there is a conduct by now, unless something was appended."""
+    """Between two checks whether a conduct was opened, unless something was appended."""
     comment: float = 15.0
     sight: float = 30.0
-    """Between two looks whether the reader may still read."""
+    """Between two checks of the reader's permission."""
 
 
 class OpenStreams:
-    """The live streams of this process: so many at a time, and few of them at the database at once."""
+    """The live streams of this process: bounded in number and in concurrent use of the database."""
 
     def __init__(self, limit: int, pool_size: int) -> None:
         self._limit = limit
         self._open = 0
         self.reading = asyncio.Semaphore(max(1, pool_size // POOL_SHARE))
-        """Held while a stream reads from the database, never while it waits for its client."""
+        """Held while a stream reads the database, never while it waits for its client."""
 
     def refuse_more(self) -> None:
-        """Refuse another stream where there are as many as may be."""
+        """Raise where the limit of open streams is reached."""
         if self._open >= self._limit:
             raise TooManyStreamsError(
                 f"This process serves {self._limit} live streams already; try again when one has ended, or have "
@@ -59,7 +60,7 @@ class OpenStreams:
             )
 
     def respond(self, stream: AsyncGenerator[bytes, None]) -> Response:
-        """Answer with a stream, which counts until it has ended."""
+        """Return a streaming response, which counts as open until it has ended."""
         self.refuse_more()
         self._open += 1
         return Response(200, content_type=b"text/event-stream", stream=stream, release=self._release)
@@ -68,25 +69,30 @@ class OpenStreams:
         self._open -= 1
 
 
-class News(Protocol):
-    """Tells when something was appended."""
+class AppendListener(Protocol):
+    """Waits for appended events."""
 
     async def wait(self, at_most: float) -> None:
-        """Returns when there is news, or after so many seconds."""
+        """Return when something was appended, or after this many seconds."""
         ...
 
 
 class EventStream:
-    """`GET /events/stream`: a slow or dead reader holds back nobody, because each reads the log for itself."""
+    """`GET /events/stream`: each reader reads the log itself, so a slow one delays no other."""
 
     def __init__(
-        self, feed: Feed, authorizer: Authorizer, news: News, streams: OpenStreams, pace: Pace | None = None
+        self,
+        feed: Feed,
+        authorizer: Authorizer,
+        listener: AppendListener,
+        streams: OpenStreams,
+        intervals: StreamIntervals = StreamIntervals(),
     ) -> None:
         self._feed = feed
         self._authorizer = authorizer
-        self._news = news
+        self._listener = listener
         self._streams = streams
-        self._pace = pace or Pace()
+        self._intervals = intervals
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
         self._streams.refuse_more()
@@ -105,48 +111,48 @@ class EventStream:
         return self._streams.respond(self._frames(request, caller, query, start, sight))
 
     async def _frames(
-        self, request: Request, caller: Caller, query: EventFilter, bookmark: Bookmark, sight: Sight
+        self, request: Request, caller: Caller, query: EventFilter, bookmark: Bookmark, sight: FeedAccess
     ) -> AsyncGenerator[bytes, None]:
-        over = asyncio.create_task(request.over())
+        over = asyncio.create_task(request.wait_for_end())
         try:
-            seen_at = spoke_at = time.monotonic()
+            checked_at = sent_at = time.monotonic()
             yield b": stream of committed events\n\n"
-            while not over.done() and not expired(caller):
+            while not over.done() and not is_expired(caller):
                 async with self._streams.reading:
-                    if time.monotonic() - seen_at >= self._pace.sight:
-                        sight, seen_at = await self._feed.sight(caller), time.monotonic()
+                    if time.monotonic() - checked_at >= self._intervals.sight:
+                        sight, checked_at = await self._feed.sight(caller), time.monotonic()
                         if not sight.streams or not sight.stream_types:
                             return
-                    rows = await self._feed.behind(bookmark, MOST_ROWS)
+                    rows = await self._feed.behind(bookmark, MAX_ROWS)
                     names = await self._feed.names([row for row in rows if sight.shows(row, query)], caller)
                 if rows:
-                    bookmark, frames = shown_frames(rows, sight, query, names)
-                    del rows  # not kept while the client takes its time
+                    bookmark, frames = visible_frames(rows, sight, query, names)
+                    del rows  # free them before waiting for the client
                     if frames:
-                        spoke_at = time.monotonic()
+                        sent_at = time.monotonic()
                         yield frames
                 else:
-                    await unless(over, self._news.wait(1.0))
-                if time.monotonic() - spoke_at > self._pace.comment:
-                    spoke_at = time.monotonic()
-                    yield STILL_HERE
+                    await wait_unless_over(over, self._listener.wait(1.0))
+                if time.monotonic() - sent_at > self._intervals.comment:
+                    sent_at = time.monotonic()
+                    yield KEEP_ALIVE
         finally:
             over.cancel()
 
 
-def shown_frames(rows: Sequence[EventRow], sight: Sight, query: EventFilter, names: Names) -> tuple[Bookmark, bytes]:
-    """The frames of the rows that a reader may see, no more than it should hold at once, and the place they lead to."""
+def visible_frames(rows: Sequence[EventRow], sight: FeedAccess, query: EventFilter, names: Names) -> tuple[Bookmark, bytes]:
+    """Return the bookmark after the rows that were used, and the frames of those that the reader may see."""
     frames = bytearray()
     for row in rows:
         if sight.shows(row, query):
-            frames += frame(row.position, row.event_type, plain_json(envelope(row, sight.texts, names)))
-        if len(frames) >= MOST_BYTES:
+            frames += sse_frame(row.position, row.event_type, plain_json(envelope(row, sight.texts, names)))
+        if len(frames) >= MAX_BYTES:
             break
     return Bookmark(row.transaction_id, row.position), bytes(frames)
 
 
-async def unless(over: "asyncio.Task[None]", waiting: Coroutine[Any, Any, None]) -> None:
-    """Wait for something, unless a stream is to end meanwhile."""
+async def wait_unless_over(over: "asyncio.Task[None]", waiting: Coroutine[Any, Any, None]) -> None:
+    """Wait for something, or until the stream must end."""
     task = asyncio.create_task(waiting)
     try:
         done, _ = await asyncio.wait({over, task}, return_when=asyncio.FIRST_COMPLETED)
@@ -156,13 +162,13 @@ async def unless(over: "asyncio.Task[None]", waiting: Coroutine[Any, Any, None])
         task.cancel()
 
 
-def frame(id: object, event: str, data: bytes) -> bytes:
-    """One server-sent event."""
+def sse_frame(id: object, event: str, data: bytes) -> bytes:
+    """Return one server-sent event."""
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (str(id).encode(), event.encode(), data)
 
 
 def last_event_id(request: Request) -> int | None:
-    """Where a reader that comes back had got to."""
+    """Return the position after which a reconnecting reader goes on."""
     text = request.header(b"last-event-id")
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""Requests as part of their callers' traces."""
+"""Middleware that continues the traces of callers."""
 
 from typing import Any
 
@@ -7,11 +7,9 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from baton.api.http import Receive, Scope, Send, header
 
-FIELDS = ("traceparent", "tracestate")
 
-
-class Continued:
-    """An application whose spans continue the trace that a request's `traceparent` names."""
+class TraceContinuation:
+    """Runs an application so that its spans continue the trace of the request's `traceparent`."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -21,8 +19,8 @@ class Continued:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        carrier = {name: value for name in FIELDS if (value := header(scope, name.encode())) is not None}
-        token = attach(self._propagator.extract(carrier))
+        carrier = {name: header(scope, name.encode()) for name in ("traceparent", "tracestate")}
+        token = attach(self._propagator.extract({name: value for name, value in carrier.items() if value is not None}))
         try:
             await self._app(scope, receive, send)
         finally:

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.ports import Caller, FoldedStanding, Store, VerdictLog
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.agent.agent import Agent, AgentStatus
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Aggregate
@@ -16,7 +16,7 @@ from baton.domain.trust.policy import LISTENERS, Policy, look_up_key
 ALLOWED = AuthzResult(Decision.ALLOW)
 
 
-class Standings:
+class PrincipalStandings:
     """Who principals are, folded up to the very latest event: whether they are active, and agents in service.
 
     Folds are kept between calls and only newer events are read.
@@ -53,7 +53,7 @@ class Standings:
         key = (aggregate.name, id)
         version, state = self._known.get(key, (0, None))
         for row in await self._store.newer(aggregate.name, {id: version}):
-            state = aggregate.after(state, decoded(aggregate, row))
+            state = aggregate.after(state, decode_event(aggregate, row))
             self._known[key] = (row.version, state)
         return state
 
@@ -64,7 +64,7 @@ class PermissiveAuthorizer:
     Who acts in process, agents and monitors, is looked at nevertheless: whoever was switched off stays off.
     """
 
-    def __init__(self, standings: Standings | None = None) -> None:
+    def __init__(self, standings: PrincipalStandings | None = None) -> None:
         self._standings = standings
 
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
@@ -94,7 +94,7 @@ class PolicyAuthorizer:
     def __init__(self, store: Store, verdicts: VerdictLog) -> None:
         self._store = store
         self._verdicts = verdicts
-        self._standings = Standings(store)
+        self._standings = PrincipalStandings(store)
         self._policies: dict[str, dict[UUID, tuple[int, Policy]]] = {}
 
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
@@ -136,7 +136,7 @@ class PolicyAuthorizer:
         for row in await self._store.newer(Policy.__name__, versions, (LISTENERS, key)):
             version, policy = known.get(row.stream_id, (0, None))
             if row.version == version + 1:
-                known[row.stream_id] = (row.version, Policy.aggregate.after(policy, decoded(Policy.aggregate, row)))
+                known[row.stream_id] = (row.version, Policy.aggregate.after(policy, decode_event(Policy.aggregate, row)))
         if known:  # callers name surfaces that do not exist; nothing is kept of those
             self._policies.setdefault(key, known)
         return [policy for _, policy in known.values()]

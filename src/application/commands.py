@@ -4,7 +4,7 @@ authorize, claim the idempotency key, load and fold, gather, decide, and write e
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
@@ -14,20 +14,20 @@ from baton.application.ports import (
     Batch,
     Caller,
     Clock,
-    Executed,
+    CommandResult,
     IdGenerator,
     KeyClaim,
-    Port,
     Session,
     Store,
     StreamAppend,
 )
-from baton.application.record_reader import found
-from baton.application.unit_of_work import Unit
+from baton.application.record_reader import load_state
+from baton.application.unit_of_work import UnitOfWork
 from baton.domain.access.actor import Actor
 from baton.domain.kernel import Call, Command, Event, Outcome
 from baton.domain.registry import Operation
 from baton.domain.shared.canonical import content_hash, derived_uuid7
+from baton.domain.shared.ports import Ports
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
 from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Release
 from baton.domain.trust.authorization import AuthzResult
@@ -45,7 +45,7 @@ class Commands:
         authorizer: Authorizer,
         clock: Clock,
         new_id: IdGenerator,
-        ports: Mapping[str, Port],
+        ports: Ports,
         lock_stale_after: timedelta = timedelta(seconds=60),
     ) -> None:
         self._store = store
@@ -63,7 +63,7 @@ class Commands:
         target_id: UUID | None = None,
         key: str | None = None,
         new_id: UUID | None = None,
-    ) -> Executed:
+    ) -> CommandResult:
         """Carry out one command, or refuse it and change nothing; `new_id` is what it opens or creates."""
         operation = command.operation
         refuse_denied(operation, await self._authorizer.authorize(caller, operation.command_name))
@@ -85,7 +85,7 @@ class Commands:
         """Refuse a caller whose actor is not of a kind the operation is for, before anything of the target is read."""
         if not operation.callers or is_system(caller, caller.surface_id):
             return
-        actor = await found(self._store, Actor, caller.principal_id)
+        actor = await load_state(self._store, Actor, caller.principal_id)
         if actor is None or actor.kind not in operation.callers:
             kinds = " or ".join(sorted(kind.value for kind in operation.callers))
             raise UnauthorizedError(
@@ -101,7 +101,7 @@ class Commands:
         target_id: UUID | None,
         claim: KeyClaim | None,
         new_id: UUID | None,
-    ) -> Executed:
+    ) -> CommandResult:
         for remaining in reversed(range(operation.attempts)):
             try:
                 async with self._store.session(operation.lock) as session:
@@ -121,10 +121,10 @@ class Commands:
         caller: Caller,
         target_id: UUID | None,
         claim: KeyClaim | None,
-    ) -> Executed:
+    ) -> CommandResult:
         if hasattr(command, "examine"):
             command.examine()
-        unit = Unit(session, caller, self._authorizer, self._ports)
+        unit = UnitOfWork(session, caller, self._authorizer, self._ports)
         state = None
         if operation.target is not None and operation.aggregate is not None and target_id is not None:
             state = await unit.target(operation.aggregate, target_id)
@@ -138,7 +138,7 @@ class Commands:
             body = {operation.aggregate.id_name: str(stream_id)}
         status = answer.status if answer is not None and answer.status is not None else operation.status
         replayed = answer is not None and answer.replayed
-        executed = Executed(status, body, unit.position, replayed)
+        executed = CommandResult(status, body, unit.position, replayed)
         if claim is not None:
             batch.outcome = (claim, executed)
         if batch.empty and claim is None:
@@ -151,7 +151,7 @@ class Commands:
                     f"The {operation.aggregate.label} {stream_id} exists already."
                 ) from None
             raise
-        return Executed(status, body, position or unit.position, replayed)
+        return CommandResult(status, body, position or unit.position, replayed)
 
     def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
         beside = {"wait"} if operation.work is not None else None  # how long somebody waits is not what is asked for
@@ -191,9 +191,9 @@ def add_outcome(
                 pass
 
 
-async def carried_out(
+async def execute_with_retry(
     commands: Commands, command: Command, caller: Caller, *, target_id: UUID | None = None, new_id: UUID | None = None
-) -> Executed:
+) -> CommandResult:
     """Give a command however often somebody else comes first: that only makes it be decided again."""
     pause = 0.0
     while True:

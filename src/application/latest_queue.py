@@ -13,7 +13,7 @@ MOST = 256
 """Items that wait for a reader; of more, the oldest are passed over."""
 
 
-class News(Generic[T]):
+class LatestQueue(Generic[T]):
     """News for one reader, in order. An item takes the place of an unread one before it that says the same.
 
     The end comes after the last item, once.

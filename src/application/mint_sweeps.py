@@ -6,8 +6,8 @@ from uuid import UUID
 
 from baton.application.commands import Commands
 from baton.application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Progress, Store, WorkItem
-from baton.application.record_reader import row_of
-from baton.application.unit_of_work import Unit
+from baton.application.record_reader import load_row
+from baton.application.unit_of_work import UnitOfWork
 from baton.domain.equipment.asset import Asset, AssetExternalIdAssigned
 from baton.domain.equipment.asset_external_id import (
     AssignAssetExternalId,
@@ -22,6 +22,7 @@ from baton.domain.equipment.asset_external_id import (
 from baton.domain.equipment.asset_views import AssetSummary, ListAssets
 from baton.domain.equipment.values import AssignedExternalId
 from baton.domain.shared.listing import Page, Where
+from baton.domain.shared.ports import Ports
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
 from baton.domain.shared.writes import Put
 
@@ -34,7 +35,10 @@ class MintSweeps:
 
     workflow = "mint-sweep"
 
-    def __init__(self, store: Store, commands: Commands, authorizer: Authorizer, clock: Clock, new_id: IdGenerator) -> None:
+    def __init__(
+        self, store: Store, commands: Commands, authorizer: Authorizer, clock: Clock, new_id: IdGenerator, ports: Ports
+    ) -> None:
+        self._ports = ports
         self._store = store
         self._authorizer = authorizer
         self._commands = commands
@@ -45,7 +49,7 @@ class MintSweeps:
         return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id))
 
     async def item(self, work_id: UUID) -> WorkItem | None:
-        sweep = await row_of(self._store, MintSweep, sweep_id=work_id)
+        sweep = await load_row(self._store, MintSweep, sweep_id=work_id)
         if sweep is None:
             return None
         ids = {"sweep_id": str(work_id), "work_id": str(work_id)}
@@ -110,7 +114,7 @@ class MintSweeps:
         return AssignedExternalId.model_validate_json(own[0], extra="ignore") if own else None
 
     async def _sweep(self, sweep_id: UUID) -> MintSweep:
-        sweep = await row_of(self._store, MintSweep, sweep_id=sweep_id)
+        sweep = await load_row(self._store, MintSweep, sweep_id=sweep_id)
         assert sweep is not None, "what is worked on was asked for"
         return sweep
 
@@ -123,7 +127,7 @@ class MintSweeps:
         """The assets of a page that a sweep is for, judged on their folded streams."""
         ids = [row.asset_id for row in page.items if row.external_id is None]
         async with self._store.session() as session:
-            unit = Unit(session, Caller.system(sweep.correlation_id), self._authorizer, {})
+            unit = UnitOfWork(session, Caller.system(sweep.correlation_id), self._authorizer, self._ports)
             return await unit.fulfil(lacking_external_ids(ids, sweep.facility_code))
 
     async def _change(self, sweep_id: UUID, change: Callable[[MintSweep], MintSweep]) -> None:

@@ -1,18 +1,10 @@
 """The minter port: the registry that issues persistent identifiers."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.shared.citation import Citation
-
-
-@dataclass(frozen=True)
-class Minted:
-    """An identifier that was issued."""
-
-    scheme: ExternalIdScheme
-    value: str
+from baton.domain.shared.ports import MintedIdentifier
 
 
 class Minter(Protocol):
@@ -23,7 +15,7 @@ class Minter(Protocol):
         """The schemes it issues identifiers of."""
         ...
 
-    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> Minted:
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
         """Issue the identifier with this suffix, or find it issued by us before; its metadata is then as given.
 
         Raises ExternalIdMintError, and ExternalIdMintingNotConfiguredError where the metadata name no landing page.

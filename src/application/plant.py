@@ -41,14 +41,14 @@ class ControlRoute(BaseModel):
     read_only: bool = False
 
 
-class Simulated(BaseModel):
+class SimulatedComponent(BaseModel):
     """Something of a simulated plant, at its address."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     address: SignalAddress
 
 
-class SimulatedMeasurement(Simulated):
+class SimulatedMeasurement(SimulatedComponent):
     """Something that reads a number, which scatters by `noise`, its standard deviation."""
 
     noise: Annotated[float, Field(ge=0)] = 0
@@ -84,7 +84,7 @@ class SimulatedMotor(SimulatedMeasurement):
     upper: float | None = None
 
 
-class SimulatedDetector(Simulated):
+class SimulatedDetector(SimulatedComponent):
     """A camera with the signals of areaDetector, and a file writer beside it."""
 
     kind: Literal["detector"] = "detector"

@@ -37,6 +37,11 @@ class Caller:
         """The service itself; only in-process code can form this caller."""
         return cls(principal_id=NIL, surface_id=NIL, correlation_id=correlation_id)
 
+    @classmethod
+    def of(cls, call: Call) -> "Caller":
+        """Return the caller that made a call."""
+        return cls(call.principal_id, call.surface_id, call.correlation_id, call.causation_id, call.conduit_id)
+
     def call(self, now: datetime, new_id: UUID) -> Call:
         """One call of this caller, as decisions and answers see it."""
         return Call(
@@ -114,7 +119,7 @@ class KeyClaim:
 
 
 @dataclass(frozen=True)
-class Executed:
+class CommandResult:
     """A command's answer."""
 
     status: int
@@ -137,7 +142,7 @@ class Batch:
     puts: list[Put] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
     entries: list[Sequence[Entry]] = field(default_factory=list)
-    outcome: tuple[KeyClaim, Executed] | None = None
+    outcome: tuple[KeyClaim, CommandResult] | None = None
 
     @property
     def empty(self) -> bool:
@@ -200,7 +205,7 @@ class Store(Protocol):
         """A session that only reads, and sees everything as it was at one moment."""
         ...
 
-    async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> Executed | None:
+    async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> CommandResult | None:
         """Claim an idempotency key, or answer its stored outcome; raises the two idempotency refusals."""
         ...
 
@@ -371,12 +376,6 @@ class Work(Protocol):
     async def progress(self, work_id: UUID) -> Progress | None:
         """How far it is; None where nothing can be said."""
         ...
-
-
-class Port(Protocol):
-    """Something outside the store that a decision may ask, with plain arguments."""
-
-    async def __call__(self, caller: Caller, *args: Any, **arguments: Any) -> Any: ...
 
 
 class VerdictLog(Protocol):

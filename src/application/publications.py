@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
-from baton.application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Port, Store, StreamAppend, WorkItem
+from baton.application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Store, StreamAppend, WorkItem
 from baton.application.publishing import Publisher, SendingFailedError, Signer, SigningFailedError
-from baton.application.record_reader import row_of
-from baton.application.unit_of_work import Unit
+from baton.application.record_reader import load_row
+from baton.application.unit_of_work import UnitOfWork
 from baton.domain.calibration.calibration import Calibration, required_revision
 from baton.domain.calibration.publication import (
     LOCK,
@@ -32,6 +32,7 @@ from baton.domain.calibration.publication import (
 from baton.domain.federation.credential import Credential
 from baton.domain.federation.facility import Facility, own_facility
 from baton.domain.federation.permit import Permit
+from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, required
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.writes import Put
@@ -48,7 +49,7 @@ class Publications:
         authorizer: Authorizer,
         clock: Clock,
         new_id: IdGenerator,
-        ports: Mapping[str, Port],
+        ports: Ports,
         signer: Signer,
         publisher: Publisher,
     ) -> None:
@@ -66,7 +67,7 @@ class Publications:
         return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id), succeeds=publication.signature is None)
 
     async def item(self, work_id: UUID) -> WorkItem | None:
-        publication = await row_of(self._store, CalibrationPublication, receipt_id=work_id)
+        publication = await load_row(self._store, CalibrationPublication, receipt_id=work_id)
         if publication is None:
             return None
         ids = {"receipt_id": str(work_id), "work_id": str(work_id)}
@@ -138,7 +139,7 @@ class Publications:
         caller = Caller(publication.principal_id, publication.surface_id, publication.correlation_id, receipt_id)
         call = caller.call(self._clock(), self._new_id())
         async with self._store.session() as session:
-            unit = Unit(session, caller, self._authorizer, self._ports)
+            unit = UnitOfWork(session, caller, self._authorizer, self._ports)
             calibration: Any = await unit.target(Calibration.aggregate, publication.calibration_id)
             await unit.target(Permit.aggregate, publication.permit_id)
             batch = Batch(call, PublishCalibrationRevision.__name__)
@@ -157,14 +158,14 @@ class Publications:
         return False
 
     async def _publication(self, receipt_id: UUID) -> CalibrationPublication:
-        publication = await row_of(self._store, CalibrationPublication, receipt_id=receipt_id)
+        publication = await load_row(self._store, CalibrationPublication, receipt_id=receipt_id)
         assert publication is not None, "what is worked on was asked for"
         return publication
 
     async def _parts(self, publication: CalibrationPublication) -> "Parts":
         caller = Caller.system(publication.correlation_id)
         async with self._store.session() as session:
-            return await Unit(session, caller, self._authorizer, self._ports).fulfil(parts_of(publication))
+            return await UnitOfWork(session, caller, self._authorizer, self._ports).fulfil(parts_of(publication))
 
     async def _change(
         self, receipt_id: UUID, change: Callable[[CalibrationPublication], CalibrationPublication | None]

@@ -9,12 +9,13 @@ from uuid import UUID
 import orjson
 
 from baton.application.commands import refuse_denied
-from baton.application.ports import Authorizer, Caller, Clock, EventRow, IdGenerator, Port, Session, Store
-from baton.application.unit_of_work import Unit, missing
+from baton.application.ports import Authorizer, Caller, Clock, EventRow, IdGenerator, Session, Store
+from baton.application.unit_of_work import UnitOfWork, refuse_missing
 from baton.domain.access.principals import Names, names_of
 from baton.domain.kernel import Call, History, Query, State, TimeTravel
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import malformed, opaque, revealed
+from baton.domain.shared.ports import Ports
 
 READ_EVENT_TEXTS = "ReadEventTexts"
 PROJECTIONS = "projections"
@@ -36,7 +37,7 @@ class Queries:
     """Answers queries for callers on every surface."""
 
     def __init__(
-        self, store: Store, authorizer: Authorizer, clock: Clock, new_id: IdGenerator, ports: Mapping[str, Port]
+        self, store: Store, authorizer: Authorizer, clock: Clock, new_id: IdGenerator, ports: Ports
     ) -> None:
         self._store = store
         self._authorizer = authorizer
@@ -55,7 +56,7 @@ class Queries:
             return await self._history(query, caller, target_id)
         call = caller.call(self._clock(), self._new_id())
         async with self._store.snapshot() if query.of_one_moment else self._store.session() as session:
-            unit = Unit(session, caller, self._authorizer, self._ports)
+            unit = UnitOfWork(session, caller, self._authorizer, self._ports)
             known: tuple[State | Call, ...] = (call,)
             if operation.target is not None and operation.aggregate is not None and target_id is not None:
                 if isinstance(query, TimeTravel) and query.travels:
@@ -64,12 +65,12 @@ class Queries:
                     known = (await unit.target(operation.aggregate, target_id), call)
             return await unit.fulfil(query.answer(*known))
 
-    async def _past(self, unit: Unit, query: TimeTravel, id: UUID) -> State:
+    async def _past(self, unit: UnitOfWork, query: TimeTravel, id: UUID) -> State:
         aggregate = query.operation.aggregate
         assert aggregate is not None, "only an aggregate has a past"
         rows = await unit.session.load_past(aggregate.name, id, query.as_of, query.as_of_version)
         past: State | None = aggregate.replay(rows)
-        return past or missing(aggregate, id)
+        return past or refuse_missing(aggregate, id)
 
     async def _history(self, query: History, caller: Caller, id: UUID) -> HistoryPage:
         aggregate = query.operation.aggregate
@@ -78,8 +79,8 @@ class Queries:
         async with self._store.session() as session:
             rows = await session.history(aggregate.name, id, version_after(query.cursor), query.limit + 1)
             if not rows and query.cursor is None:
-                missing(aggregate, id)
-            names = await names_in(rows[: query.limit], session, caller, self._authorizer)
+                refuse_missing(aggregate, id)
+            names = await names_in(rows[: query.limit], session, caller, self._authorizer, self._ports)
         shown = tuple(envelope(row, texts, names) for row in rows[: query.limit])
         more = len(rows) > query.limit
         return HistoryPage(aggregate.id_name, id, shown, opaque(rows[query.limit - 1].version) if more else None)
@@ -93,9 +94,11 @@ class Queries:
             pause = min(pause * 1.5, 0.05)
 
 
-async def names_in(rows: Sequence[EventRow], session: Session, caller: Caller, authorizer: Authorizer) -> Names:
-    """What those are called who recorded these events, as far as the caller may know."""
-    unit = Unit(session, caller, authorizer, {"permitted_commands": authorizer.permitted})
+async def names_in(
+    rows: Sequence[EventRow], session: Session, caller: Caller, authorizer: Authorizer, ports: Ports
+) -> Names:
+    """Return the names of those who recorded these events, as far as the caller may know them."""
+    unit = UnitOfWork(session, caller, authorizer, ports)
     return await unit.fulfil(names_of((row.principal_id, row.surface_id) for row in rows))
 
 

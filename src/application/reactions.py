@@ -25,9 +25,9 @@ from baton.application.ports import (
     Job,
     Store,
 )
-from baton.application.record_reader import row_of
-from baton.application.telemetry import told, traced
-from baton.domain.agent.reactions import LOCK, LONGEST_ERROR, Logged, OpenItem, Reaction
+from baton.application.record_reader import load_row
+from baton.application.telemetry import error_text, error_location
+from baton.domain.agent.reactions import LOCK, LONGEST_ERROR, LoggedEvent, OpenItem, Reaction
 from baton.domain.kernel import Event
 from baton.domain.shared.writes import Put
 
@@ -191,7 +191,7 @@ class Dispatcher:
 
         Where it cannot even be noted, the log line has to do.
         """
-        log.warning("reaction_failed", subscriber=subscriber.name, **traced(error))
+        log.warning("reaction_failed", subscriber=subscriber.name, **error_location(error))
         self._at.pop(subscriber.name, None)
         self._kept.pop(subscriber.name, None)
         end = time.monotonic() + pause
@@ -201,7 +201,7 @@ class Dispatcher:
                 kept,
                 consecutive_failures=kept.consecutive_failures + 1,
                 last_error_at=self._clock(),
-                last_error_message=told(error)[:LONGEST_ERROR],
+                last_error_message=error_text(error)[:LONGEST_ERROR],
             )
 
         try:
@@ -211,11 +211,11 @@ class Dispatcher:
                 if await self._stored(subscriber) != noted:
                     return
         except Exception as another:
-            log.warning("reaction_failure_not_noted", subscriber=subscriber.name, **traced(another))
+            log.warning("reaction_failure_not_noted", subscriber=subscriber.name, **error_location(another))
             await asyncio.sleep(max(end - time.monotonic(), 0))
 
     async def _stored(self, subscriber: Subscriber) -> Reaction | None:
-        return await row_of(self._store, Reaction, subscriber_name=subscriber.name)
+        return await load_row(self._store, Reaction, subscriber_name=subscriber.name)
 
     async def _change(self, subscriber: Subscriber, change: Callable[[Reaction], Reaction]) -> Reaction | None:
         """Change a bookmark that nobody else moves meanwhile; answers it as it is then, or None where there is none."""
@@ -242,7 +242,7 @@ def place(of: Reaction | EventRow) -> Bookmark:
     return Bookmark(of.transaction_id, of.position)
 
 
-class ReactionSights:
+class ReactionReader:
     """What can be seen of reactions from outside: the ports of their query and of the dismissal."""
 
     def __init__(self, store: Store, engine: Engine, subscribers: Sequence[Subscriber]) -> None:
@@ -250,14 +250,14 @@ class ReactionSights:
         self._engine = engine
         self._subscribers = {subscriber.name: subscriber for subscriber in subscribers}
 
-    async def names(self, caller: Caller) -> tuple[str, ...]:
+    async def subscriber_names(self) -> tuple[str, ...]:
         return tuple(self._subscribers)
 
-    async def unprocessed(self, caller: Caller, rows: Sequence[Reaction]) -> Mapping[str, int]:
+    async def unprocessed_counts(self, rows: Sequence[Reaction]) -> Mapping[str, int]:
         """How many events each has still before it, up to so many as are counted."""
         return {row.subscriber_name: len(await self._ahead(row, COUNTED)) for row in rows}
 
-    async def open_items(self, caller: Caller, names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
+    async def open_items(self, names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
         """What each has under way; None for one of which the engine cannot be asked."""
         found = await asyncio.gather(*(self._open(name) for name in names))
         return dict(zip(names, found, strict=True))
@@ -268,12 +268,12 @@ class ReactionSights:
         except EngineUnavailableError:
             return None
 
-    async def logged(self, caller: Caller, event_id: UUID, reaction: Reaction) -> Logged | None:
+    async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
         """An event as a dismissal looks at it."""
         row = await self._store.event(event_id)
         if row is None:
             return None
-        return Logged(
+        return LoggedEvent(
             event_id=row.event_id,
             event_type=row.event_type,
             place=place(row),

@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
 from baton.application.ports import Store
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.domain.kernel import Event, State
 from baton.domain.shared.writes import Record
 
@@ -17,36 +17,36 @@ FIRST_LOOK, LAST_LOOK = 0.05, 1.0
 """Seconds between two looks at the record while something is waited for; the longer it takes, the more."""
 
 
-async def found(store: Store, state: type[S], id: UUID) -> S | None:
+async def load_state(store: Store, state: type[S], id: UUID) -> S | None:
     """An aggregate as it stands; None where there is none."""
     async with store.session() as session:
         rows = await session.load(state.aggregate.name, [id])
     return cast("S | None", state.aggregate.replay(rows))
 
 
-async def standing(store: Store, state: type[S], id: UUID) -> S:
+async def require_state(store: Store, state: type[S], id: UUID) -> S:
     """An aggregate that is on record, as it stands."""
-    known = await found(store, state, id)
+    known = await load_state(store, state, id)
     assert known is not None, "what is worked on is on record"
     return known
 
 
-async def happened(store: Store, id: UUID, *events: type[E]) -> list[E]:
+async def load_events(store: Store, id: UUID, *events: type[E]) -> list[E]:
     """The events of these types on one stream, oldest first."""
     aggregate = events[0].aggregate
     async with store.session() as session:
         rows = await session.load_of(aggregate.name, id, [event.__name__ for event in events])
-    return [cast("E", decoded(aggregate, row)) for row in rows]
+    return [cast("E", decode_event(aggregate, row)) for row in rows]
 
 
-async def row_of(store: Store, record: type[R], **where: Any) -> R | None:
+async def load_row(store: Store, record: type[R], **where: Any) -> R | None:
     """The row of these values; None where there is none."""
     async with store.session() as session:
         rows = await session.records(record, where)
     return rows[0] if rows else None
 
 
-class Watch(Generic[S]):
+class StreamWatch(Generic[S]):
     """A stream that is looked at again and again; what was seen is not read again."""
 
     def __init__(self, store: Store, state: type[S], id: UUID) -> None:
@@ -67,12 +67,12 @@ class Watch(Generic[S]):
             rows = await self._store.newer(self._aggregate.name, {self._id: self._version})
             for row in rows:
                 if not self._aggregate.events[row.event_type].inert:
-                    self._state = self._aggregate.after(self._state, decoded(self._aggregate, row))
+                    self._state = self._aggregate.after(self._state, decode_event(self._aggregate, row))
         self._version = rows[-1].version if rows else self._version
         return self._state
 
 
-async def paused(seconds: float) -> float:
+async def wait_longer(seconds: float) -> float:
     """Wait, and answer how long to wait next time."""
     await asyncio.sleep(seconds)
     return min(seconds * 1.5, LAST_LOOK)

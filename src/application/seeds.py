@@ -9,7 +9,7 @@ from uuid import UUID
 
 from baton.application.commands import add_outcome
 from baton.application.ports import Batch, Clock, IdGenerator, Store, StreamAppend
-from baton.application.record_reader import found
+from baton.application.record_reader import load_state
 from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
 from baton.domain.access.seeded_actors import monitor_id
 from baton.domain.agent.agent import Agent
@@ -118,7 +118,7 @@ class Seeds:
 
     async def _intruders(self) -> dict[UUID, ActorKind]:
         """Whoever has the id of an agent and is none."""
-        actors = [await found(self._store, Actor, seeded.id) for seeded in SEEDED.values()]
+        actors = [await load_state(self._store, Actor, seeded.id) for seeded in SEEDED.values()]
         return {actor.id: actor.kind for actor in actors if actor is not None and actor.kind is not ActorKind.AGENT}
 
     async def _facility(self, code: str) -> None:

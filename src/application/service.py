@@ -9,9 +9,9 @@ from uuid import UUID
 import structlog
 
 from baton.application.commands import Commands
-from baton.application.ports import Authorizer, Caller, Engine, EngineUnavailableError, Executed, Progress, Work
+from baton.application.ports import Authorizer, Caller, Engine, EngineUnavailableError, CommandResult, Progress, Work
 from baton.application.queries import Queries
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 from baton.domain.kernel import Command, Query
 
 log = structlog.get_logger()
@@ -49,7 +49,7 @@ class Service:
         target_id: UUID | None = None,
         key: str | None = None,
         told: Told | None = None,
-    ) -> Executed:
+    ) -> CommandResult:
         """Carry out a command; long work answers when it is done, or with its ids when that takes longer than `wait`.
 
         Done in time it has the operation's own status, under way it is 202, and a repeat of the request gets 200. A process
@@ -59,10 +59,10 @@ class Service:
         operation = command.operation
         if operation.work is not None and executed.body is not None:
             return await self._attend(self.works[operation.work], executed, getattr(command, "wait", 0), told)
-        if operation.wakes is not None and executed.body is not None:
-            await self._soon(self.wake(self.works[operation.wakes], UUID(executed.body["conduct_id"])))
-        if operation.fells is not None and target_id is not None:
-            await self._soon(self._fell(f"{operation.fells}:{target_id}", operation.name))
+        if operation.starts_workflow is not None and executed.body is not None:
+            await self._soon(self.wake(self.works[operation.starts_workflow], UUID(executed.body["conduct_id"])))
+        if operation.terminates_workflow is not None and target_id is not None:
+            await self._soon(self._fell(f"{operation.terminates_workflow}:{target_id}", operation.name))
         return executed
 
     async def _soon(self, work: Coroutine[Any, Any, T], patience: float = 0) -> asyncio.Task[T]:
@@ -85,7 +85,7 @@ class Service:
         """Say so where something failed that perhaps nobody waits for: the record has it, and the worker goes by that."""
         self._going_on.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("engine_not_told", **traced(error))
+            log.error("engine_not_told", **error_location(error))
 
     async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
         """Answer a query."""
@@ -114,7 +114,7 @@ class Service:
         except EngineUnavailableError:
             log.warning("engine_unavailable", workflow_id=workflow_id)
 
-    async def _attend(self, work: Work, executed: Executed, wait: float, told: Told | None) -> Executed:
+    async def _attend(self, work: Work, executed: CommandResult, wait: float, told: Told | None) -> CommandResult:
         """Wake the engine and wait for the answer."""
         assert executed.body is not None, "long work answers with its ids"
         work_id = UUID(executed.body["work_id"])

@@ -26,7 +26,7 @@ def configure_logging(level: str) -> None:
     )
 
 
-def traced(error: BaseException) -> dict[str, Any]:
+def error_location(error: BaseException) -> dict[str, Any]:
     """An exception for the log: its type and where it was raised. Its message is left out, since it may quote input."""
     frames = traceback.extract_tb(error.__traceback__)
     return {
@@ -35,7 +35,7 @@ def traced(error: BaseException) -> dict[str, Any]:
     }
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An exception for people: a refusal is made for them; of anything else its type and place are told, as in the log."""
     if isinstance(error, Refusal):
         return str(error)

@@ -1,15 +1,14 @@
 """A unit of work: fulfils what decisions and answers ask to know, and remembers which versions it has seen."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
-from baton.application.ports import Authorizer, Caller, EventRow, Port, Session
+from baton.application.ports import Authorizer, Caller, EventRow, Session
 from baton.domain.kernel import Aggregate, Event, State, StoredEvent
+from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import (
-    Answered,
-    Aside,
+    AskPort,
     Enlisted,
     Grants,
     Happened,
@@ -17,10 +16,12 @@ from baton.domain.shared.reads import (
     Latest,
     Members,
     Permission,
+    PermittedCommands,
     Read,
     Reads,
     Records,
     Rows,
+    RunInThread,
     Streams,
 )
 from baton.domain.shared.refusals import Refusal
@@ -28,10 +29,10 @@ from baton.domain.shared.refusals import Refusal
 T = TypeVar("T")
 
 
-class Unit:
+class UnitOfWork:
     """One command's or query's reads; each stream is loaded once."""
 
-    def __init__(self, session: Session, caller: Caller, authorizer: Authorizer, ports: Mapping[str, Port]) -> None:
+    def __init__(self, session: Session, caller: Caller, authorizer: Authorizer, ports: Ports) -> None:
         self.session = session
         self.position = 0
         self._caller = caller
@@ -47,7 +48,7 @@ class Unit:
     async def target(self, aggregate: Aggregate[Any], id: UUID) -> State:
         """The state a command is about; refused with 404 where there is none."""
         found = await self._streams(Streams(aggregate.state, (id,)))
-        return found.get(id) or missing(aggregate, id)
+        return found.get(id) or refuse_missing(aggregate, id)
 
     async def fulfil(self, reads: Reads[T]) -> T:
         """Run a generator of reads to its result."""
@@ -70,11 +71,11 @@ class Unit:
                 return await self._streams(request)
             case Happened(of, id, events):
                 rows = await self.session.load_of(of.__name__, id, [event.__name__ for event in events])
-                return tuple(decoded(of.aggregate, row) for row in rows)
+                return tuple(decode_event(of.aggregate, row) for row in rows)
             case Latest(of, id, events, count, as_of, as_of_version):
                 names = [event.__name__ for event in events]
                 rows = await self.session.load_latest(of.__name__, id, names, count, as_of, as_of_version)
-                return tuple(decoded(of.aggregate, row) for row in rows)
+                return tuple(decode_event(of.aggregate, row) for row in rows)
             case Holders(kind, keys):
                 return await self.session.holders(kind, keys)
             case Members(kind, keys):
@@ -91,10 +92,12 @@ class Unit:
                 standing = await self._authorizer.standing(self._caller)
                 permitted = await self._authorizer.permitted(self._caller)
                 return standing.objection, tuple(name for name in command_names if name not in permitted)
-            case Answered(port, arguments):
-                return await self._ports[port](self._caller, **arguments)
-            case Aside(function, given):
-                return await asyncio.to_thread(function, *given)
+            case PermittedCommands():
+                return await self._authorizer.permitted(self._caller)
+            case AskPort(method, arguments):
+                return await getattr(self._ports, method.__name__)(*arguments)
+            case RunInThread(function, arguments):
+                return await asyncio.to_thread(function, *arguments)
 
     async def _streams(self, request: Streams) -> dict[UUID, State]:
         aggregate = request.state.aggregate
@@ -112,13 +115,13 @@ class Unit:
         return {id: state for id in request.ids if (state := self._states[aggregate.name, id]) is not None}
 
 
-def decoded(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
+def decode_event(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
     """The event in a stored row, under its id where that is known."""
     event = aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at)
     return event.stored_as(row.event_id, row.principal_id) if isinstance(row, EventRow) else event
 
 
-def missing(aggregate: Aggregate[Any], id: UUID) -> Any:
+def refuse_missing(aggregate: Aggregate[Any], id: UUID) -> Any:
     """Refuse: there is no such aggregate."""
     detail = f"There is no {aggregate.label} {id}; check the id or list what exists."
     raise aggregate.NotFound(aggregate.absences.get(id, detail))

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from baton.application.ports import Caller, Work
+from baton.application.ports import Work
 from baton.domain.operation.conduct.work_items import WorkFound
 from baton.domain.shared.refusals import Refusal, Unavailable
 
 
-async def found_work(works: Iterable[Work], caller: Caller, work_id: UUID) -> WorkFound | None:
+async def found_work(works: Iterable[Work], work_id: UUID) -> WorkFound | None:
     """A piece of long work and how it stands; None where there is none under this id."""
     for work in works:
         if (item := await work.item(work_id)) is not None:
@@ -23,7 +23,7 @@ async def found_work(works: Iterable[Work], caller: Caller, work_id: UUID) -> Wo
             return WorkFound(
                 principal_id=item.principal_id,
                 readable_with=item.readable_with,
-                correlation_id=item.correlation_id or caller.correlation_id,
+                correlation_id=item.correlation_id,
                 ids=item.ids,
                 answer=answer,
                 refusal=refusal,

@@ -28,13 +28,13 @@ from baton.application.conduct.compute import Compute
 from baton.application.conduct.reconciliation import Reconciler
 from baton.application.ports import EngineUnavailableError, StoreUnavailableError, Work
 from baton.application.settings import Settings
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 from baton.cli.processes import when_told
 from baton.infrastructure.compute.configured import configured_compute
 from baton.infrastructure.compute.local_process import LocalProcesses
 from baton.infrastructure.compute.retention import JobRetention
 from baton.infrastructure.conducting import Conducting, conducting
-from baton.infrastructure.control.routes import opened_control
+from baton.infrastructure.control.routes import open_control
 from baton.infrastructure.monitoring import monitoring
 from baton.infrastructure.postgres.leadership import REACTIONS_LOCK, SCHEDULES_LOCK, lead
 from baton.infrastructure.postgres.pool import Connection
@@ -93,7 +93,7 @@ async def run(settings: Settings) -> None:
     async with (
         Runtime(settings) as runtime,
         runtime.reporting("worker"),
-        opened_control(settings) as control,
+        open_control(settings) as control,
         monitoring(runtime, control),
         reconciling(runtime),
         reacting(runtime),
@@ -245,4 +245,4 @@ async def start_unfinished(runtime: Runtime, work: Work) -> None:
         except (EngineUnavailableError, StoreUnavailableError):
             raise
         except Exception as error:
-            log.error("work_not_started", workflow=work.workflow, work_id=str(work_id), **traced(error))
+            log.error("work_not_started", workflow=work.workflow, work_id=str(work_id), **error_location(error))

@@ -4,23 +4,36 @@ An aggregate's module declares everything about it once. REST route, MCP tool, p
 table of states and verbs are all derived from the declarations, which the registry collects.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    Unpack,
+    get_type_hints,
+)
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainSerializer, create_model, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from baton.domain.registry import REGISTRY, Operation, Projection, snake_case
+from baton.domain.registry import REGISTRY, CommandOptions, CreationOptions, Operation, Projection, QueryOptions, snake_case
 from baton.domain.shared.annotations import marks
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.reads import Reads
-from baton.domain.shared.refusals import Conflict, NotFound, Refusal, named
-from baton.domain.shared.text import MayContainPersonalData, hiding
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, refusal_class
+from baton.domain.shared.text import MayContainPersonalData, Text, hiding
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Write
 
@@ -72,23 +85,46 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+"""A function from the stored payload of one version of an event to that of the next."""
+
+
 class Event(BaseModel):
-    """Something that happened to one aggregate. Its stream and time are stamped on it when it is decided."""
+    """Something that happened to one aggregate. Its stream and time are stamped on it when it is decided.
+
+    A stored payload is read for ever: a change of shape raises `version` and brings an upcaster from each older version.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
     aggregate: ClassVar["Aggregate[Any]"]
+    schema_version: ClassVar[int] = 1
+    """The version of the payload that this class writes."""
+    upcasters: ClassVar[Mapping[int, Upcaster]] = {}
+    """From each older version, the function to the next one."""
+    leads_to: ClassVar[Enum | None] = None
+    """The status that is all it changes, where that is so; other events are folded by `evolve`."""
     personal: ClassVar[frozenset[str]] = frozenset()
     """The keys that are free text as a whole."""
     overwrites: ClassVar[bool] = False
     """Whether nothing is left of an earlier event of this type once a later one is folded."""
     inert: ClassVar[bool] = False
-    """Whether it never changes the state: it is kept for whoever asks for it, and passed over by the fold."""
+    """Whether it never changes the state: it is kept for readers, and passed over by the fold."""
 
     def __init_subclass__(
-        cls, of: "Aggregate[Any] | None" = None, overwrites: bool = False, inert: bool = False, **kwargs: Any
+        cls,
+        of: "Aggregate[Any] | None" = None,
+        version: int = 1,
+        upcasters: Mapping[int, Upcaster] | None = None,
+        leads_to: Enum | None = None,
+        overwrites: bool = False,
+        inert: bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
+        cls.schema_version, cls.upcasters, cls.leads_to = version, upcasters or {}, leads_to
         cls.overwrites, cls.inert = overwrites, inert
+        if set(cls.upcasters) != set(range(1, version)):
+            raise TypeError(f"{cls.__name__} is at version {version}: give an upcaster from each of the versions before it")
         if of is not None:
             cls.aggregate = of
             of.events[cls.__name__] = cls
@@ -96,6 +132,20 @@ class Event(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         cls.personal = frozenset(name for name, info in cls.model_fields.items() if marks(info, MayContainPersonalData))
+
+    @classmethod
+    def load(cls, payload: str | bytes, version: int) -> Self:
+        """Return the event of a stored payload, brought to the version of this class."""
+        if version > cls.schema_version:
+            raise UnknownEventError(
+                f"the log holds {cls.__name__} of version {version}; this build knows {cls.schema_version}"
+            )
+        if version < cls.schema_version:
+            upcast = json.loads(payload)
+            for older in range(version, cls.schema_version):
+                upcast = cls.upcasters[older](upcast)
+            payload = json.dumps(upcast)
+        return cls.__pydantic_validator__.validate_json(payload)  # type: ignore[no-any-return]
 
     @classmethod
     def without_texts(cls, payload: dict[str, Any]) -> dict[str, Any]:
@@ -168,6 +218,7 @@ class StoredEvent(NamedTuple):
     event_type: str
     payload: str
     occurred_at: datetime
+    schema_version: int = 1
 
 
 def instant(time: datetime) -> str:
@@ -197,12 +248,11 @@ Outcome = Sequence[Event | Write]
 
 
 class Command(Value):
-    """A request to change one aggregate.
+    """A request to change one aggregate: a `Verb` on an existing stream, or a `Creation` of a new one.
 
-    `gather(state, call)` is the generator of what must be known of other aggregates; it refuses what is missing.
-    `decide(state, call, facts)` is the decision. A creation has no state, a command without `gather` no facts.
-    `examine()`, where there is one, refuses values before even the target is looked for, and `require(state)` a state
-    that the verb cannot do with although its status would allow it.
+    `gather` is the generator of the facts about other aggregates, and refuses references that lead nowhere; `decide` is the
+    decision. `examine()`, where there is one, refuses values before the target is looked for; `require(state)` refuses a
+    state that the verb cannot work on although its status would allow it.
     """
 
     Cannot: ClassVar[type[Refusal]]
@@ -212,10 +262,45 @@ class Command(Value):
         require: ClassVar[Callable[..., None]]
         gather: ClassVar[Callable[..., Reads[Any]]]
         decide: ClassVar[Callable[..., Outcome]]
+    else:
+
+        def __class_getitem__(cls, types):
+            return cls
 
     def cannot(self, reason: str, detail: str, **facts: Any) -> Refusal:
-        """The refusal of this verb, with its machine cause."""
+        """Return the refusal of this verb, with its machine cause."""
         return self.Cannot(detail, reason=reason, facts=facts)
+
+
+S = TypeVar("S", bound=State)
+Facts = TypeVar("Facts")
+
+if TYPE_CHECKING:
+
+    class Verb(Command, Generic[S]):
+        """A command on an existing stream that is decided from its state alone."""
+
+        def decide(self, state: S, call: Call, /) -> Outcome: ...
+
+    class JudgedVerb(Command, Generic[S, Facts]):
+        """A command on an existing stream that is decided from its state and from facts about others."""
+
+        def gather(self, state: S, call: Call, /) -> Reads[Facts]: ...
+        def decide(self, state: S, call: Call, facts: Facts, /) -> Outcome: ...
+
+    class Creation(Command):
+        """A command that begins a stream and is decided from itself alone."""
+
+        def decide(self, call: Call, /) -> Outcome: ...
+
+    class JudgedCreation(Command, Generic[Facts]):
+        """A command that begins a stream and is decided from facts about others."""
+
+        def gather(self, call: Call, /) -> Reads[Facts]: ...
+        def decide(self, call: Call, facts: Facts, /) -> Outcome: ...
+
+else:
+    Verb = JudgedVerb = Creation = JudgedCreation = Command
 
 
 class Query(Value):
@@ -269,7 +354,6 @@ class History(Query):
     cursor: CursorText | None = None
 
 
-S = TypeVar("S", bound=State)
 C = TypeVar("C", bound=Command)
 Q = TypeVar("Q", bound=Query)
 
@@ -290,12 +374,17 @@ class Aggregate(Generic[S]):
         self.id_name = id_name or f"{snake_case(self.name)}_id"
         self.events: dict[str, type[Event]] = {}
         self.operations: list[Operation] = []
+        self._invalid: dict[str, type[Refusal]] = {}
         self.absences: dict[UUID, str] = {}
         """What is said of ids that stand for something else than a stream of this kind."""
         self._begin: Callable[[Any], S]
         self._evolve: Callable[[S, Any], S] | None = None
-        self.NotFound = named(NotFound, f"{self.name}NotFoundError", f"There is no {self.label} with this id.", context)
-        self.AlreadyExists = named(Conflict, f"{self.name}AlreadyExistsError", f"This {self.label} exists already.", context)
+        self.NotFound = refusal_class(
+            NotFound, f"{self.name}NotFoundError", f"There is no {self.label} with this id.", context
+        )
+        self.AlreadyExists = refusal_class(
+            Conflict, f"{self.name}AlreadyExistsError", f"This {self.label} exists already.", context
+        )
         state.aggregate = self
         REGISTRY.aggregates[self.name] = self
         history = type(
@@ -321,6 +410,8 @@ class Aggregate(Generic[S]):
             return self._begin(event)
         if event.inert:
             return state
+        if event.leads_to is not None:
+            return changed(state, **{self.axis: event.leads_to})
         if self._evolve is None:
             raise TypeError(f"{type(event).__name__} cannot follow on a {self.name} stream")
         return self._evolve(state, event)
@@ -345,7 +436,7 @@ class Aggregate(Generic[S]):
             if event.event_type in inert:
                 continue
             if state is None or event.event_type not in passing or event.version == latest[event.event_type]:
-                state = self.after(state, self.decode(event.event_type, event.payload, event.stream_id, event.occurred_at))
+                state = self.after(state, self.decode(*event[3:5], event.stream_id, *event[5:]))
         return state
 
     def event_class(self, event_type: str) -> type[Event]:
@@ -355,18 +446,31 @@ class Aggregate(Generic[S]):
         except KeyError:
             raise UnknownEventError(f"a {self.name} stream holds the unknown event {event_type}") from None
 
-    def decode(self, event_type: str, payload: str | bytes, stream_id: UUID, occurred_at: datetime) -> Event:
-        """A stored event as its class reads it."""
-        event: Event = self.event_class(event_type).__pydantic_validator__.validate_json(payload)
-        return event.stamped(stream_id, occurred_at)
+    def decode(
+        self, event_type: str, payload: str | bytes, stream_id: UUID, occurred_at: datetime, schema_version: int = 1
+    ) -> Event:
+        """Return a stored event as its class reads it."""
+        return self.event_class(event_type).load(payload, schema_version).stamped(stream_id, occurred_at)
 
-    def standing(self, state: S) -> Enum:
-        """Where a state stands on the axis its verbs are judged by."""
-        standing: Enum = getattr(state, self.axis)
-        return standing
+    def axis_value(self, state: S) -> Enum:
+        """Return the value of the state that decides which verbs are allowed."""
+        value: Enum = getattr(state, self.axis)
+        return value
 
-    def creation(self, **options: Any) -> Callable[[type[C]], type[C]]:
-        """Declares a command that begins a stream."""
+    def invalid(self, field: str, label: str | None = None) -> type[Refusal]:
+        """Return the class that refuses a blank or unfit text of this aggregate: `Invalid<Aggregate><Field>Error`."""
+        name = f"Invalid{self.name}{field.title().replace('_', '')}Error"
+        if name not in self._invalid:
+            meaning = f"The {label or field.replace('_', ' ')} of a {self.label} must be text that is not blank."
+            self._invalid[name] = refusal_class(Invalid, name, meaning, self.context)
+        return self._invalid[name]
+
+    def text(self, field: str, max_length: int, *, label: str | None = None, personal: bool = False) -> Text:
+        """Declare a bounded text whose blankness is refused by the class of `invalid(field)`."""
+        return Text(max_length, self.invalid(field, label), label or field.replace("_", " "), personal=personal)
+
+    def creation(self, **options: Unpack[CreationOptions]) -> Callable[[type[C]], type[C]]:
+        """Declare a command that begins a stream."""
         if "returns" not in options:
             options["returns"] = create_model(f"{self.name}Created", **{self.id_name: (UUID, ...)})  # type: ignore[call-overload]
         return self._command("POST", "", creates=True, status=201, **options)
@@ -378,19 +482,19 @@ class Aggregate(Generic[S]):
         patch: str | None = None,
         put: str | None = None,
         delete: str | None = None,
-        status: int = 204,
-        **options: Any,
+        **options: Unpack[CommandOptions],
     ) -> Callable[[type[C]], type[C]]:
-        """Declares a command on an existing stream, and the states it is allowed from (all, when not said)."""
+        """Declare a command on an existing stream, and the states it is allowed from (all, when not said)."""
         method, path = next(
             (method, path)
             for method, path in (("POST", post), ("PATCH", patch), ("PUT", put), ("DELETE", delete))
             if path is not None
         )
-        return self._command(method, path, status=status, **options)
+        options.setdefault("status", 204)
+        return self._command(method, path, **options)
 
-    def inner(self, *, creates: bool = False, **options: Any) -> Callable[[type[C]], type[C]]:
-        """Declares a command on an existing or a new stream that only the service itself gives: no surface has it.
+    def inner(self, *, creates: bool = False, **options: Unpack[CreationOptions]) -> Callable[[type[C]], type[C]]:
+        """Declare a command that only the service itself gives: no surface has it.
 
         It is permitted under its own name, or as `command_name` where that is said.
         """
@@ -398,29 +502,34 @@ class Aggregate(Generic[S]):
         return self._command("POST", path, creates=creates, status=204, surfaced=False, **options)
 
     def _command(
-        self, method: str, path: str, /, *, verb: str | None = None, **options: Any
+        self, method: str, path: str, /, *, verb: str | None = None, records: type[Event] | None = None, **options: Any
     ) -> Callable[[type[C]], type[C]]:
         absolute = options.pop("path", None) or self.path + path
 
         def declare(command: type[C]) -> type[C]:
-            command.Cannot = named(
+            command.Cannot = refusal_class(
                 Conflict,
                 f"{self.name}Cannot{verb or command.__name__.replace(self.name, '', 1)}Error",
                 f"`{options.get('name', snake_case(command.__name__))}` is not possible now; the reason says why.",
                 options.get("context", self.context),
             )
+            if records is not None:
+                command.decide = _recorder(command, records)
             self._declare(command, "command", method, absolute, **options)
             return command
 
         return declare
 
-    def query(self, *, get: str = "", post: str | None = None, **options: Any) -> Callable[[type[Q]], type[Q]]:
+    def query(
+        self, *, get: str = "", post: str | None = None, **options: Unpack[QueryOptions]
+    ) -> Callable[[type[Q]], type[Q]]:
         """Declares a question; one with more to say than fits an address is posted."""
         method, path = ("GET", get) if post is None else ("POST", post)
-        absolute = options.pop("path", None) or self.path + path
+        said: dict[str, Any] = {**options}
+        absolute = said.pop("path", None) or self.path + path
 
         def declare(query: type[Q]) -> type[Q]:
-            self._declare(query, "query", method, absolute, **options)
+            self._declare(query, "query", method, absolute, **said)
             return query
 
         return declare
@@ -484,6 +593,19 @@ class Aggregate(Generic[S]):
             REGISTRY.declare(operation)
         else:
             REGISTRY.inner.add(operation.command_name)
+
+
+def _recorder(command: type[Command], event: type[Event]) -> Callable[..., Outcome]:
+    """Return the decision that records one event: the command's own fields, and the caller as the field ending in `_by`."""
+    own = [name for name in event.model_fields if name in command.model_fields]
+    authors = [name for name in event.model_fields if name not in own]
+    if len(authors) > 1 or not all(name.endswith("_by") for name in authors):
+        raise TypeError(f"{command.__name__} does not say what {event.__name__} holds: write its decide")
+
+    def decide(self: Command, _: State, call: Call) -> Outcome:
+        return [event(**{name: getattr(self, name) for name in own}, **dict.fromkeys(authors, call.principal_id))]
+
+    return decide
 
 
 def _returned(derived: property) -> Any:

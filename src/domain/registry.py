@@ -1,18 +1,20 @@
-"""Operations: commands and queries as every surface sees them, and the registry in which they are all found."""
+"""Operations: commands and queries as every surface sees them, and the registry that holds them all."""
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
+from baton.domain.derived_refusals import reasons_of, refusals_of
 from baton.domain.shared.annotations import marks, text_refusals
 from baton.domain.shared.reads import Reads
-from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.refusals import Refusal, UnauthorizedError
 from baton.domain.shared.text import refuse_blank_text
 
 if TYPE_CHECKING:
-    from baton.domain.kernel import Aggregate, Call, Command, Outcome, Query, State
+    from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State
 
 Q = TypeVar("Q", bound="Query")
 
@@ -21,7 +23,50 @@ class Internal:
     """Marks a field that only the service itself may set: no surface shows it, and none takes it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+class QuestionOptions(TypedDict, total=False):
+    """What the declaration of any operation may say; `Operation` explains each."""
+
+    returns: Any
+    refuses: Sequence[type[Refusal]]
+    callers: Sequence[Enum]
+    mcp: bool
+    essential: bool
+    open: bool
+
+
+class QueryOptions(QuestionOptions, total=False):
+    """What the declaration of a query of an aggregate may say."""
+
+    name: str
+    command_name: str
+    context: str
+    path: str
+
+
+class CreationOptions(QueryOptions, total=False):
+    """What the declaration of a command that begins a stream may say."""
+
+    verb: str
+    records: "type[Event]"
+    allowed: Collection[Enum]
+    state_reason: str
+    reasons: Sequence[str]
+    work: str
+    accepted: Any
+    starts_workflow: str
+    terminates_workflow: str
+    lock: str
+    attempts: int
+    destructive: bool
+
+
+class CommandOptions(CreationOptions, total=False):
+    """What the declaration of a command on an existing stream may say."""
+
+    status: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Operation:
     """One command or query as every surface sees it."""
 
@@ -34,31 +79,31 @@ class Operation:
     input: "type[Command] | type[Query]"
     aggregate: "Aggregate[Any] | None" = None
     creates: bool = False
-    allowed: frozenset[Enum] | None = None
+    allowed: Collection[Enum] | None = None
     """The states it is possible from; all, when not said."""
     state_reason: str | None = None
     """The machine cause of a refusal for the state, where that is not the state's own name."""
-    reasons: tuple[str, ...] = ()
-    """The machine causes by which it refuses with its own class, besides those for the state."""
-    refuses: tuple[type[Refusal], ...] = ()
-    """The other classes it refuses with; those of its texts and of a missing target go without saying."""
+    reasons: Sequence[str] = ()
+    """The machine causes of its own refusal class that its rules do not spell out."""
+    refuses: Sequence[type[Refusal]] = ()
+    """The refusal classes that its rules do not name: those of ports, and those of verbs it stands in for."""
     status: int = 200
     returns: Any = None
     work: str | None = None
     """The long work that it opens, and whose answer becomes its own."""
     accepted: Any = None
-    """What it answers while its long work is still under way."""
-    wakes: str | None = None
-    """The long work that must hear of what it wrote."""
-    fells: str | None = None
-    """The long work that it gives up."""
+    """The model of its answer while its long work is still under way."""
+    starts_workflow: str | None = None
+    """The kind of workflow that is started, or signalled, about what it wrote."""
+    terminates_workflow: str | None = None
+    """The kind of workflow that is terminated after it."""
     lock: str | None = None
-    """What it holds from before it looks until it has written."""
+    """The lock it holds from before it reads until it has written."""
     attempts: int = 1
     """How often it is decided anew when somebody else changed the same stream first."""
     destructive: bool = False
-    """Whether agents are told that it takes something away."""
-    callers: tuple[Enum, ...] = ()
+    """Whether agents are warned that it takes something away."""
+    callers: Sequence[Enum] = ()
     """The kinds of actor that may call this, whatever policies permit; every kind, when not said."""
     mcp: bool = True
     """Whether it is a tool of agents."""
@@ -66,23 +111,25 @@ class Operation:
     """Whether agents see its tool without searching for it."""
     open: bool = False
     """Whether every caller may ask it, whatever policies permit."""
-    target: str | None = field(init=False)
-    path_fields: tuple[str, ...] = field(init=False)
-    internal: frozenset[str] = field(init=False)
-    """The fields that only the service itself may set."""
 
-    def __post_init__(self) -> None:
-        names = tuple(re.findall(r"{(\w+)}", self.path))
-        own = tuple(name for name in names if name in self.input.model_fields)
-        object.__setattr__(self, "allowed", None if self.allowed is None else frozenset(self.allowed))
-        object.__setattr__(self, "reasons", tuple(self.reasons))
-        object.__setattr__(self, "refuses", tuple(self.refuses))
-        object.__setattr__(self, "callers", tuple(self.callers))
-        object.__setattr__(self, "path_fields", own)
-        object.__setattr__(
-            self, "internal", frozenset(name for name, info in self.input.model_fields.items() if marks(info, Internal))
-        )
-        object.__setattr__(self, "target", next((name for name in names if name not in own), None))
+    @cached_property
+    def target(self) -> str | None:
+        """The name of the path's placeholder for the stream it is about."""
+        return next((name for name in self._placeholders if name not in self.input.model_fields), None)
+
+    @cached_property
+    def path_fields(self) -> tuple[str, ...]:
+        """The fields of the input that stand in the path."""
+        return tuple(name for name in self._placeholders if name in self.input.model_fields)
+
+    @cached_property
+    def internal(self) -> frozenset[str]:
+        """The fields that only the service itself may set."""
+        return frozenset(name for name, info in self.input.model_fields.items() if marks(info, Internal))
+
+    @property
+    def _placeholders(self) -> list[str]:
+        return re.findall(r"{(\w+)}", self.path)
 
     @property
     def has_body(self) -> bool:
@@ -94,19 +141,28 @@ class Operation:
         """The first line of the input's documentation."""
         return (self.input.__doc__ or self.name).strip().splitlines()[0]
 
-    @property
+    @cached_property
+    def own_reasons(self) -> tuple[str, ...]:
+        """The machine causes by which it refuses with its own class, besides those for the state."""
+        return tuple(dict.fromkeys((*self.reasons, *(reasons_of(self.input) if self.kind == "command" else ()))))
+
+    @cached_property
     def refusals(self) -> tuple[type[Refusal], ...]:
-        """Every class of the domain this operation may be refused with."""
-        found: dict[type[Refusal], None] = {}
+        """Every class of the domain this operation may be refused with, besides a missing permission."""
+        classes: dict[type[Refusal], None] = {}
         if self.aggregate and self.target:
-            found[self.aggregate.NotFound] = None
-        if self.kind == "command" and (self.allowed is not None or self.reasons):
-            found[self.input.Cannot] = None  # type: ignore[union-attr]
-        found.update(dict.fromkeys((*self.refuses, *text_refusals(self.input))))
-        return tuple(found)
+            classes[self.aggregate.NotFound] = None
+        if self.kind == "command":
+            if self.allowed is not None or self.own_reasons:
+                classes[self.input.Cannot] = None  # type: ignore[union-attr]
+            classes.update(dict.fromkeys(refusals_of(self.input)))
+        classes.update(dict.fromkeys((*self.refuses, *text_refusals(self.input))))
+        if UnauthorizedError not in self.refuses:
+            classes.pop(UnauthorizedError, None)
+        return tuple(classes)
 
     def decision(self, command: "Command", state: "State | None", call: "Call") -> "Reads[Outcome]":
-        """The whole judgement of a command, in the order refusals are promised: references, state, values, the rest."""
+        """Judge a command in the order refusals are promised: references, state, values, the rest."""
         known = (call,) if self.target is None else (state, call)
         facts = ((yield from command.gather(*known)),) if hasattr(command, "gather") else ()
         self.check(command, state)
@@ -115,11 +171,11 @@ class Operation:
     def check(self, command: "Command", state: "State | None") -> None:
         """Refuse when the state does not allow this verb, then when a text is blank."""
         if state is not None and self.allowed is not None:
-            standing = state.aggregate.standing(state)
-            if standing not in self.allowed:
+            current = state.aggregate.axis_value(state)
+            if current not in self.allowed:
                 raise command.cannot(
-                    self.state_reason or snake_case(standing.value),
-                    f"The {state.aggregate.label} is {standing.value}; {self.name} is possible only from "
+                    self.state_reason or snake_case(current.value),
+                    f"The {state.aggregate.label} is {current.value}; {self.name} is possible only from "
                     f"{', '.join(sorted(option.value for option in self.allowed)) or 'no state'}.",
                 )
         if state is not None and hasattr(command, "require"):
@@ -163,7 +219,7 @@ class Registry:
 REGISTRY = Registry()
 
 
-def question(path: str, *, context: str, **options: Any) -> "Callable[[type[Q]], type[Q]]":
+def question(path: str, *, context: str, **options: Unpack[QuestionOptions]) -> "Callable[[type[Q]], type[Q]]":
     """Declares a query that is about no aggregate."""
 
     def declare(query: "type[Q]") -> "type[Q]":

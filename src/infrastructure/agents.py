@@ -1,30 +1,30 @@
 """The agents of this deployment: what they act with, what they react to, and whether they are on."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from baton.application.agents.agent_client import Hands
-from baton.application.agents.budget_lock import Turns
+from baton.application.agents.agent_client import AgentClient
+from baton.application.agents.budget_lock import BudgetLock
 from baton.application.agents.expirer import Expirer
 from baton.application.agents.model_agents import ModelAgents
-from baton.application.agents.model_consultation import Consulting, Models
+from baton.application.agents.model_consultation import ModelConsultation, Models
 from baton.application.agents.ports import LogbookMirror, People, Spending
 from baton.application.agents.promoter import Promoter
 from baton.application.agents.regenerations import Regenerations
-from baton.application.agents.subscribers import CAUTION_DRAFTER, RUN_DEBRIEFER, BeamLosses, Proposals, RunEndings
+from baton.application.agents.subscribers import CAUTION_DRAFTER, RUN_DEBRIEFER, BeamLossSubscriber, ProposalSubscriber, RunEndSubscriber
 from baton.application.agents.supervisor import Supervisor
 from baton.application.commands import Commands
-from baton.application.ports import Authorizer, Clock, IdGenerator, Port
+from baton.application.ports import Authorizer, Clock, IdGenerator
 from baton.application.queries import Queries
 from baton.application.reactions import Subscriber
 from baton.application.schedules.schedule_triggers import ScheduleTriggers
 from baton.application.settings import Settings
 from baton.domain.agent.caution_draft import DRAFT
 from baton.domain.agent.debrief import DEBRIEF
+from baton.domain.shared.ports import Ports
 from baton.infrastructure.postgres.store import PostgresStore
 
-SUBSCRIBERS = (RUN_DEBRIEFER, CAUTION_DRAFTER, Proposals.name, BeamLosses.name, ScheduleTriggers.name)
+SUBSCRIBERS = (RUN_DEBRIEFER, CAUTION_DRAFTER, ProposalSubscriber.name, BeamLossSubscriber.name, ScheduleTriggers.name)
 """The names of all that this build has follow the log; a bookmark under another name is an older build's."""
 
 
@@ -32,7 +32,7 @@ SUBSCRIBERS = (RUN_DEBRIEFER, CAUTION_DRAFTER, Proposals.name, BeamLosses.name, 
 class Agents:
     """Everything that the activities of agents call, and who is woken by what."""
 
-    consulting: Consulting
+    consulting: ModelConsultation
     models: ModelAgents
     regenerations: Regenerations
     promoter: Promoter
@@ -47,7 +47,7 @@ def agents_of(
     commands: Commands,
     queries: Queries,
     authorizer: Authorizer,
-    ports: Mapping[str, Port],
+    ports: Ports,
     clock: Clock,
     new_id: IdGenerator,
     models: Models,
@@ -56,8 +56,8 @@ def agents_of(
     mirror: LogbookMirror | None,
 ) -> Agents:
     """Wire the agents of one process."""
-    hands = Hands(store, commands, authorizer, ports)
-    consulting = Consulting(hands, clock, models, spending, people, Turns(store, clock, new_id))
+    hands = AgentClient(store, commands, authorizer, ports)
+    consulting = ModelConsultation(hands, clock, models, spending, people, BudgetLock(store, clock, new_id))
     code = settings.self_facility_code
     concluding = ModelAgents(hands, store, consulting, mirror, settings.logbook_mirror_target, code)
     stop_after = settings.run_supervisor_stop_after_seconds
@@ -71,10 +71,10 @@ def agents_of(
         ),
         expirer=Expirer(hands, queries, store, clock, new_id),
         subscribers=(
-            RunEndings(RUN_DEBRIEFER, DEBRIEF, settings.run_debriefer_enabled, hands, consulting.configured, code),
-            RunEndings(CAUTION_DRAFTER, DRAFT, settings.caution_drafter_enabled, hands, consulting.configured, code),
-            Proposals(settings.caution_promoter_enabled, code, settings.caution_drafter_promotes),
-            BeamLosses(settings.run_supervisor_enabled, hands),
+            RunEndSubscriber(RUN_DEBRIEFER, DEBRIEF, settings.run_debriefer_enabled, hands, consulting.configured, code),
+            RunEndSubscriber(CAUTION_DRAFTER, DRAFT, settings.caution_drafter_enabled, hands, consulting.configured, code),
+            ProposalSubscriber(settings.caution_promoter_enabled, code, settings.caution_drafter_promotes),
+            BeamLossSubscriber(settings.run_supervisor_enabled, hands),
             ScheduleTriggers(store, code),
         ),
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 
 log = structlog.get_logger()
 
@@ -60,7 +60,7 @@ class Supervisor:
                 raise
             except BaseException as error:  # even one that means to end the process: only a stop ends this task
                 # Nothing of it is kept: its frames may hold a connection that is half open.
-                because, said = type(first_cause(error)).__name__, traced(first_cause(error))
+                because, said = type(first_cause(error)).__name__, error_location(first_cause(error))
                 _forget_cancellation()
             state.running = False
             if stopping.is_set():

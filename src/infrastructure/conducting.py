@@ -12,13 +12,13 @@ from uuid import uuid4
 from baton.application.conduct.actions import Actions
 from baton.application.conduct.advice import Advisers
 from baton.application.conduct.compute import Compute
-from baton.application.conduct.conduct_plan import Scores
+from baton.application.conduct.conduct_plan import ConductPlans
 from baton.application.conduct.conductor import Conductor
 from baton.application.conduct.passes import Passes
 from baton.application.conduct.procedure_stream import ConductRecord
 from baton.application.conduct.run_conductor import RunConductor
-from baton.application.conduct.step_effects import Effects
-from baton.application.conduct.step_runner import Limits, Steps, Worker
+from baton.application.conduct.step_effects import StepEffects
+from baton.application.conduct.step_runner import Limits, StepRunner, Worker
 from baton.application.conduct.submitters import Submitters
 from baton.application.control import Control
 from baton.domain.operation.steering.decider_choice import offered
@@ -38,8 +38,8 @@ class Conducting:
 
     conductor: Conductor
     passes: Passes
-    steps: Steps
-    scores: Scores
+    steps: StepRunner
+    scores: ConductPlans
     run_conductor: RunConductor
 
 
@@ -58,10 +58,10 @@ async def conducting(
         restart=settings.conduct_restart_limit_seconds,
     )
     compute = compute or configured_compute(settings)
-    effects = Effects(control, actions or installed_actions(), WallClock(), settings.control_routes, limits.action)
-    ledger, scores = PostgresLedger(runtime.store), Scores(runtime.store)
+    effects = StepEffects(control, actions or installed_actions(), WallClock(), settings.control_routes, limits.action)
+    ledger, scores = PostgresLedger(runtime.store), ConductPlans(runtime.store)
     submitters = Submitters(runtime.authorizer)
-    steps = Steps(ledger, effects, compute, clock, limits, Worker(own_name(), is_dead), submitters)
+    steps = StepRunner(ledger, effects, compute, clock, limits, Worker(own_name(), is_dead), submitters)
     record = ConductRecord(runtime.store, runtime.commands)
     conductor = Conductor(runtime.store, record, clock, ledger, scores, steps, submitters)
     deciders = ConfiguredDeciders(offered(settings.decide_substrates), runtime.models.steering())

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 from baton.application.control import Control
-from baton.application.monitoring.monitors import Account, Intervals
+from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals
 from baton.application.monitoring.observations import ControlObserver, permit_signals, supply_signals
 from baton.application.monitoring.permit_monitor import ENCLOSURE_MONITOR, EnclosureMonitor
 from baton.application.monitoring.stale_permits import StalePermits
@@ -15,16 +15,16 @@ from baton.infrastructure.postgres.leadership import MONITOR_LOCK, lead, note_se
 from baton.infrastructure.postgres.pool import Connection
 from baton.infrastructure.runtime import Runtime, clock, new_id
 
-INTERVALS = Intervals()
+INTERVALS = MonitorIntervals()
 
 
-def monitoring(runtime: Runtime, control: Control, intervals: Intervals = INTERVALS) -> AbstractAsyncContextManager[None]:
+def monitoring(runtime: Runtime, control: Control, intervals: MonitorIntervals = INTERVALS) -> AbstractAsyncContextManager[None]:
     """Monitor the plant beside whatever else the process does, whenever it is this process's turn."""
     work = partial(monitor, runtime, control, intervals)
     return runtime.supervisor.supervise("monitoring", partial(lead, runtime.database_url, MONITOR_LOCK, work))
 
 
-async def monitor(runtime: Runtime, control: Control, intervals: Intervals, connection: Connection) -> None:
+async def monitor(runtime: Runtime, control: Control, intervals: MonitorIntervals, connection: Connection) -> None:
     """Observe what is configured and sweep what nobody observes, as the leader of this session, until cancelled."""
     settings = runtime.settings
     await runtime.plant_seeds()
@@ -32,8 +32,8 @@ async def monitor(runtime: Runtime, control: Control, intervals: Intervals, conn
     async def settled(name: str) -> None:
         await note_settled(connection, name)
 
-    def account(name: str) -> Account:
-        return Account(name, runtime.service, runtime.store, new_id)
+    def account(name: str) -> MonitorAccount:
+        return MonitorAccount(name, runtime.service, runtime.store, new_id)
 
     time_to_live = timedelta(seconds=settings.enclosure_observation_ttl_seconds)
     facility, supplies, permits = settings.self_facility_code, settings.monitored_supplies, settings.monitored_enclosures

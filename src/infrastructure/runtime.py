@@ -1,44 +1,51 @@
 """What every process of the service is made of: the store, the seam, the ports and the service over them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
 import uuid_utils.compat
 
-from baton.application.agents.agent_schedules import Ticks, ticks_of
+from baton.application.agents.agent_schedules import AgentSchedules, agent_schedules
 from baton.application.agents.ports import LogbookMirror
-from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, Standings
+from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
 from baton.application.commands import Commands
-from baton.application.conduct.conduct_reader import Watching
-from baton.application.conduct.conduct_work import Conducts
-from baton.application.conduct.procedure_conducts import ProcedureConducts
-from baton.application.conduct.run_conducts import RunConducts
+from baton.application.conduct.conduct_reader import ConductFeed
+from baton.application.conduct.conduct_work import ConductWork
+from baton.application.conduct.procedure_conducts import ProcedureConductKind
+from baton.application.conduct.run_conducts import RunConductKind
 from baton.application.feed import Feed
 from baton.application.mint_sweeps import MintSweeps
 from baton.application.monitoring.supply_monitor import registration_of
-from baton.application.ports import Caller, Port
+from baton.application.ports import Caller
 from baton.application.publications import Publications
 from baton.application.queries import Queries
-from baton.application.reactions import Dispatcher, ReactionSights
+from baton.application.reactions import Dispatcher, ReactionReader
 from baton.application.schedules.firings import Firings
-from baton.application.schedules.schedule_reconciliation import ScheduleKeeper
+from baton.application.schedules.schedule_reconciliation import ScheduleReconciler
 from baton.application.seeds import Seeds
 from baton.application.service import Service
 from baton.application.settings import Settings, TraceExporter
 from baton.application.work_items import found_work
 from baton.domain.access.actor import Actor, ActorKind, SubjectBinding
+from baton.domain.access.edge_queries import ListEvents
 from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
 from baton.domain.enclosure.enclosure import RegisterEnclosure, name_key
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.federation.facility import Facility
-from baton.domain.operation.steering.decider_choice import DecideSubstrate, offered
+from baton.domain.kernel import Call
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.views import MeasuredObjective
+from baton.domain.operation.conduct.work_items import WorkFound
+from baton.domain.operation.steering.decider_choice import offered
 from baton.domain.shared.citation import Citation
 from baton.domain.shared.identifiers import FACILITY_CODE
+from baton.domain.shared.listing import Page
+from baton.domain.shared.ports import Deployment, MintedIdentifier, ProviderFacts
 from baton.domain.supply.supply import address_key
 from baton.infrastructure.agents import agents_of
 from baton.infrastructure.background import Supervisor
@@ -48,8 +55,8 @@ from baton.infrastructure.llm.configured import ConfiguredModels
 from baton.infrastructure.logbook.mirrors import FileMirror
 from baton.infrastructure.minting.configured import configured_minter
 from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
-from baton.infrastructure.postgres.conduct_progress import PostgresStalls
-from baton.infrastructure.postgres.conduct_reader import PostgresConductSights
+from baton.infrastructure.postgres.conduct_progress import PostgresStallRecord
+from baton.infrastructure.postgres.conduct_reader import PostgresConductReader
 from baton.infrastructure.postgres.idempotency import Pruner
 from baton.infrastructure.postgres.leadership import unsettled
 from baton.infrastructure.postgres.ledger import PostgresLedger
@@ -76,39 +83,6 @@ def new_id() -> UUID:
     return uuid_utils.compat.uuid7()
 
 
-@dataclass(frozen=True)
-class Deployment:
-    """What decisions and answers may know of this deployment."""
-
-    base_url: str
-    landing_page_template: str | None
-    publisher: str
-    minted_schemes: frozenset[ExternalIdScheme]
-    self_facility_code: str
-    enclosure_observation_ttl: timedelta
-    deciders: frozenset[DecideSubstrate]
-    compute_programs: frozenset[str]
-    approved_models_only: bool
-    action_timeout: float
-    """Seconds that an action may take at the most."""
-    compute_timeout: float
-    """Seconds that a program may take at the most."""
-    clearance_four_eyes: bool
-    policies_enforced: bool
-    monitored_enclosures: frozenset[str]
-    """The enclosures that the monitor watches, by the keys of their names."""
-    monitored_supplies: frozenset[str]
-    """The supplies that the monitor watches, by the keys of their addresses."""
-
-
-@dataclass(frozen=True)
-class ProviderFacts:
-    """What is configured about one issuer and subject."""
-
-    known: bool
-    bound: bool
-
-
 class BootRefused(Exception):
     """The service must not start; the sentences say why."""
 
@@ -133,34 +107,19 @@ class Runtime:
         self.store = PostgresStore(self.pool, self.waker.appended)
         self.verdicts = PostgresVerdictLog(self.pool)
         self.authorizer = (
-            PolicyAuthorizer(self.store, self.verdicts) if settings.enforced else PermissiveAuthorizer(Standings(self.store))
+            PolicyAuthorizer(self.store, self.verdicts) if settings.enforced else PermissiveAuthorizer(PrincipalStandings(self.store))
         )
-        self.feed = Feed(self.store, self.authorizer)
         self._providers = ProviderClient()
         self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers, clock)
         self.models = ConfiguredModels(settings)
-        self._minter = configured_minter(settings)
-        self._sights = PostgresConductSights(self.store)
-        ports: Mapping[str, Port] = {
-            "identity_provider": self._identity_provider,
-            "mint": self._mint,
-            "deployment": self._deployment,
-            "feed": self._feed_page,
-            "permitted_commands": self._permitted,
-            "measured_objective": self._measured_objective,
-            "done_on": self._done_on,
-            "steps_done": self._steps_done,
-            "work": self._work,
-            "model_configured": self._model_configured,
-            "subscribers": self._subscribers,
-            "unprocessed": self._unprocessed,
-            "open_reactions": self._open_reactions,
-            "logged_event": self._logged_event,
-        }
+        self.minter = configured_minter(settings)
+        self.sights = PostgresConductReader(self.store)
+        ports = RuntimePorts(self)
+        self.feed = Feed(self.store, self.authorizer, ports)
         stale = timedelta(seconds=settings.idempotency_lock_stale_seconds)
         self.commands = Commands(self.store, self.authorizer, clock, new_id, ports, stale)
         self.engine = TemporalEngine(settings, self.tracing)
-        self.mint_sweeps = MintSweeps(self.store, self.commands, self.authorizer, clock, new_id)
+        self.mint_sweeps = MintSweeps(self.store, self.commands, self.authorizer, clock, new_id, ports)
         self.publications = Publications(
             self.store,
             self.authorizer,
@@ -170,10 +129,10 @@ class Runtime:
             KeyDirectorySigner(settings.signing_key_directory),
             OutboxPublisher(settings.publication_outbox),
         )
-        self.watching = Watching(self.store, self.authorizer, self._sights, clock, new_id, ports)
+        self.watching = ConductFeed(self.store, self.authorizer, self.sights, clock, new_id, ports)
         self.conducts, self.run_conducts = (
-            Conducts(kind, self.store, self.commands, PostgresStalls(self.store), settings.self_facility_code)
-            for kind in (ProcedureConducts(self.store, self._sights, clock), RunConducts())
+            ConductWork(kind, self.store, self.commands, PostgresStallRecord(self.store), settings.self_facility_code)
+            for kind in (ProcedureConductKind(self.store, self.sights, clock), RunConductKind())
         )
         mirrored = settings.logbook_mirror_directory
         self.logbook_mirror: LogbookMirror | None = None if mirrored is None else FileMirror(mirrored)
@@ -192,7 +151,7 @@ class Runtime:
             PostgresPeople(self.store),
             self.logbook_mirror,
         )
-        self._reactions = ReactionSights(self.store, self.engine, self.agents.subscribers)
+        self.reactions = ReactionReader(self.store, self.engine, self.agents.subscribers)
         works = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts, self.agents.regenerations)
         self.service = Service(
             self.commands,
@@ -207,12 +166,12 @@ class Runtime:
         limit = timedelta(seconds=settings.conduct_restart_limit_seconds)
         self.firings = Firings(self.store, self.commands, self.service, clock, self.conducts, self.run_conducts, limit)
         self.calendars = TemporalCalendars(self.engine.reaching, clock)
-        self.ticks = Ticks(self.calendars, ticks_of(settings))
-        self.schedule_keeper = ScheduleKeeper(
+        self.ticks = AgentSchedules(self.calendars, agent_schedules(settings))
+        self.schedule_keeper = ScheduleReconciler(
             self.store, self.commands, self.calendars, clock, new_id, settings.self_facility_code
         )
-        self._monitored = monitored_keys(settings)
-        self._own_name: str | None = None
+        self.monitored = monitored_keys(settings)
+        self.own_name: str | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -222,8 +181,8 @@ class Runtime:
         self._stack.push_async_callback(self.pool.close)
         self._stack.push_async_callback(self._providers.aclose)
         self._stack.push_async_callback(self.models.aclose)
-        if self._minter is not None:
-            self._stack.push_async_callback(self._minter.aclose)
+        if self.minter is not None:
+            self._stack.push_async_callback(self.minter.aclose)
         tasks = {"verdicts": self.verdicts.run, "waking": self.waker.run, "listening": self.listener.run}
         if life := timedelta(hours=self.settings.idempotency_ttl_hours):
             tasks["pruning"] = Pruner(self.pool, life).run
@@ -254,7 +213,7 @@ class Runtime:
             template_codes=self.settings.clearance_template_codes,
         )
         await self.dispatcher().begin()
-        await self._facility_name(self.settings.self_facility_code)
+        await self.facility_name(self.settings.self_facility_code)
         if self.settings.enforced and (objections := await seeds.objections(bootstrap_principal_id=bootstrap)):
             raise BootRefused(objections)
 
@@ -269,55 +228,30 @@ class Runtime:
         async with self.pool.connection() as connection:
             return await unsettled(connection, self.settings.monitored_enclosures)
 
-    async def _identity_provider(self, caller: Caller, issuer: str, subject: str) -> ProviderFacts:
-        return ProviderFacts(self.identity.knows(issuer), self.identity.binds(issuer, subject))
+    async def facility_name(self, code: str) -> str:
+        async with self.store.session() as session:
+            holder = (await session.holders(FACILITY_CODE, [code])).get(code)
+            rows = await session.load(Facility.__name__, [holder]) if holder else ()
+        facility: Facility | None = Facility.aggregate.replay(rows)
+        self.own_name = facility.display_name if facility else None
+        return self.own_name or code
 
-    async def _mint(self, caller: Caller, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> Any:
-        assert self._minter is not None, "without a minter the deployment offers no scheme"
-        return await self._minter.mint(scheme, suffix, metadata)
 
-    async def _feed_page(self, caller: Caller, query: Any) -> Any:
-        return await self.feed.page(caller, query)
+class RuntimePorts:
+    """The ports of decisions and answers, fulfilled by what a process has opened."""
 
-    async def _permitted(self, caller: Caller) -> frozenset[str]:
-        return await self.authorizer.permitted(caller)
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
 
-    async def _measured_objective(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> Any:
-        return await self._sights.measured(procedure_id, conduct_id)
-
-    async def _done_on(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> Any:
-        return (await PostgresLedger(self.store).tally(conduct_id, 0)).actuation_kind
-
-    async def _steps_done(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> int:
-        return (await PostgresLedger(self.store).tally(conduct_id, 0, of_pass=True)).completed_count
-
-    async def _work(self, caller: Caller, work_id: UUID) -> Any:
-        return await found_work(self.service.works.values(), caller, work_id)
-
-    async def _model_configured(self, caller: Caller, model_ref: ModelRef) -> bool:
-        return self.agents.consulting.configured(model_ref)
-
-    async def _subscribers(self, caller: Caller) -> Any:
-        return await self._reactions.names(caller)
-
-    async def _unprocessed(self, caller: Caller, rows: Any) -> Any:
-        return await self._reactions.unprocessed(caller, rows)
-
-    async def _open_reactions(self, caller: Caller, names: Any) -> Any:
-        return await self._reactions.open_items(caller, names)
-
-    async def _logged_event(self, caller: Caller, event_id: UUID, reaction: Any) -> Any:
-        return await self._reactions.logged(caller, event_id, reaction)
-
-    async def _deployment(self, caller: Caller) -> Deployment:
-        settings = self.settings
-        publisher = settings.facility_publisher or self._own_name or await self._facility_name(settings.self_facility_code)
+    async def deployment(self) -> Deployment:
+        runtime, settings = self._runtime, self._runtime.settings
+        code = settings.self_facility_code
         return Deployment(
             base_url=settings.public_base_url or "",
             landing_page_template=settings.landing_page_template,
-            publisher=publisher,
-            minted_schemes=frozenset() if self._minter is None else self._minter.schemes,
-            self_facility_code=settings.self_facility_code,
+            publisher=settings.facility_publisher or runtime.own_name or await runtime.facility_name(code),
+            minted_schemes=frozenset() if runtime.minter is None else runtime.minter.schemes,
+            self_facility_code=code,
             enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
             deciders=offered(settings.decide_substrates),
             compute_programs=frozenset(settings.compute_programs),
@@ -326,16 +260,46 @@ class Runtime:
             compute_timeout=settings.compute_timeout_seconds,
             clearance_four_eyes=settings.four_eyes,
             policies_enforced=settings.enforced,
-            **self._monitored,
+            **runtime.monitored,
         )
 
-    async def _facility_name(self, code: str) -> str:
-        async with self.store.session() as session:
-            holder = (await session.holders(FACILITY_CODE, [code])).get(code)
-            rows = await session.load(Facility.__name__, [holder]) if holder else ()
-        facility: Facility | None = Facility.aggregate.replay(rows)
-        self._own_name = facility.display_name if facility else None
-        return self._own_name or code
+    async def identity_provider(self, issuer: str, subject: str) -> ProviderFacts:
+        identity = self._runtime.identity
+        return ProviderFacts(identity.knows(issuer), identity.binds(issuer, subject))
+
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
+        assert self._runtime.minter is not None, "without a minter the deployment offers no scheme"
+        return await self._runtime.minter.mint(scheme, suffix, metadata)
+
+    async def event_page(self, call: Call, query: ListEvents) -> Page[dict[str, Any]]:
+        return await self._runtime.feed.page(Caller.of(call), query)
+
+    async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
+        return await self._runtime.sights.measured(procedure_id, conduct_id)
+
+    async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
+        return (await PostgresLedger(self._runtime.store).tally(conduct_id, 0)).actuation_kind
+
+    async def completed_step_count(self, conduct_id: UUID) -> int:
+        return (await PostgresLedger(self._runtime.store).tally(conduct_id, 0, of_pass=True)).completed_count
+
+    async def find_work(self, work_id: UUID) -> WorkFound | None:
+        return await found_work(self._runtime.service.works.values(), work_id)
+
+    async def is_model_configured(self, model_ref: ModelRef) -> bool:
+        return self._runtime.agents.consulting.configured(model_ref)
+
+    async def subscriber_names(self) -> Sequence[str]:
+        return await self._runtime.reactions.subscriber_names()
+
+    async def unprocessed_counts(self, reactions: Sequence[Reaction]) -> Mapping[str, int]:
+        return await self._runtime.reactions.unprocessed_counts(reactions)
+
+    async def open_items(self, subscriber_names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
+        return await self._runtime.reactions.open_items(subscriber_names)
+
+    async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
+        return await self._runtime.reactions.logged_event(event_id, reaction)
 
 
 def monitored_keys(settings: Settings) -> dict[str, frozenset[str]]:

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
-from baton.application.conduct.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
+from baton.application.conduct.ledger import ClosingRequest, BeginRequest, ConductSignals, BeginResult, StoredRow, Tally, tally_rows
 from baton.application.ports import Clock, FoldedStanding
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import Actor
 from baton.domain.agent.agent import Agent
-from baton.domain.operation.conduct.messages import SKIPPED, Mark, Place
+from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace
 from baton.domain.operation.conduct.progress import (
     ABORT_ASKED,
     HOLD_ASKED,
@@ -56,13 +56,13 @@ class MemoryLedger:
         self._store = store
         self._clock = clock
 
-    async def begin(self, crossing: Crossing) -> Standing:
+    async def begin(self, crossing: BeginRequest) -> BeginResult:
         place, marker, now = crossing.place, crossing.marker, self._clock()
         progress = self._live(place.procedure_id, place.conduct_id)
         if progress is None:
-            return Standing(live=False)
+            return BeginResult(live=False)
         rows = self._here(place)
-        standing = Standing(
+        standing = BeginResult(
             live=True,
             out_of_turn=not self._is_in_turn(crossing, progress),
             asked=self._asked(place.procedure_id, place.conduct_id, may_hold=crossing.hold_blocks),
@@ -94,7 +94,7 @@ class MemoryLedger:
         )
         return replace(standing, marked=marked)
 
-    def _is_in_turn(self, crossing: Crossing, progress: ConductProgress) -> bool:
+    def _is_in_turn(self, crossing: BeginRequest, progress: ConductProgress) -> bool:
         """Whether the record shows what comes before the step."""
         place, precedence = crossing.place, crossing.precedence
         if precedence is None:
@@ -109,17 +109,17 @@ class MemoryLedger:
     def _open_pass(self, procedure_id: UUID) -> tuple[int, Point] | None:
         """The pass that is open, and where it measures."""
         for stored in reversed(self._store.streams[Procedure.__name__, procedure_id]):
-            match decoded(Procedure.aggregate, stored):
+            match decode_event(Procedure.aggregate, stored):
                 case ProcedureIterationStarted() as started:
                     return started.iteration_index, started.point or {}
                 case ProcedureIterationEnded():
                     return None
         return None
 
-    async def has_passed(self, place: Place) -> bool:
+    async def has_passed(self, place: StepPlace) -> bool:
         return self._has_passed(place)
 
-    def _has_passed(self, place: Place) -> bool:
+    def _has_passed(self, place: StepPlace) -> bool:
         results = {row.mark: row.payload["result"] for row in self._here(place) if row.mark != Mark.IN_FLIGHT}
         return Mark.OUTCOME in results and (place.closing or "failed" not in results.values())
 
@@ -133,12 +133,12 @@ class MemoryLedger:
         return stored.payload
 
     async def beat(
-        self, place: Place, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
-    ) -> Orders:
+        self, place: StepPlace, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
+    ) -> ConductSignals:
         now = self._clock()
         progress = self._live(place.procedure_id, place.conduct_id)
         if progress is None:
-            return Orders(False)
+            return ConductSignals(False)
         self._store.put(replace(progress, heartbeat_at=now))
         sign = self._sign(place.procedure_id)
         if sign is not None and sign.effect_id == effect_id:
@@ -147,10 +147,10 @@ class MemoryLedger:
         lost = submitter is not None and submitter.objection is not None
         return replace(orders, stood_down=lost, submitter_moved=self._moved(submitter))
 
-    async def begin_closing(self, closing: Closing) -> Orders:
+    async def begin_closing(self, closing: ClosingRequest) -> ConductSignals:
         progress = self._live(closing.procedure_id, closing.conduct_id)
         if progress is None:
-            return Orders(False)
+            return ConductSignals(False)
         orders = self._orders(closing.procedure_id, closing.conduct_id, closing.run_id, may_hold=closing.may_hold)
         begun = progress.phase == ConductPhase.CLOSING.value
         if not begun and (orders.asked is not None or orders.run in closing.run_blocks):
@@ -164,7 +164,7 @@ class MemoryLedger:
                 heartbeat_at=self._clock(),
             )
         )
-        return Orders(True)
+        return ConductSignals(True)
 
     async def wait(self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None) -> None:
         self._say(
@@ -224,7 +224,7 @@ class MemoryLedger:
             (row.event_id, row.step_kind, row.closing, row.step_index, row.mark, row.sampled_at, row.payload)
             for row in brought
         ]
-        return tallied(
+        return tally_rows(
             found,
             [(address, *values) for address, values in written.items()],
             [row.payload["actuation_kind"] for row in rows if not row.closing and "actuation_kind" in row.payload],
@@ -257,8 +257,8 @@ class MemoryLedger:
         run: Any = None if run_id is None else self._store.state((Run.__name__, run_id))
         return None if run is None else run.status
 
-    def _orders(self, procedure_id: UUID, conduct_id: UUID, run_id: UUID | None, *, may_hold: bool = True) -> Orders:
-        return Orders(True, self._asked(procedure_id, conduct_id, may_hold=may_hold), self._run(run_id))
+    def _orders(self, procedure_id: UUID, conduct_id: UUID, run_id: UUID | None, *, may_hold: bool = True) -> ConductSignals:
+        return ConductSignals(True, self._asked(procedure_id, conduct_id, may_hold=may_hold), self._run(run_id))
 
     def _activities(self) -> Sequence[Activity]:
         rows: Any = self._store.entries[Activity.relation]
@@ -268,12 +268,12 @@ class MemoryLedger:
     def _rows(self, conduct_id: UUID) -> list[Activity]:
         return [row for row in self._activities() if row.conduct_id == conduct_id]
 
-    def _here(self, place: Place) -> list[Activity]:
+    def _here(self, place: StepPlace) -> list[Activity]:
         """The rows of one place by attempt."""
         rows = [row for row in self._rows(place.conduct_id) if _place(row) == place]
         return sorted(rows, key=lambda row: row.attempt or 0)
 
-    def _begun_before(self, place: Place) -> bool:
+    def _begun_before(self, place: StepPlace) -> bool:
         """Whether an earlier conduct has begun what must not be begun twice."""
         return any(
             row.procedure_id == place.procedure_id
@@ -286,11 +286,11 @@ class MemoryLedger:
             for row in self._activities()
         )
 
-    def _stored(self, row: Activity, now: datetime) -> Stored:
+    def _stored(self, row: Activity, now: datetime) -> StoredRow:
         assert row.mark is not None, "a ledger row has a mark"
         assert row.recorded_at is not None, "what is stored was recorded"
         age = (now - row.recorded_at).total_seconds()
-        return Stored(row.event_id, row.mark, row.attempt or 0, row.payload, age)
+        return StoredRow(row.event_id, row.mark, row.attempt or 0, row.payload, age)
 
     def _sign(self, procedure_id: UUID) -> Sign | None:
         sign: Any = self._store.rows.get((Sign.relation, procedure_id))
@@ -313,7 +313,7 @@ class MemoryLedger:
         return stored
 
 
-def is_free(crossing: Crossing, standing: Standing) -> bool:
+def is_free(crossing: BeginRequest, standing: BeginResult) -> bool:
     """Whether nothing stands in the way of a step."""
     if standing.out_of_turn:
         return False
@@ -331,9 +331,9 @@ def _too_long(since: datetime, now: datetime, longest: float | None) -> bool:
     return longest is not None and (now - since).total_seconds() > longest
 
 
-def _place(row: Activity) -> Place:
+def _place(row: Activity) -> StepPlace:
     assert row.conduct_id is not None, "a ledger row belongs to a conduct"
-    return Place(
+    return StepPlace(
         procedure_id=row.procedure_id,
         conduct_id=row.conduct_id,
         iteration_index=row.iteration_index or 0,
@@ -342,7 +342,7 @@ def _place(row: Activity) -> Place:
     )
 
 
-def _spot(row: Activity) -> tuple[Place, str | None]:
+def _spot(row: Activity) -> tuple[StepPlace, str | None]:
     """What only one outcome and one deposit can be stored for."""
     return _place(row), row.mark
 

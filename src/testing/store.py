@@ -17,8 +17,8 @@ import orjson
 import uuid_utils.compat
 
 from baton.application.conflicts import lost_race, other_request, still_in_flight
-from baton.application.ports import Batch, Bookmark, Caller, EventRow, Executed, KeyClaim, Session
-from baton.application.unit_of_work import decoded
+from baton.application.ports import Batch, Bookmark, Caller, EventRow, CommandResult, KeyClaim, Session
+from baton.application.unit_of_work import decode_event
 from baton.domain.agent.at_risk import ModelCall, model_calls
 from baton.domain.decision.inferences import Inference
 from baton.domain.kernel import State, StoredEvent
@@ -42,7 +42,7 @@ class HeldKey:
     """An idempotency key in use: in flight while it has no outcome."""
 
     claim: KeyClaim
-    executed: Executed | None = None
+    executed: CommandResult | None = None
 
 
 class MemoryStore:
@@ -164,7 +164,7 @@ class MemoryStore:
     def state(self, stream: StreamKey) -> State | None:
         """The fold of one stream."""
         aggregate = REGISTRY.aggregates[stream[0]]
-        return aggregate.fold(decoded(aggregate, row) for row in self.streams.get(stream, ()))
+        return aggregate.fold(decode_event(aggregate, row) for row in self.streams.get(stream, ()))
 
     def put(self, record: Record) -> None:
         """Write a row past every batch, as those do that overwrite where work stands."""
@@ -194,7 +194,7 @@ class MemoryStore:
             if stream[0] == projection.aggregate.name and (state := self.state(stream)) is not None:
                 yield summary.of(state)
 
-    async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> Executed | None:
+    async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> CommandResult | None:
         held = self.keys.get(_holder(claim))
         if held is None or (held.executed is None and held.claim.claimed_at < stale_before):
             self.keys[_holder(claim)] = HeldKey(claim)

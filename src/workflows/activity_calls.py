@@ -23,14 +23,14 @@ QUICK_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_
 STATE = SearchAttributeKey.for_keyword("BatonState")
 
 
-async def quickly(name: str, *given: Any, result_type: Any = None, summary: str | None = None) -> Any:
+async def call_quick_activity(name: str, *given: Any, result_type: Any = None, summary: str | None = None) -> Any:
     """Something so quick that it gives no sign of life."""
     return await workflow.execute_activity(
         name, args=given, result_type=result_type, start_to_close_timeout=QUICK, retry_policy=QUICK_RETRY, summary=summary
     )
 
 
-async def shortly(name: str, given: Sequence[Any], result_type: Any) -> Any:
+async def call_short_activity(name: str, given: Sequence[Any], result_type: Any) -> Any:
     """Something short between two steps or phases."""
     return await workflow.execute_activity(
         name,
@@ -42,7 +42,7 @@ async def shortly(name: str, given: Sequence[Any], result_type: Any) -> Any:
     )
 
 
-async def patiently(name: str, given: Sequence[Any], result_type: Any, summary: str) -> Any:
+async def call_waiting_activity(name: str, given: Sequence[Any], result_type: Any, summary: str) -> Any:
     """Something that may wait for equipment or for people."""
     return await workflow.execute_activity(
         name,
@@ -56,7 +56,7 @@ async def patiently(name: str, given: Sequence[Any], result_type: Any, summary: 
     )
 
 
-async def to_its_end(work: Coroutine[Any, Any, Any]) -> None:
+async def run_to_completion(work: Coroutine[Any, Any, Any]) -> None:
     """Have something done to its end, whoever cancels it now."""
     doing = asyncio.create_task(work)
     while not doing.done():
@@ -67,6 +67,6 @@ async def to_its_end(work: Coroutine[Any, Any, Any]) -> None:
     doing.result()
 
 
-def is_findable() -> bool:
+def has_search_attributes() -> bool:
     """Whether the server has our search attributes; naming them to one that lacks them fails the task."""
     return workflow.info().typed_search_attributes.get(STATE) is not None

@@ -7,9 +7,9 @@ activity returns.
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from baton.application.agents.model_agents import Leased
-    from baton.domain.agent.conclusions import Order
-    from baton.workflows.activity_calls import patiently, shortly
+    from baton.application.agents.model_agents import LeaseResult
+    from baton.domain.agent.conclusions import ConclusionOrder
+    from baton.workflows.activity_calls import call_waiting_activity, call_short_activity
 
 
 @workflow.defn(name="debrief")
@@ -17,9 +17,9 @@ class DebriefWorkflow:
     """One agent's debrief of one run."""
 
     @workflow.run
-    async def run(self, order: Order) -> None:
+    async def run(self, order: ConclusionOrder) -> None:
         if await concluded(order):
-            await patiently("write_up_debrief", [order], None, "into the logbook")
+            await call_waiting_activity("write_up_debrief", [order], None, "into the logbook")
 
 
 @workflow.defn(name="draft-caution")
@@ -27,16 +27,16 @@ class DraftCautionWorkflow:
     """One agent's proposal after one run."""
 
     @workflow.run
-    async def run(self, order: Order) -> None:
+    async def run(self, order: ConclusionOrder) -> None:
         await concluded(order)
 
 
-async def concluded(order: Order) -> bool:
+async def concluded(order: ConclusionOrder) -> bool:
     """Whether this agent had the lease and what it concluded is on the record."""
-    leased = await shortly("take_lease", [order], Leased)
-    if leased is not Leased.HELD:
+    leased = await call_short_activity("take_lease", [order], LeaseResult)
+    if leased is not LeaseResult.HELD:
         return False
-    on_record: bool = await patiently("conclude", [order], bool, "ask the model")
+    on_record: bool = await call_waiting_activity("conclude", [order], bool, "ask the model")
     return on_record
 
 
@@ -46,4 +46,4 @@ class RegenerateDebriefWorkflow:
 
     @workflow.run
     async def run(self, decision_id: str) -> None:
-        await patiently("regenerate_debrief", [decision_id], None, "ask the model")
+        await call_waiting_activity("regenerate_debrief", [decision_id], None, "ask the model")

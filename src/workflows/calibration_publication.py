@@ -3,7 +3,7 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from baton.workflows.activity_calls import quickly
+    from baton.workflows.activity_calls import call_quick_activity
 
 SIGN = "sign_calibration_publication"
 SEND = "send_calibration_publication"
@@ -17,6 +17,6 @@ class CalibrationPublicationWorkflow:
     @workflow.run
     async def run(self, receipt_id: str) -> None:
         for step in (SIGN, SEND):
-            if not await quickly(step, receipt_id, result_type=bool):
+            if not await call_quick_activity(step, receipt_id, result_type=bool):
                 return
-        await quickly(RECORD, receipt_id)
+        await call_quick_activity(RECORD, receipt_id)

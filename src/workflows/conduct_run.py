@@ -12,8 +12,8 @@ from temporalio.workflow import ChildWorkflowCancellationType, ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
     from baton.domain.operation.conduct.progress import ConductPhase
-    from baton.domain.run.messages import ENDS, PhaseJob, PhaseReport, PhaseVerdict, RunConductOrder, RunFinish, RunOutcome
-    from baton.workflows.activity_calls import STATE, is_findable, patiently, shortly, to_its_end
+    from baton.domain.run.messages import RUN_FINISH_BY_VERDICT, PhaseJob, PhaseReport, PhaseVerdict, RunConductOrder, RunFinish, RunOutcome
+    from baton.workflows.activity_calls import STATE, has_search_attributes, call_waiting_activity, call_short_activity, run_to_completion
 
 
 @workflow.defn(name="conduct-run")
@@ -36,7 +36,7 @@ class ConductRunWorkflow:
                 raise
             outcome, recorded = RunOutcome(finish=RunFinish.CANCELLED), False
         if not recorded:
-            await to_its_end(self._end(outcome))
+            await run_to_completion(self._end(outcome))
         self._show(ConductPhase.ENDED, outcome.finish.value)
 
     async def _conduct(self) -> tuple[RunOutcome, bool]:
@@ -53,7 +53,7 @@ class ConductRunWorkflow:
                 return outcome, True
             report = await self._run_resumed()
             if report.verdict is not PhaseVerdict.RUN_RESUMED:
-                outcome = RunOutcome(finish=ENDS[report.verdict])
+                outcome = RunOutcome(finish=RUN_FINISH_BY_VERDICT[report.verdict])
                 break
         return outcome, outcome.finish is RunFinish.GONE
 
@@ -67,7 +67,7 @@ class ConductRunWorkflow:
                 if report.verdict is PhaseVerdict.RUN_RESUMED:
                     continue
             if report.verdict is not PhaseVerdict.COMPLETED:
-                return RunOutcome(finish=ENDS[report.verdict], phase_index=self._index, failure=report.failure)
+                return RunOutcome(finish=RUN_FINISH_BY_VERDICT[report.verdict], phase_index=self._index, failure=report.failure)
             self._index += 1
         return RunOutcome(finish=RunFinish.COMPLETED)
 
@@ -86,7 +86,7 @@ class ConductRunWorkflow:
 
         Where somebody else has started it from the record meanwhile, that is as good.
         """
-        known = job.attributes.items() if is_findable() else ()
+        known = job.attributes.items() if has_search_attributes() else ()
         attributes = [SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in known]
         try:
             await workflow.start_child_workflow(
@@ -123,13 +123,13 @@ class ConductRunWorkflow:
         """Tell whoever looks into the engine where the conduct stands."""
         at = f"phase {min(self._index + 1, self._count)}/{self._count}"
         workflow.set_current_details(f"**{phase.value}**: {at}{doing and f', {doing}'}")
-        if phase.value != self._state and is_findable():
+        if phase.value != self._state and has_search_attributes():
             self._state = phase.value
             workflow.upsert_search_attributes([STATE.value_set(phase.value)])
 
     async def _waiting(self, name: str, *given: Any, result_type: Any) -> Any:
         summary = f"phase {min(self._index + 1, self._count)}/{self._count}"
-        return await patiently(name, [self._order.run_id, self._order.conduct_id, *given], result_type, summary)
+        return await call_waiting_activity(name, [self._order.run_id, self._order.conduct_id, *given], result_type, summary)
 
     async def _shortly(self, name: str, *given: Any, result_type: Any) -> Any:
-        return await shortly(name, [self._order.run_id, self._order.conduct_id, *given], result_type)
+        return await call_short_activity(name, [self._order.run_id, self._order.conduct_id, *given], result_type)

@@ -3,7 +3,7 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from baton.workflows.activity_calls import quickly
+    from baton.workflows.activity_calls import call_quick_activity
 
 CANDIDATES = "mint_sweep_candidates"
 MINT = "mint_sweep_asset"
@@ -16,9 +16,9 @@ class MintSweepWorkflow:
 
     @workflow.run
     async def run(self, sweep_id: str) -> None:
-        while asset_ids := await quickly(CANDIDATES, sweep_id, result_type=list[str]):
+        while asset_ids := await call_quick_activity(CANDIDATES, sweep_id, result_type=list[str]):
             for asset_id in asset_ids:
-                await quickly(MINT, sweep_id, asset_id, summary=f"mint for asset {asset_id}")
+                await call_quick_activity(MINT, sweep_id, asset_id, summary=f"mint for asset {asset_id}")
             if workflow.info().is_continue_as_new_suggested():
                 workflow.continue_as_new(sweep_id)
-        await quickly(FINISH, sweep_id)
+        await call_quick_activity(FINISH, sweep_id)

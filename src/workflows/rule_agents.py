@@ -8,7 +8,7 @@ from temporalio.workflow import ParentClosePolicy
 with workflow.unsafe.imports_passed_through():
     from baton.domain.agent.expiry import DuePage
     from baton.domain.agent.promotion import ProposalOrder
-    from baton.workflows.activity_calls import shortly
+    from baton.workflows.activity_calls import call_short_activity
 
 
 @workflow.defn(name="promote-caution")
@@ -17,7 +17,7 @@ class PromoteCautionWorkflow:
 
     @workflow.run
     async def run(self, order: ProposalOrder) -> None:
-        await shortly("promote_caution", [order], None)
+        await call_short_activity("promote_caution", [order], None)
 
 
 @workflow.defn(name="supervise-runs")
@@ -26,7 +26,7 @@ class SuperviseRunsWorkflow:
 
     @workflow.run
     async def run(self) -> None:
-        await shortly("supervise_runs", [], None)
+        await call_short_activity("supervise_runs", [], None)
 
 
 @workflow.defn(name="expire-clearances")
@@ -37,7 +37,7 @@ class ExpireClearancesWorkflow:
     async def run(self) -> None:
         after: str | None = None
         while True:
-            page: DuePage = await shortly("due_clearances", [after], DuePage)
+            page: DuePage = await call_short_activity("due_clearances", [after], DuePage)
             for clearance_id in page.clearance_ids:
                 await set_going(str(clearance_id))
             if (after := page.next_cursor) is None:
@@ -65,4 +65,4 @@ class ExpireClearanceWorkflow:
 
     @workflow.run
     async def run(self, clearance_id: str) -> None:
-        await shortly("expire_clearance", [clearance_id], None)
+        await call_short_activity("expire_clearance", [clearance_id], None)

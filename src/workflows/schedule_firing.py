@@ -9,7 +9,7 @@ from temporalio.common import SearchAttributeKey
 with workflow.unsafe.imports_passed_through():
     from baton.domain.operation.conduct.progress import ConductPhase
     from baton.domain.operation.schedule.messages import DueFiring, FiringOrder, FiringVerdict
-    from baton.workflows.activity_calls import STATE, is_findable, patiently, shortly
+    from baton.workflows.activity_calls import STATE, has_search_attributes, call_waiting_activity, call_short_activity
 
 SCHEDULED = SearchAttributeKey.for_datetime("TemporalScheduledStartTime")
 """Where the engine says for when it started a workflow: the time of the calendar, whatever jitter was added."""
@@ -22,17 +22,17 @@ class ScheduleFiringWorkflow:
     @workflow.run
     async def run(self, order: FiringOrder) -> FiringVerdict:
         due = due_now(order)
-        verdict: FiringVerdict = await shortly("open_firing", [due], FiringVerdict)
+        verdict: FiringVerdict = await call_short_activity("open_firing", [due], FiringVerdict)
         if verdict is FiringVerdict.OPENED:
             self._show(ConductPhase.WALKING, verdict)
-            await patiently("await_firing", [due], None, f"firing of {due.scheduled_at:%Y-%m-%d %H:%M:%S}Z")
+            await call_waiting_activity("await_firing", [due], None, f"firing of {due.scheduled_at:%Y-%m-%d %H:%M:%S}Z")
         self._show(ConductPhase.ENDED, verdict)
         return verdict
 
     def _show(self, phase: ConductPhase, verdict: FiringVerdict) -> None:
         """Tell whoever looks into the engine how the firing stands."""
         workflow.set_current_details(f"**{phase.value}**: {verdict.value}")
-        if is_findable():
+        if has_search_attributes():
             workflow.upsert_search_attributes([STATE.value_set(phase.value)])
 
 

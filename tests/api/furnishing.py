@@ -69,7 +69,7 @@ async def trusted(api: Api, ids: Ids, mark: str) -> None:
 
 async def equipped(api: Api, ids: Ids, mark: str) -> None:
     """An asset that is of a family and a model, installed, and bound into a fixture."""
-    turning = {"description": "Turns things.", "required_affordances": ["Rotatable"]}
+    turning = {"description": "BudgetLock things.", "required_affordances": ["Rotatable"]}
     ids["role_id"] = await api.create("/roles", {"name": f"Spinner {mark}", **turning})
     rotary = {"name": f"RotaryStage {mark}", "affordances": ["Rotatable"], "settings_schema": ROTARY_SCHEMA}
     ids["family_id"] = await api.create("/families", rotary)

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from baton.api.conduct_streams import ConductStream
 from baton.api.http import Request
-from baton.api.streams import OpenStreams, Pace
+from baton.api.streams import OpenStreams, StreamIntervals
 from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.infrastructure.runtime import Runtime
@@ -218,7 +218,7 @@ async def test_a_look_that_finds_nothing_new_is_one_question(theatre: Theatre) -
     theatre.pauses.end()
 
 
-HASTY = Pace(shortest=0.01, longest=0.01, unopened=0.01, comment=0.05, sight=0.02)
+HASTY = StreamIntervals(shortest=0.01, longest=0.01, unopened=0.01, comment=0.05, sight=0.02)
 
 
 async def opened(
@@ -247,7 +247,7 @@ async def test_a_silent_stream_says_that_it_is_still_there(theatre: Theatre) -> 
 
 async def test_a_stream_ends_at_once_when_the_server_stops(theatre: Theatre) -> None:
     runtime, stopping = theatre.stage.runtime, asyncio.Event()
-    patient = Pace(shortest=60, longest=60, unopened=60)
+    patient = StreamIntervals(shortest=60, longest=60, unopened=60)
     stream = ConductStream(runtime.watching, runtime.service, runtime.listener, OpenStreams(200, 8), patient)
     unopened = await theatre.stage.registered()
     conducted, _ = await theatre.conducting(setpoint("a", 1), PAUSE)

@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from baton.api.http import Request
-from baton.api.streams import EventStream, OpenStreams, Pace
+from baton.api.streams import EventStream, OpenStreams, StreamIntervals
 from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.embedded.postgres import EmbeddedPostgres
@@ -293,7 +293,7 @@ async def test_an_open_feed_ends_when_what_it_needs_is_withdrawn(
 
     async with Runtime(settings) as runtime:
         streams = OpenStreams(1, 8)
-        feed = EventStream(runtime.feed, runtime.authorizer, runtime.listener, streams, Pace(sight=0.05))
+        feed = EventStream(runtime.feed, runtime.authorizer, runtime.listener, streams, StreamIntervals(sight=0.05))
         request = Request({"headers": [], "query_string": b"stream_type=Zone"}, receive, {}, 0)
         answer = await feed(request, Caller(person, UUID(SYSTEM_HTTP), uuid4()))
         assert answer.stream is not None

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from baton.application.agents.agent_client import Hands
-from baton.application.agents.budget_lock import Turns
+from baton.application.agents.agent_client import AgentClient
+from baton.application.agents.budget_lock import BudgetLock
 from baton.application.agents.model_agents import ModelAgents
-from baton.application.agents.model_consultation import Consulting
+from baton.application.agents.model_consultation import ModelConsultation
 from baton.application.agents.ports import Spending
 from baton.application.agents.regenerations import Regenerations
 from baton.application.authorization import PolicyAuthorizer
-from baton.application.ports import Batch, Caller, EventRow, Executed, StoreUnavailableError
+from baton.application.ports import Batch, Caller, EventRow, CommandResult, StoreUnavailableError
 from baton.application.seeds import Seeds
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import DeactivateActor
 from baton.domain.agent.agent import DefineAgent, SuspendAgent, UpdateAgentBudget, VersionAgent
-from baton.domain.agent.conclusions import Order, Task
+from baton.domain.agent.conclusions import ConclusionOrder, Task
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.language_model import DefineLanguageModel
 from baton.domain.agent.model_ref import ModelRef
@@ -42,7 +42,7 @@ from baton.testing.people import MemoryPeople
 from baton.testing.spending import MemorySpending
 from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.application.calling import Calling, HandSetClock
-from tests.application.twins import port_of, stored
+from tests.application.twins import ports_of, stored
 from tests.domain.agent.models import entry
 from tests.domain.equipment.assets import LUMEN
 from tests.domain.recipe.ladder import acquisition
@@ -134,16 +134,16 @@ class Agency:
 
     def __post_init__(self) -> None:
         authorizer = PolicyAuthorizer(self.store, MemoryVerdictLog(self.store))
-        ports = {name: port_of(self.line.world, name) for name in self.line.world.ports}
+        ports = ports_of(self.line.world)
         self.people = Calling(self.store, authorizer, Caller.system(new_id()), ports, self.clock)
-        self.hands = Hands(self.store, self.people.commands, authorizer, ports)
+        self.hands = AgentClient(self.store, self.people.commands, authorizer, ports)
         spending, people = self.spending or MemorySpending(self.store), MemoryPeople(self.store)
-        turns = Turns(self.store, self.clock, new_id)
-        self.consulting = Consulting(self.hands, self.clock, self.models, spending, people, turns)
+        turns = BudgetLock(self.store, self.clock, new_id)
+        self.consulting = ModelConsultation(self.hands, self.clock, self.models, spending, people, turns)
         self.agents = ModelAgents(self.hands, self.store, self.consulting, self.mirror, None, "own-site")
         self.regenerations = Regenerations(self.store, self.hands, self.agents, self.clock, new_id)
 
-    async def do(self, command: Command, on: UUID | None = None) -> Executed:
+    async def do(self, command: Command, on: UUID | None = None) -> CommandResult:
         return await self.people.do(command, on)
 
     async def ended(self, how: Command | None = None) -> EventRow:
@@ -200,7 +200,7 @@ class Agency:
 
     def events(self, run_id: UUID) -> list[Event]:
         """What happened to a run."""
-        return [decoded(Run.aggregate, row) for row in self.store.streams[Run.__name__, run_id]]
+        return [decode_event(Run.aggregate, row) for row in self.store.streams[Run.__name__, run_id]]
 
     async def suspend(self, agent_id: UUID) -> None:
         await self.do(SuspendAgent(reason="it talks too much"), agent_id)
@@ -247,9 +247,9 @@ async def agency(*answers: Any, line: Beamline | None = None) -> Agency:
     return made
 
 
-def order(event: EventRow, agent_id: UUID | None = None, task: Task = DEBRIEF) -> Order:
+def order(event: EventRow, agent_id: UUID | None = None, task: Task = DEBRIEF) -> ConclusionOrder:
     """What an agent is to do about the end of a run; the seeded one, where none is named."""
-    return Order(
+    return ConclusionOrder(
         kind=task.kind,
         agent_id=agent_id or SEEDED[task.kind].id,
         run_id=event.stream_id,

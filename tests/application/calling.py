@@ -1,6 +1,6 @@
 """The command and query paths as tests call them: over any store, by a clock that only moves when told."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from baton.application.authorization import PermissiveAuthorizer
 from baton.application.commands import Commands
-from baton.application.ports import Authorizer, Caller, Executed, Port, Store
+from baton.application.ports import Authorizer, Caller, CommandResult, Store
 from baton.application.queries import Queries
 from baton.domain.kernel import Command, Query
 from baton.domain.trust.surface import SYSTEM_HTTP
@@ -27,7 +27,7 @@ class HandSetClock:
         return self.now
 
 
-async def lenient(caller: Caller) -> Any:
+async def lenient() -> Any:
     """A deployment for development."""
     return SimpleNamespace(**LENIENT)
 
@@ -39,7 +39,7 @@ class Calling:
     store: Store
     authorizer: Authorizer = field(default_factory=PermissiveAuthorizer)
     caller: Caller = field(default_factory=lambda: Caller(OPERATOR, SYSTEM_HTTP, new_id()))
-    ports: Mapping[str, Port] = field(default_factory=lambda: {"deployment": lenient})
+    ports: Any = field(default_factory=lambda: SimpleNamespace(deployment=lenient))
     clock: HandSetClock = field(default_factory=HandSetClock)
     new_id: Callable[[], UUID] = new_id
 
@@ -51,7 +51,7 @@ class Calling:
     def commands(self) -> Commands:
         return Commands(self.store, self.authorizer, self.clock, self.new_id, self.ports)
 
-    async def do(self, command: Command, on: UUID | None = None, key: str | None = None) -> Executed:
+    async def do(self, command: Command, on: UUID | None = None, key: str | None = None) -> CommandResult:
         self.clock.now += SECOND
         return await self.commands.execute(command, self.caller, target_id=on, key=key)
 
@@ -61,8 +61,7 @@ class Calling:
         return UUID(next(iter(executed.body.values())))
 
     async def ask(self, query: Query, on: UUID | None = None) -> Any:
-        ports = {"permitted_commands": self.authorizer.permitted, **self.ports}
-        queries = Queries(self.store, self.authorizer, self.clock, self.new_id, ports)
+        queries = Queries(self.store, self.authorizer, self.clock, self.new_id, self.ports)
         return await queries.ask(query, self.caller, target_id=on)
 
     async def versions(self, stream_type: str, id: UUID) -> list[int]:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from baton.domain.operation.conduct.conduct import ConductUntilConverged
-from baton.domain.operation.conduct.messages import Verdict
+from baton.domain.operation.conduct.messages import ConductVerdict
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
 from baton.domain.run.run import RunAborted, RunHeld, RunStopped
@@ -40,10 +40,10 @@ async def searching(rehearsal: Rehearsal, decide: Any = None, budget: Any = None
 async def passed(rehearsal: Rehearsal, conduct: Live, reading: float) -> int:
     """Begin a pass and walk it to its end; answers its index."""
     turn = await rehearsal.passes.start(*conduct.ids)
-    assert turn.verdict is Verdict.DONE
+    assert turn.verdict is ConductVerdict.DONE
     await rehearsal.plant.write("bl7:b", reading)
     for index in range(len(conduct.score.steps)):
-        assert (await rehearsal.step(conduct, index, turn.iteration_index, point=turn.point)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct, index, turn.iteration_index, point=turn.point)).verdict is ConductVerdict.DONE
     return turn.iteration_index
 
 
@@ -67,12 +67,12 @@ async def asked(rehearsal: Rehearsal, conduct: Live, *commands: Any) -> None:
 
 
 ASKED = [
-    ((HoldProcedure,), Verdict.HOLD),
-    ((AbortProcedure,), Verdict.ABORT),
-    ((HoldProcedure, AbortProcedure), Verdict.ABORT),
+    ((HoldProcedure,), ConductVerdict.HOLD),
+    ((AbortProcedure,), ConductVerdict.ABORT),
+    ((HoldProcedure, AbortProcedure), ConductVerdict.ABORT),
 ]
 RUN_LIVES = [
-    (HELD_RUN, Verdict.RUN_HELD),
-    (RunStopped(reason="enough", **ENDING), Verdict.RUN_STOPPED),
-    (RunAborted(reason="smoke", **ENDING), Verdict.RUN_ABORTED),
+    (HELD_RUN, ConductVerdict.RUN_HELD),
+    (RunStopped(reason="enough", **ENDING), ConductVerdict.RUN_STOPPED),
+    (RunAborted(reason="smoke", **ENDING), ConductVerdict.RUN_ABORTED),
 ]

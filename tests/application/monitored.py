@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 
 from baton.application.control import Quality, Reading
-from baton.application.monitoring.monitors import Account, Intervals
+from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals
 from baton.application.ports import Caller, EventRow
 from baton.application.settings import Settings
 from baton.domain.enclosure.enclosure import NAMES, EnclosureContact, RegisterEnclosure, name_key
@@ -22,7 +22,7 @@ from baton.infrastructure.postgres.projections import Projector
 from baton.infrastructure.runtime import Runtime, new_id
 
 HUTCH, PERMIT = "Imaging hutch B", "PSS:B:PERMIT"
-QUICK = Intervals(refresh=30, resubscribe=0.05, retry=0.05, first_reading=0.3, sweep=30)
+QUICK = MonitorIntervals(refresh=30, resubscribe=0.05, retry=0.05, first_reading=0.3, sweep=30)
 """Repeats and sweeps only when a test asks for them, everything else at once."""
 SYSTEM = Caller.system(UUID(int=7))
 
@@ -89,8 +89,8 @@ class Record:
             cursor = await connection.execute(statement, values)
             return await cursor.fetchall() if cursor.description else []
 
-    def account(self, name: str = "EnclosureMonitor") -> Account:
-        return Account(name, self.runtime.service, self.runtime.store, new_id)
+    def account(self, name: str = "EnclosureMonitor") -> MonitorAccount:
+        return MonitorAccount(name, self.runtime.service, self.runtime.store, new_id)
 
     async def _holder(self, kind: str, key: str) -> UUID | None:
         async with self.runtime.store.session() as session:
@@ -108,7 +108,7 @@ async def running(database_url: str, **settings: Any) -> AsyncIterator[Record]:
 
 @asynccontextmanager
 async def monitored(
-    database_url: str, plant: Simulator, intervals: Intervals = QUICK, **settings: Any
+    database_url: str, plant: Simulator, intervals: MonitorIntervals = QUICK, **settings: Any
 ) -> AsyncIterator[Record]:
     """A process that monitors a plant; a hutch with its permit signal is configured unless said otherwise."""
     async with running(database_url, **settings) as record, monitoring(record.runtime, plant, intervals):

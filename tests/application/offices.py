@@ -8,7 +8,7 @@ from uuid import UUID
 
 from baton.application.ports import Clock, EngineUnavailableError
 from baton.application.schedules.calendars import CalendarEntry, CalendarRefusedError, CalendarView
-from baton.application.schedules.schedule_reconciliation import ScheduleKeeper, entry_of
+from baton.application.schedules.schedule_reconciliation import ScheduleReconciler, entry_of
 from baton.domain.operation.schedule.calendar import EveryCalendar
 from baton.domain.operation.schedule.calendar_state import ScheduleChange
 from baton.domain.operation.schedule.schedule import DefineSchedule, Schedule
@@ -69,11 +69,11 @@ class Office:
 
     people: Calling = field(default_factory=lambda: Calling(MemoryStore()))
     calendars: MortalCalendars = field(init=False)
-    keeper: ScheduleKeeper = field(init=False)
+    keeper: ScheduleReconciler = field(init=False)
 
     def __post_init__(self) -> None:
         self.calendars = MortalCalendars(self.people.clock)
-        self.keeper = ScheduleKeeper(self.store, self.people.commands, self.calendars, self.people.clock, new_id, FACILITY)
+        self.keeper = ScheduleReconciler(self.store, self.people.commands, self.calendars, self.people.clock, new_id, FACILITY)
 
     @property
     def store(self) -> Any:

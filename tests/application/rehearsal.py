@@ -5,30 +5,31 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from baton.application.authorization import PermissiveAuthorizer, Standings
+from baton.application.authorization import PermissiveAuthorizer, PrincipalStandings
 from baton.application.clock import Timekeeper
 from baton.application.commands import Commands
 from baton.application.conduct.actions import ActionBody
 from baton.application.conduct.advice import Advisers
-from baton.application.conduct.conduct_plan import Score, Scores
+from baton.application.conduct.conduct_plan import ConductPlan, ConductPlans
 from baton.application.conduct.conductor import Conductor
 from baton.application.conduct.deciders import Deciders
-from baton.application.conduct.ledger import Closing, Ledger
+from baton.application.conduct.ledger import ClosingRequest, Ledger
 from baton.application.conduct.passes import Passes
 from baton.application.conduct.procedure_stream import ConductRecord
-from baton.application.conduct.step_effects import Effects
-from baton.application.conduct.step_runner import Limits, Steps, Worker
+from baton.application.conduct.step_effects import StepEffects
+from baton.application.conduct.step_runner import Limits, StepRunner, Worker
 from baton.application.conduct.submitters import Submitters
 from baton.application.control import Control
-from baton.application.plant import ControlRoute, Substrate
-from baton.application.ports import Authorizer, Batch, Caller, Executed, FoldedStanding, StreamAppend
-from baton.application.unit_of_work import decoded
+from baton.application.plant import ControlRoute, SimulatedMotor, Substrate
+from baton.application.ports import Authorizer, Batch, Caller, CommandResult, FoldedStanding, StreamAppend
+from baton.application.unit_of_work import decode_event
 from baton.domain.kernel import Call, Command, Event
 from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.conduct.messages import Finish, Mark, Outcome, Place, Report, lifecycle
+from baton.domain.operation.conduct.messages import ConductOutcome, Finish, Mark, StepPlace, StepReport, lifecycle_failure
 from baton.domain.operation.conduct.progress import ConductProgress
 from baton.domain.operation.conduct.results import Failure, Measured
 from baton.domain.operation.procedure.activity_logbook import Activity
@@ -65,8 +66,8 @@ ROUTES = (
 SIGNALS = {"bl7:a": 0, "bl7:b": 1.5, "bl7:c": 0, "bl7:shutter": 1, "sim:a": 0, "ro:a": 0}
 ENDING: dict[str, Any] = {"decided_by_decision_id": None, "actuation_kind": None}
 """What nobody says of how a run ends."""
-STOOD_DOWN = Outcome(
-    finish=Finish.STOOD_DOWN, failure=lifecycle("hold", "SteeringDriverStoodDown", "Nobody is there to go on.")
+STOOD_DOWN = ConductOutcome(
+    finish=Finish.STOOD_DOWN, failure=lifecycle_failure("hold", "SteeringDriverStoodDown", "Nobody is there to go on.")
 )
 
 
@@ -86,7 +87,7 @@ class Try:
 class Permits:
     """An authorization seam that lets the service do everything, and others what was not withdrawn from them."""
 
-    standings: Standings
+    standings: PrincipalStandings
     withdrawn: set[str] = field(default_factory=set)
     enforced: bool = False
     """Whether who stood down is denied everything, as policies do."""
@@ -109,7 +110,7 @@ class Permits:
 class Live:
     """A conduct that was opened."""
 
-    score: Score
+    score: ConductPlan
 
     @property
     def procedure_id(self) -> UUID:
@@ -123,7 +124,7 @@ class Live:
     def ids(self) -> tuple[UUID, UUID]:
         return self.procedure_id, self.conduct_id
 
-    def at(self, step_index: int, iteration_index: int = 0, closing: bool = False) -> Place:
+    def at(self, step_index: int, iteration_index: int = 0, closing: bool = False) -> StepPlace:
         return Conduct(*self.ids).at(step_index, iteration_index, closing)
 
 
@@ -148,32 +149,36 @@ class Rehearsal:
     make_ledger: Callable[[MemoryStore, LoopTime], Ledger] = MemoryLedger
 
     def __post_init__(self) -> None:
-        self.permits = self.permits or Permits(Standings(self.store))
+        self.permits = self.permits or Permits(PrincipalStandings(self.store))
         self.ledger = self.make_ledger(self.store, self.time)
-        self.commands = Commands(
-            self.store, self.permits, self.time, new_id, {**PORTS, "done_on": self.done_on, "steps_done": self.steps_done}
-        )
-        self.scores = Scores(self.store)
+        self.commands = Commands(self.store, self.permits, self.time, new_id, self.ports())
+        self.scores = ConductPlans(self.store)
         self.steps = self.worker(HERE)
         self.take_the_stand()
 
-    async def done_on(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> Any:
+    def ports(self) -> Any:
+        own = {"actuation_kind": self.actuation_kind, "completed_step_count": self.completed_step_count}
+        return SimpleNamespace(**{**vars(PORTS), **own})
+
+    async def actuation_kind(self, conduct_id: UUID) -> Any:
         return (await self.ledger.tally(conduct_id, 0)).actuation_kind
 
-    async def steps_done(self, caller: Caller, procedure_id: UUID, conduct_id: UUID) -> int:
+    async def completed_step_count(self, conduct_id: UUID) -> int:
         return (await self.ledger.tally(conduct_id, 0, of_pass=True)).completed_count
 
-    def worker(self, name: str = ELSEWHERE) -> Steps:
+    def worker(self, name: str = ELSEWHERE) -> StepRunner:
         """Somebody who does steps."""
         actions = ActionRegistry(self.actions)
-        effects = Effects(self.control, actions, self.time, self.routes, LIMITS.action)
+        effects = StepEffects(self.control, actions, self.time, self.routes, LIMITS.action)
         worker = Worker(name, self.dead.__contains__)
         submitters = Submitters(self.permits)
-        return Steps(self.ledger, effects, self.compute, self.time, LIMITS, worker, submitters, lambda: self.time.passed)
+        return StepRunner(
+            self.ledger, effects, self.compute, self.time, LIMITS, worker, submitters, lambda: self.time.passed
+        )
 
     def take_the_stand(self) -> None:
         """Conduct as somebody who has just come to work and knows nothing but the record."""
-        record, scores = ConductRecord(self.store, self.commands), Scores(self.store)
+        record, scores = ConductRecord(self.store, self.commands), ConductPlans(self.store)
         submitters = Submitters(self.permits)
         self.conductor = Conductor(self.store, record, self.time, self.ledger, scores, self.steps, submitters)
         advisers = Advisers(record, self.time, self.ledger, self.deciders, submitters)
@@ -185,7 +190,7 @@ class Rehearsal:
         other.take_the_stand()
         return other
 
-    async def do(self, command: Command, on: UUID | None = None) -> Executed:
+    async def do(self, command: Command, on: UUID | None = None) -> CommandResult:
         return await self.commands.execute(command, self.caller, target_id=on)
 
     async def made(self, command: Command) -> UUID:
@@ -244,9 +249,9 @@ class Rehearsal:
         closing: bool = False,
         point: Mapping[str, Any] | None = None,
         deadline: datetime | None = None,
-        by: Steps | None = None,
+        by: StepRunner | None = None,
         attempt: Try | None = None,
-    ) -> Report:
+    ) -> StepReport:
         """Do one step to its end, as the engine would have it done."""
         steps, place, attempt = by or self.steps, conduct.at(step_index, iteration_index, closing), attempt or Try()
         where = dict(point or {})
@@ -256,12 +261,12 @@ class Rehearsal:
             return report
         return await steps.collect(conduct.score, place, where, report.job_id, attempt)
 
-    async def reach(self, conduct: Live, place: Place, point: Mapping[str, Any]) -> None:
+    async def reach(self, conduct: Live, place: StepPlace, point: Mapping[str, Any]) -> None:
         """Have the record show what comes before a step; rows that only say so are not among those that are looked at."""
         if self.procedure(conduct).live_conduct_id != conduct.conduct_id:
             return
         if place.closing and self.progress(conduct).phase != "Ended":
-            await self.ledger.begin_closing(Closing(procedure_id=place.procedure_id, conduct_id=place.conduct_id))
+            await self.ledger.begin_closing(ClosingRequest(procedure_id=place.procedure_id, conduct_id=place.conduct_id))
         if place.iteration_index and self.procedure(conduct).current_iteration_index != place.iteration_index:
             begun = ProcedureIterationStarted(iteration_index=place.iteration_index, point=dict(point) or None)
             await self.happens(place.procedure_id, begun)
@@ -316,7 +321,7 @@ class Rehearsal:
     def events(self, conduct: Live) -> list[Any]:
         """Everything on the procedure's stream."""
         rows = self.store.streams[Procedure.__name__, conduct.procedure_id]
-        return [decoded(Procedure.aggregate, row) for row in rows]
+        return [decode_event(Procedure.aggregate, row) for row in rows]
 
     def happened(self, conduct: Live) -> list[str]:
         return [type(event).__name__ for event in self.events(conduct)]
@@ -346,7 +351,7 @@ class Rehearsal:
 
 def rehearsed(time: LoopTime, **parts: Any) -> Rehearsal:
     """A rehearsal with a plant that has something of everything."""
-    plant = Simulator(SIGNALS, [Motor("bl7:x", velocity=1.0)], time=time)
+    plant = Simulator(SIGNALS, [Motor(SimulatedMotor(address="bl7:x", velocity=1.0))], time=time)
     return Rehearsal(time, plant, RoutedControl(ROUTES, {Substrate.IN_MEMORY: plant}), ROUTES, **parts)
 
 

@@ -24,7 +24,7 @@ from baton.application.control import (
     Witness,
     always_open,
 )
-from baton.infrastructure.control.simulator import Fault, Simulator
+from baton.infrastructure.control.simulator import SimulatedFault, Simulator
 from tests.timekeeping import SimulatedTime
 
 
@@ -38,7 +38,7 @@ class Only:
     def __init__(self, body: ActionBody) -> None:
         self._body = body
 
-    def named(self, name: str) -> ActionBody:
+    def body_of(self, name: str) -> ActionBody:
         if name != "act":
             raise UnknownActionError(name)
         return self._body
@@ -183,7 +183,7 @@ class TestWhatMayHaveBeenWritten:
         plant = Simulator({"a": 1})
         witness = Witness(plant, always_open)
         await witness.write("a", 2)
-        plant.simulate_fault("a", Fault.SILENT)
+        plant.simulate_fault("a", SimulatedFault.SILENT)
         for value in (3, 4):
             with pytest.raises(ControlTimeoutError):
                 await witness.write("a", value, timeout=0.01)
@@ -192,7 +192,7 @@ class TestWhatMayHaveBeenWritten:
     async def test_a_later_write_that_was_confirmed_settles_it(self) -> None:
         plant = Simulator({"a": 1})
         witness = Witness(plant, always_open)
-        plant.simulate_fault("a", Fault.SILENT)
+        plant.simulate_fault("a", SimulatedFault.SILENT)
         with pytest.raises(ControlTimeoutError):
             await witness.write("a", 3, timeout=0.01)
         plant.simulate_fault("a", None)
@@ -202,7 +202,7 @@ class TestWhatMayHaveBeenWritten:
     async def test_a_write_that_was_never_sent_or_was_refused_is_none(self) -> None:
         plant = Simulator({"a": 1})
         witness = Witness(plant, always_open)
-        plant.simulate_fault("a", Fault.REJECTING)
+        plant.simulate_fault("a", SimulatedFault.REJECTING)
         with pytest.raises(ControlWriteRejectedError):
             await witness.write("a", 3)
         with pytest.raises(ControlNotConnectedError):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.application.conduct.deciders import Decider, DecideTimeoutError
-from baton.domain.operation.conduct.messages import Finish, Outcome, Turn, Verdict
+from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, PassDecision
 from baton.domain.operation.conduct.progress import WaitingFor
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import (
@@ -69,7 +69,7 @@ class TestAdvice:
         index = await measured_once(asking, conduct)
         attempt = Try()
         turn = await twice(asking, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, attempt))
-        assert turn == Turn(verdict=Verdict.DONE, stop=False, point={"focus": 1.0})
+        assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=False, point={"focus": 1.0})
         ended = asking.events(conduct)[-1]
         assert isinstance(ended, ProcedureIterationEnded)
         assert (ended.converged, ended.advised_stop, ended.advised_next_point) == (None, False, {"focus": 1.0})
@@ -103,7 +103,7 @@ class TestAdvice:
         conduct = await searching(rehearsal, decide={"substrate": "in_memory", "advice": []})
         index = await measured_once(rehearsal, conduct)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
-        assert turn == Turn(verdict=Verdict.DONE, stop=True)
+        assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=True)
         assert rehearsal.events(conduct)[-1].advised_stop is True
 
     @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ class TestAdvice:
         index = await measured_once(asking, conduct)
         turn = await twice(asking, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
         assert turn.failure is not None
-        assert (turn.verdict, turn.failure.error_class) == (Verdict.FAILED, error_class)
+        assert (turn.verdict, turn.failure.error_class) == (ConductVerdict.FAILED, error_class)
         assert (turn.failure.source_kind, turn.failure.target) == ("decide", "sharpness")
         assert (deciders.closed, isinstance(asking.events(conduct)[-1], ProcedureOutcomeRecorded)) == (2, True)
         if said is None:
@@ -153,7 +153,7 @@ class TestAdvice:
         await time.sleep(10)
         assert not advising.done(), "a hold waits for the end of the turn"
         await asked(asking, conduct, AbortProcedure)
-        assert await advising == Turn(verdict=Verdict.ABORT)
+        assert await advising == PassDecision(verdict=ConductVerdict.ABORT)
         assert (time.passed, deciders.closed) == (21, 1)
 
     async def test_a_pass_that_the_submitter_may_not_end_fails(self, rehearsal: Rehearsal) -> None:
@@ -162,12 +162,12 @@ class TestAdvice:
         assert isinstance(rehearsal.permits, Permits)
         rehearsal.permits.withdrawn.add("EndProcedureIteration")
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
-        assert (turn.verdict, turn.denied) == (Verdict.FAILED, True)
+        assert (turn.verdict, turn.denied) == (ConductVerdict.FAILED, True)
 
     async def test_what_has_ended_asks_nobody(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
         await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.passes.advise(*conduct.ids, 1, Try()) == Turn(verdict=Verdict.GONE)
+        assert await rehearsal.passes.advise(*conduct.ids, 1, Try()) == PassDecision(verdict=ConductVerdict.GONE)
 
 
 class TestAnOutsideDecider:
@@ -187,7 +187,7 @@ class TestAnOutsideDecider:
         assert progress.waiting_until is not None
         assert (progress.waiting_until - progress.started_at).total_seconds() == 600
         await rehearsal.do(AdviseProcedure(iteration_index=index, advice=measure(1.0)), conduct.procedure_id)
-        assert await advising == Turn(verdict=Verdict.DONE, point={"focus": 1.0})
+        assert await advising == PassDecision(verdict=ConductVerdict.DONE, point={"focus": 1.0})
         ended = rehearsal.events(conduct)[-1]
         assert (ended.advised_by, ended.advised_next_point) == (rehearsal.caller.principal_id, {"focus": 1.0})
         assert ended.advice_latency == pytest.approx(10, abs=1)
@@ -200,22 +200,26 @@ class TestAnOutsideDecider:
         await rehearsal.ledger.wait(*conduct.ids, WaitingFor.ADVICE, rehearsal.time.now())
         await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
-        assert turn == Turn(verdict=Verdict.DONE, stop=True)
+        assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=True)
 
     async def test_nobody_is_waited_for_longer_than_agreed(self, rehearsal: Rehearsal) -> None:
         conduct, index, advising = await self.waiting(rehearsal)
         turn = await advising
         assert turn.failure is not None
-        assert (turn.verdict, turn.stood_down, turn.failure.error_class) == (Verdict.HOLD, True, "SteeringDriverStoodDown")
+        assert (turn.verdict, turn.stood_down, turn.failure.error_class) == (
+            ConductVerdict.HOLD,
+            True,
+            "SteeringDriverStoodDown",
+        )
         assert rehearsal.time.passed == pytest.approx(600, abs=1)
         again = await rehearsal.relieved().passes.advise(*conduct.ids, index, Try())
         assert (again, rehearsal.time.passed) == (turn, pytest.approx(600, abs=1)), "a repetition grants no more"
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
-    async def test_a_request_is_served_meanwhile(self, rehearsal: Rehearsal, requests: Any, verdict: Verdict) -> None:
+    async def test_a_request_is_served_meanwhile(self, rehearsal: Rehearsal, requests: Any, verdict: ConductVerdict) -> None:
         conduct, _, advising = await self.waiting(rehearsal)
         await asked(rehearsal, conduct, *requests)
-        assert await advising == Turn(verdict=verdict)
+        assert await advising == PassDecision(verdict=verdict)
         assert rehearsal.time.passed == pytest.approx(10, abs=1.1)
 
     async def test_a_held_run_does_not_end_the_wait_and_a_stopped_one_does(self, rehearsal: Rehearsal) -> None:
@@ -225,7 +229,7 @@ class TestAnOutsideDecider:
         await rehearsal.time.sleep(100)
         assert not advising.done()
         await rehearsal.happens(run_id, RunStopped(reason="enough", **ENDING))
-        assert await advising == Turn(verdict=Verdict.RUN_STOPPED)
+        assert await advising == PassDecision(verdict=ConductVerdict.RUN_STOPPED)
 
     async def test_waiting_does_not_use_up_the_restart_limit(self, rehearsal: Rehearsal) -> None:
         conduct, index, advising = await self.waiting(rehearsal)
@@ -242,7 +246,7 @@ class TestTakingUp:
         if measured:
             await measured_once(rehearsal, first)
         await asked(rehearsal, first, HoldProcedure)
-        await rehearsal.conductor.end(*first.ids, Outcome(finish=Finish.HELD), closed=False)
+        await rehearsal.conductor.end(*first.ids, ConductOutcome(finish=Finish.HELD), closed=False)
         return await rehearsal.live(ConductUntilAdvisedFrom(**SEARCH, decide=decide), first.procedure_id)
 
     async def test_it_is_known_before_the_first_pass_that_something_was_measured(self, rehearsal: Rehearsal) -> None:
@@ -256,7 +260,7 @@ class TestTakingUp:
     async def test_the_pass_begins_where_the_decider_says(self, rehearsal: Rehearsal) -> None:
         conduct = await self.taken_up(rehearsal, GRID)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
-        assert turn == Turn(verdict=Verdict.DONE, iteration_index=2, point={"focus": 0.0})
+        assert turn == PassDecision(verdict=ConductVerdict.DONE, iteration_index=2, point={"focus": 0.0})
         begun = rehearsal.events(conduct)[-1]
         assert isinstance(begun, ProcedureIterationStarted)
         assert (begun.point, begun.advice.next_point) == ({"focus": 0.0}, {"focus": 0.0})
@@ -264,7 +268,7 @@ class TestTakingUp:
     async def test_it_may_say_stop(self, rehearsal: Rehearsal) -> None:
         conduct = await self.taken_up(rehearsal, {"substrate": "in_memory", "advice": []})
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
-        assert turn == Turn(verdict=Verdict.DONE, stop=True)
+        assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=True)
 
     async def test_a_decider_that_fails_fails_the_conduct(self, rehearsal: Rehearsal) -> None:
         wrong = {"substrate": "in_memory", "advice": [{"verdict": "Measure", "next_point": {"focus": 9.0}}] * 2}
@@ -277,7 +281,7 @@ class TestTakingUp:
         conduct = await self.taken_up(rehearsal, GRID)
         await asked(rehearsal, conduct, HoldProcedure)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
-        assert turn == Turn(verdict=Verdict.HOLD)
+        assert turn == PassDecision(verdict=ConductVerdict.HOLD)
 
     async def test_an_outside_decider_is_asked_for_the_coming_pass(self, rehearsal: Rehearsal) -> None:
         conduct = await self.taken_up(rehearsal, CALLER)
@@ -285,7 +289,7 @@ class TestTakingUp:
         await rehearsal.time.sleep(10)
         await rehearsal.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
         turn = await taking_up
-        assert turn == Turn(verdict=Verdict.DONE, iteration_index=2, point={"focus": 1.0})
+        assert turn == PassDecision(verdict=ConductVerdict.DONE, iteration_index=2, point={"focus": 1.0})
         assert await rehearsal.relieved().passes.take_up(*conduct.ids, Try()) == turn
         assert rehearsal.events(conduct)[-1].advice == measure(1.0)
 
@@ -303,9 +307,9 @@ class TestTakingUp:
         await rehearsal.time.sleep(10)
         assert not advising.done()
         await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
-        assert await advising == Turn(verdict=Verdict.DONE, stop=True)
+        assert await advising == PassDecision(verdict=ConductVerdict.DONE, stop=True)
 
     async def test_what_has_ended_is_not_taken_up(self, rehearsal: Rehearsal) -> None:
         conduct = await self.taken_up(rehearsal, GRID)
         await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.passes.take_up(*conduct.ids, Try()) == Turn(verdict=Verdict.GONE)
+        assert await rehearsal.passes.take_up(*conduct.ids, Try()) == PassDecision(verdict=ConductVerdict.GONE)

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, Standings
+from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
 from baton.application.ports import Authorizer, Caller, FoldedStanding, StoreUnavailableError
 from baton.application.seeds import Seeds
 from baton.domain.access.actor import Actor, ActorKind, DeactivateActor, ReactivateActor, RegisterActor
@@ -383,14 +383,14 @@ class TestStandings:
         assert await self.folded(seam, person) == FoldedStanding(person, "principal_deactivated", 2)
 
     async def test_a_stranger_may_act_only_where_no_policy_is_asked(self, seam: Seam) -> None:
-        stranger, permissive = new_id(), PermissiveAuthorizer(Standings(seam.store))
+        stranger, permissive = new_id(), PermissiveAuthorizer(PrincipalStandings(seam.store))
         assert await self.folded(seam, stranger) == FoldedStanding(stranger, "principal_unknown", 0)
         assert await self.folded(seam, stranger, permissive) == FoldedStanding(stranger, None, 0)
 
     async def test_an_agent_is_read_on_both_its_streams_in_both_modes(self, seam: Seam) -> None:
         model = {"provider": "deterministic", "model": "parabola:v1"}
         agent = await seam.admin.create(DefineAgent(kind="Alignment", name="Finder", version="1", model_ref=model))
-        permissive = PermissiveAuthorizer(Standings(seam.store))
+        permissive = PermissiveAuthorizer(PrincipalStandings(seam.store))
         for authorizer in (seam.admin.authorizer, permissive):
             assert await self.folded(seam, agent, authorizer) == FoldedStanding(agent, "agent_not_versioned", 1, 1)
         await seam.admin.do(VersionAgent(), on=agent)

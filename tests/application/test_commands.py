@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ import pytest
 
 from baton.application.ports import Batch, Bookmark, Caller, FoldedStanding, Session, Store, StreamAppend
 from baton.application.seeds import Seeds
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import (
     ActorKind,
     ActorProfile,
@@ -24,6 +25,7 @@ from baton.domain.access.actor import (
 from baton.domain.access.subject_binding import BindActorSubject
 from baton.domain.equipment.role import DefineRole
 from baton.domain.kernel import Call, Command, Event
+from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Refusal
 from baton.domain.trust.authorization import AuthzResult, denied
 from baton.domain.trust.conduit import Decision, DefineConduit
@@ -34,7 +36,6 @@ from baton.domain.trust.visit import HoldVisit, RecordVisitArrival, StartVisit, 
 from baton.domain.trust.zone import DefineZone, Zone
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
-from baton.infrastructure.runtime import ProviderFacts
 from baton.testing.store import MemoryStore
 from tests.application.calling import OPERATOR, SECOND, Calling, lenient, planned_visit
 from tests.domain.world import new_id, refused
@@ -338,16 +339,18 @@ class TestCrashes:
         calling = Calling(reopened(nothing))
         id = await calling.create(RegisterActor(name="Mira"))
 
-        async def ends(caller: Caller, **arguments: Any) -> Any:
+        async def ends(*arguments: Any) -> Any:
             raise end
 
-        async def knows(caller: Caller, **arguments: Any) -> Any:
+        async def knows(*arguments: Any) -> Any:
             return ProviderFacts(known=True, bound=False)
 
         bind = BindActorSubject(issuer="https://login.example.org", subject="mira")
         with pytest.raises(end):
-            await replace(calling, ports={"identity_provider": ends, "deployment": lenient}).do(bind, on=id, key="retry-1")
-        restarted = replace(calling, ports={"identity_provider": knows, "deployment": lenient})
+            await replace(calling, ports=SimpleNamespace(identity_provider=ends, deployment=lenient)).do(
+                bind, on=id, key="retry-1"
+            )
+        restarted = replace(calling, ports=SimpleNamespace(identity_provider=knows, deployment=lenient))
         with refused(IdempotencyClaimLostError, "in_flight"):
             await restarted.do(bind, on=id, key="retry-1")
         calling.clock.now += 60 * SECOND
@@ -508,5 +511,5 @@ async def test_an_event_that_was_read_claims_its_id_for_nothing_that_is_written(
     store = MemoryStore()
     await Calling(store).create(DefineZone(name="Hall"))
     (row,) = await store.follow(Bookmark(0, 0), 10)
-    event = decoded(Zone.aggregate, row)
+    event = decode_event(Zone.aggregate, row)
     assert (event.stored_id, event.known_id) == (row.event_id, None)

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.application.conduct.conduct_reader import Cursor, Found, Watch
+from baton.application.conduct.conduct_reader import ConductWatch, ReadCursor, RecordSlice
 from baton.domain.operation.conduct.frames import LedgerRow
 from tests.domain.operation.written import OPENED, Conduct, conducts
 
@@ -13,15 +13,15 @@ Said = list[tuple[int, str]]
 EVERYTHING = 10_000
 
 
-def watch_of(conduct: Conduct, behind: int, limit: int) -> Watch:
+def watch_of(conduct: Conduct, behind: int, limit: int) -> ConductWatch:
     """A reader behind an ordinal, who looks at the stream from its beginning."""
-    return Watch(conduct.outline, Cursor(behind, OPENED), limit)
+    return ConductWatch(conduct.outline, ReadCursor(behind, OPENED), limit)
 
 
-def look(conduct: Conduct, watch: Watch, upto: int | None = None) -> Said:
+def look(conduct: Conduct, watch: ConductWatch, upto: int | None = None) -> Said:
     """What one look tells; only so much was written by then."""
     rows, events = conduct.read(watch.cursor.ordinal, watch.cursor.version, watch.limit, upto)
-    return [(frame.ordinal, said(frame)) for frame in watch.told(Found(rows, events, None))]
+    return [(frame.ordinal, said(frame)) for frame in watch.told(RecordSlice(rows, events, None))]
 
 
 def said(frame: Any) -> str:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from baton.application.authorization import Standings
-from baton.application.conduct.conduct_plan import Scores
+from baton.application.authorization import PrincipalStandings
+from baton.application.conduct.conduct_plan import ConductPlans
 from baton.application.control import Reading
 from baton.application.ports import Batch, StoreUnavailableError, StreamAppend
 from baton.domain.kernel import NIL, Call
 from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
-from baton.domain.operation.conduct.messages import Finish, Outcome, Verdict, lifecycle
+from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, lifecycle_failure
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED
 from baton.domain.operation.conduct.results import (
     BestPoint,
@@ -57,7 +57,7 @@ from tests.workflows.steps import action, capture, compute, setpoint
 
 
 async def test_a_score_that_is_asked_for_twice_at_once_weighs_once(rehearsal: Rehearsal) -> None:
-    conduct, scores = await rehearsal.opened([setpoint("bl7:a", 3)]), Scores(rehearsal.store)
+    conduct, scores = await rehearsal.opened([setpoint("bl7:a", 3)]), ConductPlans(rehearsal.store)
     first, second = await asyncio.gather(*(scores.score(*conduct.ids) for _ in range(2)))
     assert first == second
     assert first is not None
@@ -68,13 +68,13 @@ class TestWaitingForTheRun:
     @pytest.mark.parametrize(
         ("event", "verdict"),
         [
-            (RunResumed(decided_by_decision_id=None), Verdict.DONE),
-            (RunStopped(reason="enough", **ENDING), Verdict.RUN_STOPPED),
-            (RunAborted(reason="smoke", **ENDING), Verdict.RUN_ABORTED),
+            (RunResumed(decided_by_decision_id=None), ConductVerdict.DONE),
+            (RunStopped(reason="enough", **ENDING), ConductVerdict.RUN_STOPPED),
+            (RunAborted(reason="smoke", **ENDING), ConductVerdict.RUN_ABORTED),
         ],
     )
     async def test_a_phase_waits_until_its_run_goes_on_or_ends(
-        self, rehearsal: Rehearsal, event: Any, verdict: Verdict
+        self, rehearsal: Rehearsal, event: Any, verdict: ConductVerdict
     ) -> None:
         run_id = await rehearsal.run()
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)], run_id=run_id)
@@ -88,11 +88,11 @@ class TestWaitingForTheRun:
         assert await waiting is verdict
         assert attempt.signs == pytest.approx(1000, abs=2)
         assert (rehearsal.progress(conduct).phase, rehearsal.progress(conduct).waiting_for) == ("Walking", None)
-        if verdict is Verdict.DONE:
-            assert (await rehearsal.step(conduct)).verdict is Verdict.DONE, "the wait does not count"
+        if verdict is ConductVerdict.DONE:
+            assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE, "the wait does not count"
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
-    async def test_a_request_is_served_meanwhile(self, rehearsal: Rehearsal, requests: Any, verdict: Verdict) -> None:
+    async def test_a_request_is_served_meanwhile(self, rehearsal: Rehearsal, requests: Any, verdict: ConductVerdict) -> None:
         run_id = await rehearsal.run()
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)], run_id=run_id)
         await rehearsal.happens(run_id, HELD_RUN.model_copy())
@@ -104,28 +104,28 @@ class TestWaitingForTheRun:
     async def test_what_has_ended_waits_for_nothing(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
         await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.conductor.await_run(*conduct.ids, Try()) is Verdict.GONE
+        assert await rehearsal.conductor.await_run(*conduct.ids, Try()) is ConductVerdict.GONE
 
 
 class TestBeginningToClose:
     async def test_a_pass_that_is_open_is_ended_first(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         await rehearsal.passes.start(*conduct.ids)
-        failed = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "Broken", "It broke."))
+        failed = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
         verdict = await twice(rehearsal, conduct, lambda stand: stand.conductor.begin_closing(*conduct.ids, failed))
-        assert verdict is Verdict.DONE
+        assert verdict is ConductVerdict.DONE
         ended = rehearsal.events(conduct)[-1]
         assert (ended.converged, ended.reason) == (None, "lifecycle abort failed: Broken: It broke.")
         assert rehearsal.progress(conduct).phase == "Closing"
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
     async def test_what_was_asked_for_before_is_served_instead(
-        self, rehearsal: Rehearsal, requests: Any, verdict: Verdict
+        self, rehearsal: Rehearsal, requests: Any, verdict: ConductVerdict
     ) -> None:
         conduct = await converging(rehearsal)
         await rehearsal.passes.start(*conduct.ids)
         await asked(rehearsal, conduct, *requests)
-        outcome = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "Broken", "It broke."))
+        outcome = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
         found = await twice(rehearsal, conduct, lambda stand: stand.conductor.begin_closing(*conduct.ids, outcome))
         assert found is verdict
         assert rehearsal.procedure(conduct).current_iteration_index == 1, "whoever ends it ends the pass"
@@ -133,68 +133,75 @@ class TestBeginningToClose:
     async def test_what_is_asked_for_afterwards_does_not_take_it_back(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         await converged(rehearsal, conduct)
-        outcome = Outcome(finish=Finish.COMPLETED)
-        assert await rehearsal.conductor.begin_closing(*conduct.ids, outcome) is Verdict.DONE
+        outcome = ConductOutcome(finish=Finish.COMPLETED)
+        assert await rehearsal.conductor.begin_closing(*conduct.ids, outcome) is ConductVerdict.DONE
         await asked(rehearsal, conduct, HoldProcedure)
-        assert await rehearsal.relieved().conductor.begin_closing(*conduct.ids, outcome) is Verdict.DONE
+        assert await rehearsal.relieved().conductor.begin_closing(*conduct.ids, outcome) is ConductVerdict.DONE
 
     async def test_a_hold_does_not_keep_what_nobody_may_go_on_with_from_closing(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         await asked(rehearsal, conduct, HoldProcedure)
-        denied = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "UnauthorizedError", "No."), denied=True)
-        assert await rehearsal.conductor.begin_closing(*conduct.ids, denied) is Verdict.DONE
+        denied = ConductOutcome(
+            finish=Finish.FAILED, failure=lifecycle_failure("abort", "UnauthorizedError", "No."), denied=True
+        )
+        assert await rehearsal.conductor.begin_closing(*conduct.ids, denied) is ConductVerdict.DONE
 
     @pytest.mark.parametrize(
         ("event", "verdict", "finish"),
         [
-            (HELD_RUN, Verdict.DONE, Finish.FAILED),
-            (RUN_LIVES[1][0], Verdict.DONE, Finish.FAILED),
-            (RUN_LIVES[2][0], Verdict.RUN_ABORTED, Finish.FAILED),
-            (RUN_LIVES[1][0], Verdict.DONE, Finish.STOPPED),
-            (RUN_LIVES[2][0], Verdict.RUN_ABORTED, Finish.STOPPED),
+            (HELD_RUN, ConductVerdict.DONE, Finish.FAILED),
+            (RUN_LIVES[1][0], ConductVerdict.DONE, Finish.FAILED),
+            (RUN_LIVES[2][0], ConductVerdict.RUN_ABORTED, Finish.FAILED),
+            (RUN_LIVES[1][0], ConductVerdict.DONE, Finish.STOPPED),
+            (RUN_LIVES[2][0], ConductVerdict.RUN_ABORTED, Finish.STOPPED),
         ],
     )
     async def test_only_an_aborted_run_keeps_from_closing_what_failed_or_was_stopped(
-        self, rehearsal: Rehearsal, event: Any, verdict: Verdict, finish: Finish
+        self, rehearsal: Rehearsal, event: Any, verdict: ConductVerdict, finish: Finish
     ) -> None:
         run_id = await rehearsal.run()
         conduct = await converging(rehearsal, run_id)
         await rehearsal.happens(run_id, event.model_copy())
-        failure = lifecycle("abort", "Broken", "It broke.") if finish is Finish.FAILED else None
-        assert await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=finish, failure=failure)) is verdict
+        failure = lifecycle_failure("abort", "Broken", "It broke.") if finish is Finish.FAILED else None
+        assert (
+            await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=finish, failure=failure)) is verdict
+        )
 
     @pytest.mark.parametrize(("event", "verdict"), RUN_LIVES)
     async def test_what_is_done_closes_only_while_its_run_goes_on(
-        self, rehearsal: Rehearsal, event: Any, verdict: Verdict
+        self, rehearsal: Rehearsal, event: Any, verdict: ConductVerdict
     ) -> None:
         run_id = await rehearsal.run()
         conduct = await converging(rehearsal, run_id)
         await converged(rehearsal, conduct)
         await rehearsal.happens(run_id, event.model_copy())
-        assert await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED)) is verdict
+        assert await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED)) is verdict
         assert rehearsal.progress(conduct).phase != "Closing"
 
     async def test_closing_alone_is_not_held_and_asks_no_run(self, rehearsal: Rehearsal) -> None:
         run_id = await rehearsal.run()
         first = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)], run_id=run_id)
-        await rehearsal.conductor.end(*first.ids, Outcome(finish=Finish.HALTED), closed=False)
+        await rehearsal.conductor.end(*first.ids, ConductOutcome(finish=Finish.HALTED), closed=False)
         conduct = await rehearsal.live(AbortProcedure(reason="smoke", run_closing=True), first.procedure_id)
         with pytest.raises(HoldProcedure.Cannot, match="abort is being served"):
             await rehearsal.do(HoldProcedure(reason="lunch"), first.procedure_id)
         await rehearsal.happens(run_id, HELD_RUN.model_copy())
-        assert await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED)) is Verdict.DONE
+        assert (
+            await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED))
+            is ConductVerdict.DONE
+        )
 
     async def test_what_has_ended_does_not_close(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        found = await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED))
-        assert found is Verdict.GONE
+        found = await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED))
+        assert found is ConductVerdict.GONE
 
 
 class TestEnding:
     """Every way in which the main list comes to its end, and what the record says then."""
 
-    async def ended(self, rehearsal: Rehearsal, conduct: Live, outcome: Outcome, closed: bool = True) -> Any:
+    async def ended(self, rehearsal: Rehearsal, conduct: Live, outcome: ConductOutcome, closed: bool = True) -> Any:
         """The result that is on the record, once."""
         answer = await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, closed))
         assert answer is None
@@ -209,7 +216,7 @@ class TestEnding:
         for index in range(2):
             await rehearsal.step(conduct, index)
         await rehearsal.step(conduct, closing=True)
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.COMPLETED, completed_count=2))
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.COMPLETED, completed_count=2))
         assert result == ConductResult(
             procedure_id=conduct.procedure_id,
             conduct_id=conduct.conduct_id,
@@ -224,7 +231,7 @@ class TestEnding:
 
     async def test_a_spent_budget_completes_and_says_so(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal, budget={"iterations_remaining": 0})
-        outcome = Outcome(finish=Finish.COMPLETED)
+        outcome = ConductOutcome(finish=Finish.COMPLETED)
         result = await self.ended(rehearsal, conduct, outcome)
         assert (result.succeeded, result.iteration_count) == (True, 0)
         assert result.termination_reason is TerminationReason.ITERATIONS
@@ -234,7 +241,7 @@ class TestEnding:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3), setpoint("bl7:absent", 3)])
         await rehearsal.step(conduct, 0)
         failure = (await rehearsal.step(conduct, 1)).failure
-        outcome = Outcome(finish=Finish.FAILED, failure=failure, completed_count=1)
+        outcome = ConductOutcome(finish=Finish.FAILED, failure=failure, completed_count=1)
         result = await self.ended(rehearsal, conduct, outcome)
         assert (result.succeeded, result.failure, result.completed_count, result.held) == (False, failure, 1, False)
         procedure = rehearsal.procedure(conduct)
@@ -259,7 +266,7 @@ class TestEnding:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
         failure = Failure(step_index=0, source_kind=kind, target="x", error_class=error_class, message="No.")
         await rehearsal.failed(conduct, failure)
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.FAILED, failure=failure), closed=not held)
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=not held)
         assert (result.held, result.failure) == (held, failure)
         procedure = rehearsal.procedure(conduct)
         assert procedure.status is (ProcedureStatus.HELD if held else ProcedureStatus.ABORTED)
@@ -269,7 +276,7 @@ class TestEnding:
         conduct = await rehearsal.opened([action("park")], how=ConductOrHoldProcedure)
         await rehearsal.time.sleep(301)
         failure = (await rehearsal.step(conduct)).failure
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.FAILED, failure=failure), closed=False)
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=False)
         assert (result.held, result.failure.error_class, rehearsal.rows()) == (True, "StepInterrupted", [])
 
     async def test_a_hold_holds_as_whoever_asked_said(self, rehearsal: Rehearsal) -> None:
@@ -277,7 +284,7 @@ class TestEnding:
         decision = new_id()
         asking = HoldProcedure(reason="shift change", decided_by_decision_id=decision)
         await rehearsal.do(asking, conduct.procedure_id)
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.HELD), closed=False)
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.HELD), closed=False)
         assert (result.held, result.succeeded, result.failure.error_class) == (True, False, "ProcedureHeldByOperator")
         assert (result.failure.source_kind, result.failure.target) == ("lifecycle", "hold")
         held = rehearsal.events(conduct)[-1]
@@ -287,7 +294,7 @@ class TestEnding:
         conduct = await rehearsal.opened([setpoint("bl7:absent", 3)])
         failure = (await rehearsal.step(conduct)).failure
         await asked(rehearsal, conduct, HoldProcedure)
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.HELD, failure=failure), closed=False)
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.HELD, failure=failure), closed=False)
         assert (result.held, result.failure) == (True, failure)
         assert rehearsal.events(conduct)[-1].reason == "shift change"
 
@@ -295,7 +302,7 @@ class TestEnding:
         conduct = await converging(rehearsal)
         await rehearsal.passes.start(*conduct.ids)
         await asked(rehearsal, conduct, HoldProcedure)
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.HELD), closed=False)
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.HELD), closed=False)
         *_, ended, _, _ = rehearsal.events(conduct)
         assert isinstance(ended, ProcedureIterationEnded)
         assert (ended.converged, ended.reason, result.iteration_count) == (None, "held", 1)
@@ -304,9 +311,9 @@ class TestEnding:
     async def test_a_hold_that_came_after_closing_began_is_void(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
         await rehearsal.walked(conduct)
-        await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED))
+        await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED))
         await asked(rehearsal, conduct, HoldProcedure)
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.COMPLETED))
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.COMPLETED))
         assert (result.held, result.succeeded) == (False, True)
         assert rehearsal.procedure(conduct).status is ProcedureStatus.COMPLETED
 
@@ -316,8 +323,8 @@ class TestEnding:
     async def test_an_abort_beats_everything(self, rehearsal: Rehearsal, finish: Finish) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
         await asked(rehearsal, conduct, HoldProcedure, AbortProcedure)
-        failure = lifecycle("abort", "Broken", "It broke.") if finish is Finish.FAILED else None
-        result = await self.ended(rehearsal, conduct, Outcome(finish=finish, failure=failure), closed=False)
+        failure = lifecycle_failure("abort", "Broken", "It broke.") if finish is Finish.FAILED else None
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=finish, failure=failure), closed=False)
         assert (result.succeeded, result.held, result.acquisition_halt) == (False, False, False)
         procedure = rehearsal.procedure(conduct)
         assert (procedure.status, procedure.last_status_reason) == (ProcedureStatus.ABORTED, "shift change")
@@ -325,10 +332,10 @@ class TestEnding:
     async def test_closing_steps_that_an_abort_cut_off_are_told(self, rehearsal: Rehearsal) -> None:
         closing = [setpoint("bl7:absent", 0), setpoint("bl7:shutter", 0), setpoint("bl7:c", 0)]
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)], closing)
-        await rehearsal.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED))
+        await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED))
         await rehearsal.step(conduct, 0, closing=True)
         await asked(rehearsal, conduct, AbortProcedure)
-        outcome = Outcome(finish=Finish.ABORTED, closing_cut_at=1)
+        outcome = ConductOutcome(finish=Finish.ABORTED, closing_cut_at=1)
         result = await self.ended(rehearsal, conduct, outcome, closed=True)
         assert [(failure.step_index, failure.error_class) for failure in result.closing_failures] == [
             (0, "ControlNotConnectedError"),
@@ -347,14 +354,14 @@ class TestEnding:
         run_id = await rehearsal.run()
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)], run_id=run_id)
         await rehearsal.happens(run_id, event.model_copy())
-        result = await self.ended(rehearsal, conduct, Outcome(finish=finish))
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=finish))
         assert (result.succeeded, result.failure is None) == (False, False)
         procedure = rehearsal.procedure(conduct)
         assert (procedure.status, procedure.last_status_reason) == (ProcedureStatus.ABORTED, reason)
 
     async def test_a_halt_leaves_the_procedure_running(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.HALTED), closed=False)
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.HALTED), closed=False)
         assert (result.acquisition_halt, result.succeeded, result.held) == (True, False, False)
         assert result.failure.error_class == "AcquisitionResumeRequiresOperator"
         assert rehearsal.happened(conduct)[-1] == "ProcedureConducted"
@@ -363,7 +370,7 @@ class TestEnding:
     async def test_a_halt_under_a_hold_holds(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
         await asked(rehearsal, conduct, HoldProcedure)
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.HALTED), closed=False)
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.HALTED), closed=False)
         assert (result.acquisition_halt, result.held) == (False, True)
         assert rehearsal.procedure(conduct).status is ProcedureStatus.HELD
 
@@ -377,7 +384,7 @@ class TestEnding:
     async def test_a_conduct_that_was_cancelled_in_the_engine_aborts(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         await rehearsal.passes.start(*conduct.ids)
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.CANCELLED), closed=False)
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.CANCELLED), closed=False)
         assert (result.succeeded, result.failure.error_class) == (False, "CancelledError")
         assert rehearsal.procedure(conduct).status is ProcedureStatus.ABORTED
         assert rehearsal.procedure(conduct).current_iteration_index is None
@@ -388,7 +395,9 @@ class TestEnding:
         only = await rehearsal.live(AbortProcedure(reason="put it away", run_closing=True), first.procedure_id)
         await rehearsal.step(only, closing=True)
         await twice(
-            rehearsal, only, lambda stand: stand.conductor.end(*only.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+            rehearsal,
+            only,
+            lambda stand: stand.conductor.end(*only.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True),
         )
         *_, conducted, aborted = rehearsal.events(only)
         assert (conducted.conduct_id, conducted.result.succeeded) == (only.conduct_id, True)
@@ -401,7 +410,7 @@ class TestEnding:
         await rehearsal.conductor.end(*first.ids, STOOD_DOWN, closed=False)
         conduct = await rehearsal.live(ConductFromProcedure(re_establishment_boundary=1), first.procedure_id)
         await rehearsal.step(conduct, 1)
-        await rehearsal.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED, completed_count=1), closed=True)
+        await rehearsal.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED, completed_count=1), closed=True)
         result = rehearsal.events(conduct)[-2].result
         assert (result.outputs["reduced"].uri, result.artifacts) == ("file:///a.h5", ())
         assert (result.re_establishment_boundary, result.actuation_kind) == (1, "Hybrid"), "the program was simulated"
@@ -414,14 +423,14 @@ class TestEnding:
         for _ in range(2):
             index = await passed(rehearsal, conduct, 0)
             await rehearsal.passes.judge(*conduct.ids, index)
-        result = await self.ended(rehearsal, conduct, Outcome(finish=Finish.COMPLETED, completed_count=1))
+        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.COMPLETED, completed_count=1))
         assert (result.iteration_count, result.measurements) == (2, (measured("offset", 0.1),))
 
 
 class TestWhatWasLearned:
     """What a result tells of the values that the steps brought."""
 
-    async def result(self, rehearsal: Rehearsal, conduct: Live, outcome: Outcome) -> ConductResult:
+    async def result(self, rehearsal: Rehearsal, conduct: Live, outcome: ConductOutcome) -> ConductResult:
         await rehearsal.conductor.end(*conduct.ids, outcome, closed=True)
         ended = next(event for event in rehearsal.events(conduct) if isinstance(event, ProcedureConducted))
         return ended.result
@@ -430,14 +439,14 @@ class TestWhatWasLearned:
         conduct = await rehearsal.opened([capture("bl7:b", "offset")])
         rehearsal.plant.set_reading("bl7:b", Reading(value=1.5, units="mm", sampled_at=rehearsal.time.now()))
         await rehearsal.step(conduct)
-        result = await self.result(rehearsal, conduct, Outcome(finish=Finish.COMPLETED))
+        result = await self.result(rehearsal, conduct, ConductOutcome(finish=Finish.COMPLETED))
         assert result.captures == {"offset": CapturedValue(value=1.5, unit="mm", time=rehearsal.time.now())}
 
     async def test_a_loop_that_did_not_converge_tells_how_far_it_was(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal, cap=1)
         await rehearsal.passes.judge(*conduct.ids, await passed(rehearsal, conduct, 9.0))
         failure = (await rehearsal.passes.start(*conduct.ids)).failure
-        result = await self.result(rehearsal, conduct, Outcome(finish=Finish.FAILED, failure=failure))
+        result = await self.result(rehearsal, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure))
         told = LastObjective(name="offset", value=9.0, iteration_index=1, expected=0, tolerance=0.5)
         assert (result.succeeded, result.objective) == (False, told)
         ended = next(event for event in rehearsal.events(conduct) if isinstance(event, ProcedureIterationEnded))
@@ -449,7 +458,7 @@ class TestWhatWasLearned:
             index = await passed(rehearsal, conduct, reading)
             await rehearsal.passes.record_outcome(*conduct.ids, index)
             await rehearsal.passes.advise(*conduct.ids, index, Try())
-        result = await self.result(rehearsal, conduct, Outcome(finish=Finish.COMPLETED))
+        result = await self.result(rehearsal, conduct, ConductOutcome(finish=Finish.COMPLETED))
         assert result.best == BestPoint(name="sharpness", value=7.5, iteration_index=1, point={"focus": -2.0})
         assert result.termination_reason is TerminationReason.ITERATIONS
 
@@ -482,7 +491,7 @@ class TestDenials:
         await rehearsal.step(conduct)
         await rehearsal.walked(conduct, closing=True)
         self.withdraw(rehearsal, "CompleteProcedure")
-        outcome = Outcome(finish=Finish.COMPLETED, completed_count=1)
+        outcome = ConductOutcome(finish=Finish.COMPLETED, completed_count=1)
         if told:
             failure = await rehearsal.conductor.end(*conduct.ids, outcome, closed=False)
             outcome = outcome.model_copy(update={"failure": failure, "denied": True})
@@ -498,14 +507,14 @@ class TestDenials:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
         await asked(rehearsal, conduct, AbortProcedure)
         self.withdraw(rehearsal, "AbortProcedure")
-        assert await rehearsal.conductor.end(*conduct.ids, Outcome(finish=Finish.ABORTED), closed=False) is None
+        assert await rehearsal.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.ABORTED), closed=False) is None
         assert rehearsal.procedure(conduct).status is ProcedureStatus.ABORTED
 
     async def test_a_pass_does_not_stay_open(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         await rehearsal.passes.start(*conduct.ids)
         self.withdraw(rehearsal, "EndProcedureIteration", "AbortProcedure")
-        outcome = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "Broken", "It broke."))
+        outcome = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
         await rehearsal.conductor.end(*conduct.ids, outcome, closed=True)
         assert rehearsal.procedure(conduct).current_iteration_index is None
 
@@ -516,7 +525,7 @@ class TestRefusals:
         held = ProcedureHeld(reason="by hand", cause=HoldCause.OPERATOR, decided_by_decision_id=None, actuation_kind=None)
         await rehearsal.walked(conduct)
         await rehearsal.happens(conduct.procedure_id, held)
-        outcome = Outcome(finish=Finish.COMPLETED, completed_count=1)
+        outcome = ConductOutcome(finish=Finish.COMPLETED, completed_count=1)
         assert await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, True)) is None
         result = rehearsal.events(conduct)[-1].result
         assert (result.succeeded, result.failure.error_class) == (False, "ProcedureCannotCompleteError")
@@ -529,7 +538,7 @@ class TestRefusals:
         await rehearsal.happens(conduct.procedure_id, held)
         failure = Failure(step_index=0, source_kind="check", target="x", error_class="CheckFailedError", message="No.")
         await rehearsal.failed(conduct, failure)
-        await rehearsal.conductor.end(*conduct.ids, Outcome(finish=Finish.FAILED, failure=failure), closed=False)
+        await rehearsal.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=False)
         result = rehearsal.events(conduct)[-1].result
         assert (result.held, result.succeeded, result.failure) == (False, False, failure)
 
@@ -538,7 +547,7 @@ class TestRefusals:
         await rehearsal.time.sleep(61)
         await rehearsal.do(TruncateProcedure(reason="power cut"), conduct.procedure_id)
         told = rehearsal.happened(conduct)
-        assert await rehearsal.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True) is None
+        assert await rehearsal.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True) is None
         assert rehearsal.happened(conduct) == told
 
 
@@ -572,7 +581,7 @@ class TestRaces:
         await raced.walked(conduct)
         request = ProcedureAbortRequested(conduct_id=conduct.conduct_id, reason="smoke", run_closing=False)
         store.interference = lambda: self.rival(store, conduct, request, ABORT_ASKED)
-        await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+        await raced.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True)
         procedure = raced.procedure(conduct)
         assert (procedure.status, procedure.last_status_reason) == (ProcedureStatus.ABORTED, "smoke")
         assert raced.happened(conduct).count("ProcedureConducted") == 1
@@ -587,9 +596,9 @@ class TestRaces:
         await raced.walked(conduct)
         store.interference = away
         with pytest.raises(StoreUnavailableError):
-            await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+            await raced.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True)
         assert raced.procedure(conduct).live_conduct_id == conduct.conduct_id
-        await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+        await raced.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True)
         assert raced.procedure(conduct).status is ProcedureStatus.COMPLETED
 
     async def test_so_does_one_that_comes_while_the_end_is_decided(self, time: LoopTime) -> None:
@@ -601,10 +610,10 @@ class TestRaces:
                     await raced.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
                 return await super().authorize(caller, command_name, surface_id)
 
-        raced = rehearsed(time, permits=Late(Standings(MemoryStore())))
+        raced = rehearsed(time, permits=Late(PrincipalStandings(MemoryStore())))
         conduct = await raced.opened([setpoint("bl7:a", 3)])
         await raced.walked(conduct)
-        await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+        await raced.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True)
         assert raced.procedure(conduct).last_status_reason == "smoke"
 
     async def test_the_service_itself_tries_until_it_is_on_the_record(self, time: LoopTime) -> None:
@@ -620,6 +629,6 @@ class TestRaces:
             self.rival(store, conduct, outcome)
 
         store.times, store.interference = 20, something_else
-        await raced.conductor.end(*conduct.ids, Outcome(finish=Finish.HALTED), closed=False)
+        await raced.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.HALTED), closed=False)
         told = raced.happened(conduct)
         assert (told.count("ProcedureIterationEnded"), told.count("ProcedureConducted")) == (1, 1)

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from baton.application.ports import Caller
-from baton.application.record_reader import found, row_of
+from baton.application.record_reader import load_row, load_state
 from baton.application.settings import Settings
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_external_id import (
@@ -97,7 +97,7 @@ async def test_attempts_that_overlap_lose_nothing_of_one_another(runtime: Runtim
 
 async def test_an_attempt_that_comes_late_counts_nothing_twice_and_reopens_nothing(runtime: Runtime) -> None:
     asset_id, sweep_id = await registered(runtime), await begun(runtime)
-    kept = await row_of(runtime.store, MintSweep, sweep_id=sweep_id)
+    kept = await load_row(runtime.store, MintSweep, sweep_id=sweep_id)
     assert kept is not None
     refusal = UnauthorizedError("The grant was withdrawn.")
     assigned = AssignedExternalId(external_id="10.5/x", external_id_scheme="DOI")
@@ -155,6 +155,6 @@ async def assigned(runtime: Runtime, asset_id: UUID) -> None:
 
 
 async def identifier(runtime: Runtime, asset_id: UUID) -> str | None:
-    asset = await found(runtime.store, Asset, asset_id)
+    asset = await load_state(runtime.store, Asset, asset_id)
     assert asset is not None
     return asset.external_id

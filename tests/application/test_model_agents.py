@@ -8,8 +8,8 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from baton.application.agents.budget_lock import FORGOTTEN, Turns
-from baton.application.agents.model_agents import Leased
+from baton.application.agents.budget_lock import FORGOTTEN, BudgetLock
+from baton.application.agents.model_agents import LeaseResult
 from baton.application.agents.model_consultation import MOST_CALLS, BusyError
 from baton.application.language_models import LanguageModelSchemaValidationError, LanguageModelServerError, Usage
 from baton.application.ports import EventRow, StoreUnavailableError
@@ -45,10 +45,10 @@ def entries(facility: Agency) -> list[RunLogbookEntry]:
     return [row for row in facility.store.listed(RunLogbookEntry) if isinstance(row, RunLogbookEntry)]
 
 
-async def concluded(facility: Agency, told: Any) -> Leased:
+async def concluded(facility: Agency, told: Any) -> LeaseResult:
     """The whole way that the workflow leads."""
     leased = await facility.agents.take_lease(told)
-    if leased is Leased.HELD and await facility.agents.conclude(told) and told.kind == DEBRIEF.kind:
+    if leased is LeaseResult.HELD and await facility.agents.conclude(told) and told.kind == DEBRIEF.kind:
         await facility.agents.write_up(told)
     return leased
 
@@ -56,7 +56,7 @@ async def concluded(facility: Agency, told: Any) -> Leased:
 async def test_a_run_is_debriefed_from_lease_to_logbook() -> None:
     facility = await agency(VERDICT)
     event = await facility.ended()
-    assert await concluded(facility, order(event)) is Leased.HELD
+    assert await concluded(facility, order(event)) is LeaseResult.HELD
     (decision,) = facility.decisions()
     cause = f"decision:{event.event_id}"
     assert decision.id == derived_uuid7(int(event.occurred_at.timestamp() * 1000), str(DEBRIEFER), cause)
@@ -93,7 +93,7 @@ async def test_it_repeats_nothing_however_often_it_is_begun() -> None:
     facility = await agency(VERDICT)
     event = await facility.ended()
     for _ in range(3):
-        assert await concluded(facility, order(event)) is Leased.HELD
+        assert await concluded(facility, order(event)) is LeaseResult.HELD
     assert len(facility.models.model.requests) == len(facility.decisions()) == len(calls(facility)) == len(entries(facility))
     assert facility.happened_to(event.stream_id).count("DecisionDebriefRequested") == 1
 
@@ -102,9 +102,9 @@ class TestTheLease:
     async def test_the_loser_names_the_winner_and_asks_no_model(self) -> None:
         facility = await agency(VERDICT)
         rival, event = await facility.rival(), await facility.ended()
-        assert await concluded(facility, order(event)) is Leased.HELD
-        assert await concluded(facility, order(event, rival)) is Leased.LOST
-        assert await concluded(facility, order(event, rival)) is Leased.LOST
+        assert await concluded(facility, order(event)) is LeaseResult.HELD
+        assert await concluded(facility, order(event, rival)) is LeaseResult.LOST
+        assert await concluded(facility, order(event, rival)) is LeaseResult.LOST
         (lost,) = (one for one in facility.decisions() if one.decided_by == rival)
         assert (lost.context, lost.choice, lost.confidence) == ("RunDebrief", "DebriefConflicted", None)
         assert (lost.inputs or {})["winning_agent_id"] == str(DEBRIEFER)
@@ -115,8 +115,8 @@ class TestTheLease:
         agents = [DEBRIEFER, *[await facility.rival() for _ in range(5)]]
         event = await facility.ended()
         came = await asyncio.gather(*(concluded(facility, order(event, agent)) for agent in agents))
-        assert sorted(came) == [Leased.HELD, *[Leased.LOST] * 5]
-        winner = agents[came.index(Leased.HELD)]
+        assert sorted(came) == [LeaseResult.HELD, *[LeaseResult.LOST] * 5]
+        winner = agents[came.index(LeaseResult.HELD)]
         assert facility.store.conflicts, "they did come at once"
         lost = [one for one in facility.decisions() if one.choice == "DebriefConflicted"]
         assert {(one.inputs or {})["winning_agent_id"] for one in lost} == {str(winner)}
@@ -125,8 +125,8 @@ class TestTheLease:
     async def test_kinds_do_not_block_each_other(self) -> None:
         facility = await agency(VERDICT, NO_ACTION)
         event = await facility.ended()
-        assert await concluded(facility, order(event)) is Leased.HELD
-        assert await concluded(facility, order(event, task=DRAFT)) is Leased.HELD
+        assert await concluded(facility, order(event)) is LeaseResult.HELD
+        assert await concluded(facility, order(event, task=DRAFT)) is LeaseResult.HELD
         assert {one.choice for one in facility.decisions()} == {"EquipmentAbort", "NoAction"}
 
     async def test_what_others_write_on_the_run_meanwhile_is_no_loss(self) -> None:
@@ -138,14 +138,14 @@ class TestTheLease:
             await facility.do(AppendRunLogbookEntries(entries=(note,)), event.stream_id)
 
         came, _ = await asyncio.gather(facility.agents.take_lease(order(event)), write())
-        assert (came, bool(facility.store.conflicts)) == (Leased.HELD, True)
+        assert (came, bool(facility.store.conflicts)) == (LeaseResult.HELD, True)
 
     async def test_who_holds_it_keeps_it_although_suspended(self) -> None:
         facility = await agency(VERDICT)
         event = await facility.ended()
-        assert await facility.agents.take_lease(order(event)) is Leased.HELD
+        assert await facility.agents.take_lease(order(event)) is LeaseResult.HELD
         await facility.suspend(DEBRIEFER)
-        assert await concluded(facility, order(event)) is Leased.HELD
+        assert await concluded(facility, order(event)) is LeaseResult.HELD
         assert [one.choice for one in facility.decisions()] == ["EquipmentAbort"]
         assert len(entries(facility)) == len(calls(facility)) == 1
 
@@ -155,14 +155,14 @@ class TestStandingDown:
         facility = await agency()
         event = await facility.ended()
         await facility.suspend(DEBRIEFER)
-        assert await concluded(facility, order(event)) is Leased.ENDED
+        assert await concluded(facility, order(event)) is LeaseResult.ENDED
         await facility.do(ResumeAgent(), DEBRIEFER)
         assert facility.decisions() == []
 
     async def test_a_deactivated_one_leaves_its_lease_without_a_decision(self) -> None:
         facility = await agency(VERDICT)
         event = await facility.ended()
-        assert await facility.agents.take_lease(order(event)) is Leased.HELD
+        assert await facility.agents.take_lease(order(event)) is LeaseResult.HELD
         await facility.deactivate(DEBRIEFER)
         assert not await facility.agents.conclude(order(event))
         assert facility.decisions() == calls(facility) == entries(facility) == facility.models.model.requests == []
@@ -172,8 +172,8 @@ class TestStandingDown:
         rival, event = await facility.rival(), await facility.ended()
         await facility.revoke_all(rival)
         await facility.permit(rival, DEBRIEF.commands - {"GetRun"})
-        assert await concluded(facility, order(event)) is Leased.HELD
-        assert await concluded(facility, order(event, rival)) is Leased.ENDED
+        assert await concluded(facility, order(event)) is LeaseResult.HELD
+        assert await concluded(facility, order(event, rival)) is LeaseResult.ENDED
         assert {one.decided_by for one in facility.decisions()} == {DEBRIEFER}
 
     @pytest.mark.parametrize("command", sorted(DEBRIEF.commands))
@@ -183,7 +183,7 @@ class TestStandingDown:
         without = DEBRIEF.commands - {command}
         await facility.permit(DEBRIEFER, without)
         event = await facility.ended()
-        assert await concluded(facility, order(event)) is Leased.ENDED
+        assert await concluded(facility, order(event)) is LeaseResult.ENDED
         assert facility.happened_to(event.stream_id)[-1] == "RunAborted"
 
 
@@ -279,13 +279,13 @@ class TestBudgets:
         first, second = await facility.ended(), await facility.ended()
         await concluded(facility, order(first))
         (decision,) = facility.decisions()
-        turns = Turns(facility.store, facility.clock, new_id)
+        turns = BudgetLock(facility.store, facility.clock, new_id)
         assert await turns.take(DEBRIEFER, decision.id), "as if it had died before it could give it back"
         facility.models.model._answers.append(VERDICT)
         with pytest.raises(BusyError):
             await concluded(facility, order(second))
         await facility.agents.conclude(order(first))
-        assert await concluded(facility, order(second)) is Leased.HELD
+        assert await concluded(facility, order(second)) is LeaseResult.HELD
 
     async def test_where_so_many_models_are_asked_another_has_to_wait(self) -> None:
         facility = await agency(VERDICT)
@@ -294,12 +294,12 @@ class TestBudgets:
         with pytest.raises(BusyError):
             await concluded(facility, order(event))
         facility.consulting._calling = MOST_CALLS - 1
-        assert await concluded(facility, order(event)) is Leased.HELD
+        assert await concluded(facility, order(event)) is LeaseResult.HELD
         assert facility.consulting._calling == MOST_CALLS - 1
 
     async def test_a_turn_that_nobody_comes_back_for_is_given_on(self) -> None:
         facility = await agency()
-        turns = Turns(facility.store, facility.clock, new_id)
+        turns = BudgetLock(facility.store, facility.clock, new_id)
         first, second = new_id(), new_id()
         assert await turns.take(DEBRIEFER, first)
         assert await turns.take(DEBRIEFER, first)
@@ -319,7 +319,7 @@ class TestTrouble:
     async def test_an_answer_waits_for_a_store_that_is_away_and_is_not_asked_for_again(self) -> None:
         facility = await agency(VERDICT)
         event = await facility.ended()
-        assert await facility.agents.take_lease(order(event)) is Leased.HELD
+        assert await facility.agents.take_lease(order(event)) is LeaseResult.HELD
         facility.store.away = 4
         assert await facility.agents.conclude(order(event))
         assert (len(facility.models.model.requests), len(calls(facility)), facility.store.away) == (1, 1, 0)

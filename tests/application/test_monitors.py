@@ -15,8 +15,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from baton.application.control import ControlNotConnectedError, Reading
-from baton.application.monitoring.monitors import Account, Outcome, Pace, followed, repeated
-from baton.application.monitoring.observations import ControlObserver, Observation, permit_signals
+from baton.application.monitoring.monitors import MonitorAccount, ReportOutcome, ReportPace, followed, repeated
+from baton.application.monitoring.observations import ControlObserver, SignalObservation, permit_signals
 from baton.application.monitoring.permit_monitor import EnclosureMonitor
 from baton.application.monitoring.stale_permits import StalePermits
 from baton.application.monitoring.supply_monitor import SupplyMonitor
@@ -74,14 +74,14 @@ class Scripted:
     """An observer that says what a test gives it: an observation, a failure to raise, or None to end."""
 
     def __init__(self) -> None:
-        self.script: asyncio.Queue[Observation | Exception | None] = asyncio.Queue()
+        self.script: asyncio.Queue[SignalObservation | Exception | None] = asyncio.Queue()
         self.subscribed = 0
 
     def say(self, status: str, code: str = HUTCH) -> None:
-        said = Observation(code=code, observed_status=status, reason="as told", source_kind="Script", source_id="test")
+        said = SignalObservation(code=code, observed_status=status, reason="as told", source_kind="Script", source_id="test")
         self.script.put_nowait(said)
 
-    async def observe(self, code: str) -> AsyncGenerator[Observation, None]:
+    async def observe(self, code: str) -> AsyncGenerator[SignalObservation, None]:
         self.subscribed += 1
         while (item := await self.script.get()) is not None:
             if isinstance(item, Exception):
@@ -104,7 +104,7 @@ class Forgetful:
 
 
 @asynccontextmanager
-async def scripted(database_url: str, account: Account | None = None) -> AsyncIterator[tuple[Scripted, Record]]:
+async def scripted(database_url: str, account: MonitorAccount | None = None) -> AsyncIterator[tuple[Scripted, Record]]:
     """The monitor of the hutch on a scripted observer."""
 
     async def settled(name: str) -> None:
@@ -403,7 +403,7 @@ class TestObservers:
         async with scripted(database_url) as (observer, record):
             observer.say("Permitted")
             await until(shows(record, "Permitted"))
-            impossible = Observation(
+            impossible = SignalObservation(
                 code=HUTCH, observed_status="NotPermitted", reason="r" * 501, source_kind="Script", source_id="test"
             )
             with capture_logs() as lines:
@@ -426,7 +426,7 @@ class TestObservers:
     async def test_a_permit_whose_recording_was_not_answered_is_not_forgotten(self, database_url: str) -> None:
         async with running(database_url) as record:
             line = Forgetful(record.runtime.service)
-            account = Account("EnclosureMonitor", cast(Service, line), record.runtime.store, new_id)
+            account = MonitorAccount("EnclosureMonitor", cast(Service, line), record.runtime.store, new_id)
             async with scripted(database_url, account) as (observer, _):
                 observer.say("NotPermitted")
                 await until(shows(record, "NotPermitted"))
@@ -693,10 +693,10 @@ class Slow:
     async def registered(self, *arguments: Any) -> UUID:
         return new_id()
 
-    async def report(self, form: Any, on: UUID, observation: Observation, needless: Any, **further: Any) -> Outcome:
+    async def report(self, form: Any, on: UUID, observation: SignalObservation, needless: Any, **further: Any) -> ReportOutcome:
         self.asked.append(observation.observed_status)
         await self.turns.acquire()
-        return Outcome.RECORDED
+        return ReportOutcome.RECORDED
 
 
 @asynccontextmanager
@@ -708,7 +708,7 @@ async def slowly_recorded(plant: Simulator, turns: int = 0, refresh: float = 30)
 
     account, observer = Slow(turns), ControlObserver(plant, permit_signals({HUTCH: PERMIT}))
     intervals = replace(QUICK, refresh=refresh, first_reading=60)
-    monitor = EnclosureMonitor(cast(Account, account), observer, "facility", [HUTCH], settled, intervals)
+    monitor = EnclosureMonitor(cast(MonitorAccount, account), observer, "facility", [HUTCH], settled, intervals)
     task = asyncio.create_task(monitor.run())
     try:
         yield account
@@ -783,7 +783,7 @@ class TestRepeating:
         observer.say("NotPermitted")
         observer.say("Bypassed")
         observer.script.put_nowait(None)
-        async with aclosing(followed(observer, HUTCH, EnclosurePermitStatus, Pace(QUICK))) as observed:
+        async with aclosing(followed(observer, HUTCH, EnclosurePermitStatus, ReportPace(QUICK))) as observed:
             assert [status async for status, _ in observed] == ["NotPermitted"]
 
     async def test_the_latest_comes_again_when_nothing_else_does(self) -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from baton.application.control import Quality, Reading
 from baton.application.monitoring.observations import (
     ControlObserver,
-    Observation,
+    SignalObservation,
     permit_signals,
     permit_status,
     supply_signals,
@@ -148,7 +148,7 @@ class TestObservingTheControlSystem:
         plant = Simulator()
         plant.set_reading("PSS:B", Reading(value=7, quality=Quality.UNCERTAIN, quality_detail="HIHI", sampled_at=SAMPLED))
         stream = ControlObserver(plant, permit_signals({"Hutch B": "PSS:B"})).observe("Hutch B")
-        assert await anext(stream) == Observation(
+        assert await anext(stream) == SignalObservation(
             code="Hutch B",
             observed_status="Unknown",
             reason="PSS:B reads 7 with quality Uncertain (HIHI)",

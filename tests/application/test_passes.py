@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from baton.domain.operation.conduct.conduct import ConductUntilConverged
-from baton.domain.operation.conduct.messages import Finish, Outcome, Turn, Verdict
+from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, PassDecision
 from baton.domain.operation.conduct.results import TerminationReason
 from baton.domain.operation.procedure.endings import LOST, HoldProcedure, RecordConductEnd, given_up
 from baton.domain.operation.procedure.procedure import ProcedureIterationEnded, ProcedureIterationStarted, ProcedureStatus
@@ -20,7 +20,7 @@ class TestBriefing:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3), capture("bl7:b", "n")], [setpoint("bl7:shutter", 0)])
         briefing = await twice(rehearsal, conduct, lambda stand: stand.conductor.brief(*conduct.ids))
         assert (briefing.step_count, briefing.closing_count, briefing.boundary) == (2, 1, 0)
-        assert [ahead.label for ahead in (briefing.ahead, briefing.closing_ahead, briefing.loop_ahead)] == [
+        assert [ahead.label for ahead in (briefing.next_step, briefing.closing_step, briefing.loop_step)] == [
             "set bl7:a",
             "set bl7:shutter",
             "set bl7:a",
@@ -31,7 +31,7 @@ class TestBriefing:
     async def test_a_conduct_that_is_not_the_live_one_is_none(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
         await rehearsal.walked(conduct)
-        await rehearsal.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED), closed=True)
+        await rehearsal.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True)
         assert await rehearsal.relieved().conductor.brief(*conduct.ids) is None
 
     async def test_one_that_was_left_too_long_to_begin_is_given_up(self, rehearsal: Rehearsal) -> None:
@@ -66,7 +66,7 @@ class TestBeginningAPass:
         conduct = await converging(rehearsal)
         for expected in (1, 2):
             turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
-            assert turn == Turn(verdict=Verdict.DONE, iteration_index=expected)
+            assert turn == PassDecision(verdict=ConductVerdict.DONE, iteration_index=expected)
             assert isinstance(rehearsal.events(conduct)[-1], ProcedureIterationStarted)
             for index in range(2):
                 await rehearsal.step(conduct, index, expected)
@@ -79,19 +79,19 @@ class TestBeginningAPass:
         assert rehearsal.events(conduct)[-1].point == FIRST
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
-    async def test_a_request_comes_first(self, rehearsal: Rehearsal, requests: Any, verdict: Verdict) -> None:
+    async def test_a_request_comes_first(self, rehearsal: Rehearsal, requests: Any, verdict: ConductVerdict) -> None:
         conduct = await converging(rehearsal)
         await asked(rehearsal, conduct, *requests)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
-        assert turn == Turn(verdict=verdict)
+        assert turn == PassDecision(verdict=verdict)
 
     @pytest.mark.parametrize(("event", "verdict"), RUN_LIVES)
-    async def test_and_so_does_the_run(self, rehearsal: Rehearsal, event: Any, verdict: Verdict) -> None:
+    async def test_and_so_does_the_run(self, rehearsal: Rehearsal, event: Any, verdict: ConductVerdict) -> None:
         run_id = await rehearsal.run()
         conduct = await converging(rehearsal, run_id)
         await rehearsal.happens(run_id, event.model_copy())
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
-        assert turn == Turn(verdict=verdict)
+        assert turn == PassDecision(verdict=verdict)
 
     @pytest.mark.parametrize(("registered", "given", "allowed"), [(None, 2, 2), (2, None, 2), (3, 2, 2), (2, 3, 2)])
     async def test_patience_for_so_many_passes_allows_exactly_so_many(
@@ -103,7 +103,7 @@ class TestBeginningAPass:
             await rehearsal.passes.judge(*conduct.ids, index)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
         assert turn.failure is not None
-        assert (turn.verdict, turn.failure.error_class) == (Verdict.FAILED, "ConvergenceIterationCapReached")
+        assert (turn.verdict, turn.failure.error_class) == (ConductVerdict.FAILED, "ConvergenceIterationCapReached")
         assert (turn.failure.source_kind, turn.failure.target) == ("lifecycle", "abort")
         assert rehearsal.procedure(conduct).iteration_count == allowed
 
@@ -135,7 +135,7 @@ class TestBeginningAPass:
             await rehearsal.passes.advise(*conduct.ids, index, Try())
         await rehearsal.time.sleep(waited)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
-        assert turn == Turn(verdict=Verdict.DONE, stop=True, termination_reason=reason)
+        assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=True, termination_reason=reason)
         assert rehearsal.procedure(conduct).iteration_count == passes
 
     async def test_what_is_left_of_it_is_used(self, rehearsal: Rehearsal) -> None:
@@ -156,14 +156,14 @@ class TestBeginningAPass:
         rehearsal.permits.withdrawn.add("StartProcedureIteration")
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.start(*conduct.ids))
         assert turn.failure is not None
-        assert (turn.verdict, turn.denied) == (Verdict.FAILED, True)
+        assert (turn.verdict, turn.denied) == (ConductVerdict.FAILED, True)
         assert (turn.failure.source_kind, turn.failure.error_class) == ("lifecycle", "UnauthorizedError")
 
     async def test_what_has_ended_begins_nothing(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
         for stand in (rehearsal, rehearsal.relieved()):
-            assert await stand.passes.start(*conduct.ids) == Turn(verdict=Verdict.GONE)
+            assert await stand.passes.start(*conduct.ids) == PassDecision(verdict=ConductVerdict.GONE)
 
 
 class TestJudging:
@@ -172,7 +172,7 @@ class TestJudging:
         conduct = await converging(rehearsal)
         index = await passed(rehearsal, conduct, reading)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.judge(*conduct.ids, index))
-        assert turn == Turn(verdict=Verdict.DONE, converged=converged)
+        assert turn == PassDecision(verdict=ConductVerdict.DONE, converged=converged)
         ended = rehearsal.events(conduct)[-1]
         assert (ended.iteration_index, ended.converged, ended.reason) == (1, converged, None)
 
@@ -182,7 +182,7 @@ class TestJudging:
         await rehearsal.reach(conduct, conduct.at(2, 1), {})
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.judge(*conduct.ids, 1))
         assert turn.failure is not None
-        assert (turn.verdict, turn.failure.error_class) == (Verdict.FAILED, "ComputeMeasurementNotFound")
+        assert (turn.verdict, turn.failure.error_class) == (ConductVerdict.FAILED, "ComputeMeasurementNotFound")
         assert turn.failure.target == "offset"
 
     async def test_what_an_earlier_pass_captured_does_not_count(self, rehearsal: Rehearsal) -> None:
@@ -191,15 +191,15 @@ class TestJudging:
         await rehearsal.passes.judge(*conduct.ids, index)
         await rehearsal.passes.start(*conduct.ids)
         await rehearsal.reach(conduct, conduct.at(2, 2), {})
-        assert (await rehearsal.passes.judge(*conduct.ids, 2)).verdict is Verdict.FAILED
+        assert (await rehearsal.passes.judge(*conduct.ids, 2)).verdict is ConductVerdict.FAILED
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
-    async def test_a_request_comes_first(self, rehearsal: Rehearsal, requests: Any, verdict: Verdict) -> None:
+    async def test_a_request_comes_first(self, rehearsal: Rehearsal, requests: Any, verdict: ConductVerdict) -> None:
         conduct = await converging(rehearsal)
         index = await passed(rehearsal, conduct, 0.1)
         await asked(rehearsal, conduct, *requests)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.judge(*conduct.ids, index))
-        assert turn == Turn(verdict=verdict), "the pass is discarded"
+        assert turn == PassDecision(verdict=verdict), "the pass is discarded"
 
     async def test_what_was_judged_stays_although_somebody_asks_for_a_hold(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
@@ -214,13 +214,13 @@ class TestJudging:
         assert isinstance(rehearsal.permits, Permits)
         rehearsal.permits.withdrawn.add("EndProcedureIteration")
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.judge(*conduct.ids, index))
-        assert (turn.verdict, turn.denied) == (Verdict.FAILED, True)
+        assert (turn.verdict, turn.denied) == (ConductVerdict.FAILED, True)
 
     async def test_what_has_ended_is_not_judged(self, rehearsal: Rehearsal) -> None:
         conduct = await converging(rehearsal)
         index = await passed(rehearsal, conduct, 0.1)
         await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.passes.judge(*conduct.ids, index) == Turn(verdict=Verdict.GONE)
+        assert await rehearsal.passes.judge(*conduct.ids, index) == PassDecision(verdict=ConductVerdict.GONE)
 
 
 class TestOutcomes:
@@ -228,7 +228,7 @@ class TestOutcomes:
         conduct = await searching(rehearsal)
         index = await passed(rehearsal, conduct, 7.5)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, index))
-        assert turn == Turn(verdict=Verdict.DONE)
+        assert turn == PassDecision(verdict=ConductVerdict.DONE)
         recorded = rehearsal.events(conduct)[-1]
         assert (recorded.iteration_index, recorded.point, recorded.succeeded) == (1, FIRST, True)
         assert (recorded.measurements, recorded.actuation_kind) == ((measured("sharpness", 7.5),), "Physical")
@@ -251,14 +251,14 @@ class TestOutcomes:
         assert (turn.failure.error_class, turn.failure.target) == ("ComputeMeasurementNotFound", "sharpness")
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
-    async def test_a_request_comes_first(self, rehearsal: Rehearsal, requests: Any, verdict: Verdict) -> None:
+    async def test_a_request_comes_first(self, rehearsal: Rehearsal, requests: Any, verdict: ConductVerdict) -> None:
         conduct = await searching(rehearsal)
         index = await passed(rehearsal, conduct, 7.5)
         await asked(rehearsal, conduct, *requests)
         turn = await twice(rehearsal, conduct, lambda stand: stand.passes.record_outcome(*conduct.ids, index))
-        assert turn == Turn(verdict=verdict)
+        assert turn == PassDecision(verdict=verdict)
 
     async def test_what_has_ended_records_nothing(self, rehearsal: Rehearsal) -> None:
         conduct = await searching(rehearsal)
         await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.passes.record_outcome(*conduct.ids, 1) == Turn(verdict=Verdict.GONE)
+        assert await rehearsal.passes.record_outcome(*conduct.ids, 1) == PassDecision(verdict=ConductVerdict.GONE)

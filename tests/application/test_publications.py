@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from baton.application.ports import Batch, Caller
+from baton.application.ports import Batch
 from baton.application.publications import Publications
 from baton.application.publishing import SendingFailedError
 from baton.domain.access.actor import RegisterActor
@@ -39,7 +40,7 @@ class Deployment:
     self_facility_code: str = "facility"
 
 
-async def deployment(caller: Caller) -> Deployment:
+async def deployment() -> Deployment:
     return Deployment()
 
 
@@ -110,7 +111,7 @@ class Scene:
 @pytest.fixture
 async def scene() -> Scene:
     store = Interfered()
-    calling = Calling(store, ports={"deployment": deployment})
+    calling = Calling(store, ports=SimpleNamespace(deployment=deployment))
     mira = await calling.create(RegisterActor(name="Mira Okafor"))
     calling = calling.acting_as(mira)
     site = {"display_name": "Light Source", "kind": "Site"}

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from baton.application.conduct.heartbeat import Countermanded, UnheardError, WriteFence, attended, stops
-from baton.application.conduct.ledger import Orders
+from baton.application.conduct.heartbeat import HeartbeatLost, StoppedByRecord, WriteFence, must_stop, run_with_heartbeat
+from baton.application.conduct.ledger import ConductSignals
 from baton.application.ports import StoreUnavailableError
 from baton.domain.operation.procedure.procedure import PendingRequest
 from baton.domain.run.run import RunStatus
 from tests.timekeeping import LoopTime
 
-GO_ON = Orders(True)
-Beat = Callable[[], Coroutine[Any, Any, Orders]]
+GO_ON = ConductSignals(True)
+Beat = Callable[[], Coroutine[Any, Any, ConductSignals]]
 
 
 class Pulse:
@@ -27,13 +27,13 @@ class Pulse:
         self._answers = list(answers)
         self.beats: list[float] = []
 
-    async def __call__(self) -> Orders:
+    async def __call__(self) -> ConductSignals:
         """Answer in turn as told, the last answer again and again."""
         self.beats.append(self._time.passed)
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, Exception):
             raise answer
-        if not isinstance(answer, Orders):
+        if not isinstance(answer, ConductSignals):
             await answer()
             return GO_ON
         return answer
@@ -70,7 +70,7 @@ async def never() -> None:
 
 def begun(body: Any, beat: Beat) -> Any:
     """Work that is attended from now on."""
-    return attended(body, beat, fence_of(asyncio.get_running_loop().time))
+    return run_with_heartbeat(body, beat, fence_of(asyncio.get_running_loop().time))
 
 
 def fence_of(clock: Callable[[], float], silence: float = 0) -> WriteFence:
@@ -108,25 +108,25 @@ def test_an_abort_or_the_end_of_the_conduct_stops_work_and_nothing_else(
     live: bool, asked: PendingRequest | None, run: RunStatus | None
 ) -> None:
     grave = not live or asked is PendingRequest.ABORT or run is RunStatus.ABORTED
-    assert stops(Orders(live, asked, run)) is grave
+    assert must_stop(ConductSignals(live, asked, run)) is grave
 
 
 async def test_work_that_is_countermanded_has_stopped_before_anybody_is_told(time: LoopTime) -> None:
-    work, orders = Work(time, stopping=20), Orders(True, PendingRequest.ABORT)
-    with pytest.raises(Countermanded) as stopped:
+    work, orders = Work(time, stopping=20), ConductSignals(True, PendingRequest.ABORT)
+    with pytest.raises(StoppedByRecord) as stopped:
         await begun(work.do(), Pulse(time, GO_ON, orders))
     assert stopped.value.orders == orders
     assert (work.stopped, time.passed) == (22, 22)
 
 
 async def test_a_hold_lets_work_end(time: LoopTime) -> None:
-    assert await begun(Work(time, 10).do(), Pulse(time, Orders(True, PendingRequest.HOLD))) == "done"
+    assert await begun(Work(time, 10).do(), Pulse(time, ConductSignals(True, PendingRequest.HOLD))) == "done"
 
 
 async def test_what_is_done_when_the_order_comes_is_done(time: LoopTime) -> None:
-    async def slow() -> Orders:
+    async def slow() -> ConductSignals:
         await time.sleep(0.5)
-        return Orders(True, PendingRequest.ABORT)
+        return ConductSignals(True, PendingRequest.ABORT)
 
     assert await begun(Work(time, 1.25).do(), slow) == "done"
 
@@ -134,7 +134,7 @@ async def test_what_is_done_when_the_order_comes_is_done(time: LoopTime) -> None
 @pytest.mark.parametrize("answer", [unavailable(), never], ids=["unreachable", "no answer"])
 async def test_work_that_is_not_heard_of_for_three_seconds_stops_itself(time: LoopTime, answer: Any) -> None:
     work = Work(time)
-    with pytest.raises(UnheardError):
+    with pytest.raises(HeartbeatLost):
         await begun(work.do(), Pulse(time, GO_ON, GO_ON, answer))
     assert work.stopped == 5, "it was last heard of at two"
 
@@ -160,7 +160,7 @@ async def test_whoever_was_taken_for_lost_meanwhile_stops(time: LoopTime, second
     if goes_on:
         assert await attending == "done"
         return
-    with pytest.raises(UnheardError):
+    with pytest.raises(HeartbeatLost):
         await attending
     assert work.stopped == 2 + seconds
 
@@ -176,8 +176,8 @@ async def test_cancelling_it_waits_until_the_work_has_stopped(time: LoopTime) ->
 
 
 async def test_what_it_does_to_stop_is_heard_of(time: LoopTime) -> None:
-    work, pulse = Work(time, stopping=8), Pulse(time, GO_ON, Orders(True, PendingRequest.ABORT))
-    with pytest.raises(Countermanded):
+    work, pulse = Work(time, stopping=8), Pulse(time, GO_ON, ConductSignals(True, PendingRequest.ABORT))
+    with pytest.raises(StoppedByRecord):
         await begun(work.do(), pulse)
     assert work.stopped == 10
     assert pulse.beats == [1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -192,15 +192,15 @@ async def test_a_sign_that_does_not_even_end_when_it_is_cancelled_is_left_behind
             raise
 
     work = Work(time)
-    with pytest.raises(UnheardError):
+    with pytest.raises(HeartbeatLost):
         await begun(work.do(), Pulse(time, GO_ON, GO_ON, hanging))
     assert work.stopped == 5
 
 
 async def test_what_was_marked_too_long_ago_is_not_begun(time: LoopTime) -> None:
     work, pulse = Work(time), Pulse(time, GO_ON)
-    with pytest.raises(UnheardError):
-        await attended(work.do(), pulse, fence_of(asyncio.get_running_loop().time, silence=3))
+    with pytest.raises(HeartbeatLost):
+        await run_with_heartbeat(work.do(), pulse, fence_of(asyncio.get_running_loop().time, silence=3))
     assert (work.begun, pulse.beats) == (False, [])
 
 
@@ -212,30 +212,30 @@ class TestTheFence:
         time.suspend(2.9)
         fence.check()
         time.suspend(0.1)
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             fence.check()
 
     def test_it_is_closed_before_anything_was_heard(self) -> None:
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             WriteFence(lambda: 0.0).check()
 
     async def test_what_was_refused_once_stays_refused(self, time: LoopTime) -> None:
         fence = fence_of(lambda: time.passed, silence=4)
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             fence.check()
         fence.confirm(time.passed)
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             fence.check()
 
     async def test_a_sign_counts_from_when_it_was_sent(self, time: LoopTime) -> None:
         """An answer that was long on its way says nothing of the time since."""
         fence = fence_of(lambda: time.passed)
 
-        async def slow() -> Orders:
+        async def slow() -> ConductSignals:
             await time.sleep(1.5)
             return GO_ON
 
-        work = asyncio.create_task(attended(Work(time).do(), slow, fence))
+        work = asyncio.create_task(run_with_heartbeat(Work(time).do(), slow, fence))
         await time.sleep(2.6)
         assert fence.silence == pytest.approx(1.6)
         work.cancel()
@@ -253,13 +253,13 @@ class TestTheFence:
             sent.append(time.passed)
             await time.sleep(10)
 
-        async def late() -> Orders:
+        async def late() -> ConductSignals:
             nonlocal asleep
             asleep = 60.0
             return GO_ON
 
-        with pytest.raises(UnheardError):
-            await attended(body(), late, fence)
+        with pytest.raises(HeartbeatLost):
+            await run_with_heartbeat(body(), late, fence)
         assert (sent, time.passed) == ([0.5], 1.0), "the answer to its sign came a minute after it was sent"
 
     async def test_a_body_that_makes_light_of_a_refusal_is_stopped_nevertheless(self, time: LoopTime) -> None:
@@ -267,31 +267,31 @@ class TestTheFence:
 
         async def body() -> str:
             time.suspend(8)
-            with suppress(UnheardError):
+            with suppress(HeartbeatLost):
                 fence.check()
             return "all is well"
 
-        with pytest.raises(UnheardError):
-            await attended(body(), Pulse(time, GO_ON), fence)
+        with pytest.raises(HeartbeatLost):
+            await run_with_heartbeat(body(), Pulse(time, GO_ON), fence)
 
     async def test_a_body_that_goes_on_after_a_refusal_is_stopped_within_a_second(self, time: LoopTime) -> None:
         fence, work = fence_of(lambda: time.passed), Work(time)
 
         async def body() -> str:
             time.suspend(4)
-            with suppress(UnheardError):
+            with suppress(HeartbeatLost):
                 fence.check()
             return await work.do()
 
-        with pytest.raises(UnheardError):
-            await attended(body(), Pulse(time, GO_ON), fence)
+        with pytest.raises(HeartbeatLost):
+            await run_with_heartbeat(body(), Pulse(time, GO_ON), fence)
         assert work.stopped is not None
         assert work.stopped <= 5
 
     async def test_what_a_body_left_behind_finds_it_closed(self, time: LoopTime) -> None:
         fence = fence_of(lambda: time.passed)
-        assert await attended(Work(time, 0.5).do(), Pulse(time, GO_ON), fence) == "done"
-        with pytest.raises(UnheardError):
+        assert await run_with_heartbeat(Work(time, 0.5).do(), Pulse(time, GO_ON), fence) == "done"
+        with pytest.raises(HeartbeatLost):
             fence.check()
 
     async def test_it_is_closed_while_a_body_is_stopped(self, time: LoopTime) -> None:
@@ -301,10 +301,10 @@ class TestTheFence:
             try:
                 await time.sleep(10)
             finally:
-                with suppress(UnheardError):
+                with suppress(HeartbeatLost):
                     fence.check()
                     open_then.append(time.passed)
 
-        with pytest.raises(Countermanded):
-            await attended(body(), Pulse(time, Orders(True, PendingRequest.ABORT)), fence)
+        with pytest.raises(StoppedByRecord):
+            await run_with_heartbeat(body(), Pulse(time, ConductSignals(True, PendingRequest.ABORT)), fence)
         assert open_then == []

@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from baton.application.feed import GetMyAccess
 from baton.application.ports import Caller, FoldedStanding
 from baton.domain.access.actor import DeactivateActor, ForgetActor, ListActors, ReactivateActor, RegisterActor
+from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History, TimeTravel
 from baton.domain.trust.authorization import AuthzResult, denied
@@ -84,10 +84,7 @@ class TestAuthorization:
     async def test_who_am_i_needs_no_grant(self, calling: Calling) -> None:
         nobody = Permits()
 
-        async def permitted(caller: Caller) -> frozenset[str]:
-            return await nobody.permitted(caller)
-
-        me = await replace(calling, authorizer=nobody, ports={"permitted_commands": permitted}).ask(GetMyAccess())
+        me = await replace(calling, authorizer=nobody).ask(GetMyAccess())
         assert (me.principal_id, me.kind, me.name, me.permitted_commands) == (OPERATOR, None, "not registered", frozenset())
         assert nobody.asked == []
 

@@ -12,6 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from baton.domain.access.actor import DeactivateActor, ForgetActor, ReactivateActor, RegisterActor, UpdateActorProfile
 from baton.domain.access.subject_binding import BindActorSubject, UnbindActorSubject
 from baton.domain.kernel import NIL, Command
+from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.conduit import DefineConduit
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
@@ -29,7 +30,6 @@ from baton.domain.trust.visit import (
     VoidVisit,
 )
 from baton.domain.trust.zone import DefineZone
-from baton.infrastructure.runtime import ProviderFacts
 from tests.application.twins import Twins
 from tests.domain.world import LENIENT, OPERATOR, START, World, new_id
 

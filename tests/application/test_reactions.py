@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from baton.application.agents.subscribers import BeamLosses, Proposals, RunEndings
-from baton.application.ports import Batch, Caller, Clock, EventRow, Executed, Job, StreamAppend
-from baton.application.reactions import Dispatcher, ReactionSights, place
+from baton.application.agents.subscribers import BeamLossSubscriber, ProposalSubscriber, RunEndSubscriber
+from baton.application.ports import Batch, Caller, Clock, EventRow, CommandResult, Job, StreamAppend
+from baton.application.reactions import Dispatcher, ReactionReader, place
 from baton.domain.access.actor import ActorKind, ActorRegistered, RegisterActor
 from baton.domain.agent.agent import DeprecateAgent
 from baton.domain.agent.caution_draft import DRAFT
@@ -70,10 +71,14 @@ class Following:
         self.engine = MemoryEngine()
         self.subscribers = subscribers
         self.dispatcher = self.another()
-        sights = ReactionSights(facility.store, self.engine, subscribers)
-        ports = {"subscribers": sights.names, "unprocessed": sights.unprocessed}
-        ports |= {"open_reactions": sights.open_items, "logged_event": sights.logged}
-        facility.people.ports = {**facility.people.ports, **ports}
+        sights = ReactionReader(facility.store, self.engine, subscribers)
+        facility.people.ports = SimpleNamespace(
+            **vars(facility.people.ports),
+            subscriber_names=sights.subscriber_names,
+            unprocessed_counts=sights.unprocessed_counts,
+            open_items=sights.open_items,
+            logged_event=sights.logged_event,
+        )
 
     def another(self, clock: Clock | None = None, news: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Dispatcher:
         """A dispatcher that knows nothing but the record."""
@@ -104,7 +109,7 @@ class Following:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
-    async def dismiss(self, event: EventRow, name: str = "follower") -> Executed:
+    async def dismiss(self, event: EventRow, name: str = "follower") -> CommandResult:
         return await self.facility.do(
             DismissEventInReaction(subscriber_name=name, event_id=event.event_id, reason="unreadable")
         )
@@ -385,7 +390,7 @@ class TestWhoReacts:
         facility = await agency()
         rival, retired, drafter = await facility.rival(), await facility.rival(), await facility.rival(DRAFT)
         await facility.do(DeprecateAgent(), retired)
-        endings = RunEndings("run_debriefer", DEBRIEF, True, facility.hands, lambda ref: True, "own-site")
+        endings = RunEndSubscriber("run_debriefer", DEBRIEF, True, facility.hands, lambda ref: True, "own-site")
         event = await facility.ended()
         jobs = await endings.jobs(event)
         agents = {SEEDED[DEBRIEF.kind].id, rival}
@@ -395,7 +400,7 @@ class TestWhoReacts:
 
     async def test_no_agent_whose_model_is_not_configured(self) -> None:
         facility = await agency()
-        endings = RunEndings("run_debriefer", DEBRIEF, True, facility.hands, lambda ref: False, "own-site")
+        endings = RunEndSubscriber("run_debriefer", DEBRIEF, True, facility.hands, lambda ref: False, "own-site")
         assert await endings.jobs(await facility.ended()) == []
 
     async def test_the_promoter_to_proposals_alone(self) -> None:
@@ -403,7 +408,7 @@ class TestWhoReacts:
         for context in ("RecipeApproval", "CautionProposal"):
             await facility.do(RegisterDecision(decided_by=await somebody(facility), context=context, choice="ProposeNotice"))
         rows = [facility.store.streams["Decision", decision.id][0] for decision in facility.decisions()]
-        jobs = [await Proposals(True, "own-site").jobs(row) for row in rows]
+        jobs = [await ProposalSubscriber(True, "own-site").jobs(row) for row in rows]
         assert [len(found) for found in jobs] == [0, 1]
         assert jobs[1][0].id == f"promote-caution:{rows[1].stream_id}"
 
@@ -416,7 +421,7 @@ class TestWhoReacts:
         await facility.do(RegisterDecision(decided_by=drafter, context="CautionProposal", choice=choice))
         row = facility.store.streams["Decision", facility.decisions()[-1].id][0]
         by_promoter, by_drafter = promotes
-        proposals = Proposals(by_promoter, "own-site", by_drafter)
+        proposals = ProposalSubscriber(by_promoter, "own-site", by_drafter)
         assert await proposals.enabled() == (by_promoter or by_drafter)
         agents = {"promoter": SEEDED["CautionPromoter"].id, "drafter": drafter}
         jobs = await proposals.jobs(row)
@@ -427,7 +432,7 @@ class TestWhoReacts:
         facility = await agency()
         cryogen = await facility.people.create(RegisterSupply(kind="cryogen", name="Helium", facility_code=LUMEN))
         unseen = await facility.another_beam(known=False)
-        losses = BeamLosses(True, facility.hands)
+        losses = BeamLossSubscriber(True, facility.hands)
         rows = []
         for supply_id in (facility.line.supply_id, cryogen, unseen):
             await facility.do(MarkSupplyUnavailable(reason="gone"), supply_id)

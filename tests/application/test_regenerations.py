@@ -1,5 +1,6 @@
 """Debriefs on demand: made by the agent, paid for by whoever asked, and done once however often they are begun."""
 
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -19,14 +20,14 @@ DEBRIEFER = SEEDED[DEBRIEF.kind].id
 
 async def asked_for(facility: Agency, run_id: UUID, **fields: Any) -> UUID:
     """The id of a debrief that somebody asked for."""
-    facility.people.ports = {**facility.people.ports, "model_configured": configured}
+    facility.people.ports = SimpleNamespace(**{**vars(facility.people.ports), "is_model_configured": configured})
     executed = await facility.do(RegenerateRunDebrief(**fields), run_id)
     assert executed.body is not None
     assert await facility.regenerations.unfinished() == [UUID(executed.body["work_id"])]
     return UUID(executed.body["decision_id"])
 
 
-async def configured(caller: Any, model_ref: Any) -> bool:
+async def configured(model_ref: Any) -> bool:
     return True
 
 

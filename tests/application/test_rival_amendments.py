@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.ports import Batch, Bookmark, EventRow, Executed, Session, Store
-from baton.application.unit_of_work import Unit
+from baton.application.ports import Batch, Bookmark, EventRow, CommandResult, Session, Store
+from baton.application.unit_of_work import UnitOfWork
 from baton.domain.federation.facility import RegisterFacility
 from baton.domain.kernel import Command
 from baton.domain.safety.clearance import (
@@ -79,13 +79,13 @@ class Office:
     def amendment(self, title: str) -> AmendClearance:
         return AmendClearance(**form(self.template_id, title))
 
-    async def race(self, *commands: Command) -> tuple[list[Executed], list[Refusal]]:
+    async def race(self, *commands: Command) -> tuple[list[CommandResult], list[Refusal]]:
         """What becomes of commands on the clearance that are all decided before one of them is written."""
         meeting: Any = Meeting(self.calling.store, asyncio.Barrier(len(commands)))
         rivals = replace(self.calling, store=meeting)
         calls = (rivals.do(command, on=self.clearance_id) for command in commands)
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        won = [outcome for outcome in outcomes if isinstance(outcome, Executed)]
+        won = [outcome for outcome in outcomes if isinstance(outcome, CommandResult)]
         lost = [outcome for outcome in outcomes if isinstance(outcome, Refusal)]
         assert len(won) + len(lost) == len(commands), outcomes
         return won, lost
@@ -96,7 +96,7 @@ class Office:
 
     async def covering(self) -> dict[UUID, ClearanceStatus]:
         async with self.calling.store.session() as session:
-            unit = Unit(session, self.calling.caller, self.calling.authorizer, {})
+            unit = UnitOfWork(session, self.calling.caller, self.calling.authorizer, self.calling.ports)
             return {one.id: one.status for one in await unit.fulfil(covering(None, None, [ASSET], START))}
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from baton.application.agents.agent_schedules import Ticks
+from baton.application.agents.agent_schedules import AgentSchedules
 from baton.application.ports import EngineUnavailableError, EventRow
 from baton.application.schedules.calendars import CalendarEntry
 from baton.application.schedules.schedule_reconciliation import AT_ONCE, MOST_SILENCES, entry_of
@@ -134,7 +134,7 @@ async def test_the_worker_tells_of_changes_while_it_still_compares_all(office: O
     slow = await office.defined()
     await office.keeper.keep_changed()
     office.calendars.slow = {f"schedule:{slow}": asyncio.Event()}
-    wired: Any = SimpleNamespace(schedule_keeper=office.keeper, ticks=Ticks(office.calendars, ()))
+    wired: Any = SimpleNamespace(schedule_keeper=office.keeper, ticks=AgentSchedules(office.calendars, ()))
     async with Supervisor().supervise("schedules", lambda: keep_schedules(wired)):
         await until(lambda: office.calendars.asked.count(f"schedule:{slow}") == 2)
         id = await office.defined()

@@ -5,13 +5,20 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.authorization import Standings
+from baton.application.authorization import PrincipalStandings
 from baton.domain.access.actor import ActorDeactivated, ActorKind, ActorReactivated, ActorRegistered
 from baton.domain.agent.agent import AgentDefined, AgentResumed, AgentSuspended, AgentVersioned
 from baton.domain.kernel import NIL
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
 from baton.domain.operation.conduct.grants import ISSUED
-from baton.domain.operation.conduct.messages import ENDS, Finish, Outcome, Turn, Verdict, lifecycle
+from baton.domain.operation.conduct.messages import (
+    FINISH_BY_VERDICT,
+    ConductOutcome,
+    ConductVerdict,
+    Finish,
+    PassDecision,
+    lifecycle_failure,
+)
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import (
     MODES,
@@ -38,7 +45,7 @@ CLOSING = [setpoint("bl7:shutter", 0)]
 def stand(request: Any, time: LoopTime) -> Rehearsal:
     """A rehearsal in which who stood down is denied everything, and one in which nobody is denied anything."""
     store = MemoryStore()
-    return rehearsed(time, store=store, permits=Permits(Standings(store), enforced=request.param))
+    return rehearsed(time, store=store, permits=Permits(PrincipalStandings(store), enforced=request.param))
 
 
 async def person(stand: Rehearsal, kind: ActorKind = ActorKind.HUMAN) -> None:
@@ -67,9 +74,9 @@ async def suspend(stand: Rehearsal) -> None:
     await stand.happens(stand.caller.principal_id, AgentSuspended(reason="odd advice", suspended_by=NIL))
 
 
-async def finished(stand: Rehearsal, conduct: Live, verdict: Verdict, **said: Any) -> Outcome:
+async def finished(stand: Rehearsal, conduct: Live, verdict: ConductVerdict, **said: Any) -> ConductOutcome:
     """End a conduct as its workflow would after this verdict."""
-    outcome = Outcome(finish=ENDS[verdict], **said)
+    outcome = ConductOutcome(finish=FINISH_BY_VERDICT[verdict], **said)
     await twice(stand, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, closed=False))
     return outcome
 
@@ -95,10 +102,10 @@ class TestAtAStep:
     async def test_nothing_is_touched_behind_the_boundary_and_somebody_else_goes_on(self, stand: Rehearsal) -> None:
         await person(stand)
         conduct = await stand.opened(STEPS, CLOSING)
-        assert (await stand.step(conduct, 0)).verdict is Verdict.DONE
+        assert (await stand.step(conduct, 0)).verdict is ConductVerdict.DONE
         await deactivate(stand)
         report = await stand.step(conduct, 1)
-        assert (report.verdict, await stand.value("bl7:a")) == (Verdict.STOOD_DOWN, 1)
+        assert (report.verdict, await stand.value("bl7:a")) == (ConductVerdict.STOOD_DOWN, 1)
         rows = stand.rows()
         await finished(stand, conduct, report.verdict, completed_count=1)
         event = held(stand, conduct)
@@ -111,10 +118,10 @@ class TestAtAStep:
         other = another(stand)
         taken_up = await other.live(ConductFromProcedure(re_establishment_boundary=1), conduct.procedure_id)
         for index in range(1, len(STEPS)):
-            assert (await other.step(taken_up, index)).verdict is Verdict.DONE
-        done = Outcome(finish=Finish.COMPLETED)
-        assert await other.conductor.begin_closing(*taken_up.ids, done) is Verdict.DONE
-        assert (await other.step(taken_up, 0, closing=True)).verdict is Verdict.DONE
+            assert (await other.step(taken_up, index)).verdict is ConductVerdict.DONE
+        done = ConductOutcome(finish=Finish.COMPLETED)
+        assert await other.conductor.begin_closing(*taken_up.ids, done) is ConductVerdict.DONE
+        assert (await other.step(taken_up, 0, closing=True)).verdict is ConductVerdict.DONE
         await other.conductor.end(*taken_up.ids, done, closed=True)
         assert other.procedure(taken_up).status is ProcedureStatus.COMPLETED
 
@@ -129,9 +136,9 @@ class TestAtAStep:
         await person(stand)
         conduct = await stand.opened(STEPS)
         await deactivate(stand)
-        assert (await stand.step(conduct, 0)).verdict is Verdict.STOOD_DOWN
+        assert (await stand.step(conduct, 0)).verdict is ConductVerdict.STOOD_DOWN
         await stand.happens(stand.caller.principal_id, ActorReactivated())
-        assert (await stand.step(conduct, 0)).verdict is Verdict.DONE
+        assert (await stand.step(conduct, 0)).verdict is ConductVerdict.DONE
 
     async def test_an_agent_out_of_service_stands_down_and_goes_on_when_it_is_back(self, stand: Rehearsal) -> None:
         await agent(stand)
@@ -142,20 +149,22 @@ class TestAtAStep:
         assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN, "it steers nothing"
         await stand.happens(stand.caller.principal_id, AgentResumed(resumed_by=NIL), AgentVersioned(version="2"))
         taken_up = await stand.live(ConductFromProcedure(re_establishment_boundary=0), conduct.procedure_id)
-        assert (await stand.step(taken_up, 0)).verdict is Verdict.DONE
+        assert (await stand.step(taken_up, 0)).verdict is ConductVerdict.DONE
 
     async def test_somebody_who_is_not_on_record_goes_on_where_nobody_needs_to_be(self, stand: Rehearsal) -> None:
         conduct = await stand.opened(STEPS)
-        assert (await stand.step(conduct, 0)).verdict is Verdict.DONE
+        assert (await stand.step(conduct, 0)).verdict is ConductVerdict.DONE
 
     async def test_closing_steps_are_walked(self, stand: Rehearsal) -> None:
         await person(stand)
         conduct = await stand.opened([setpoint("bl7:a", 3)], CLOSING)
         await stand.step(conduct, 0)
-        assert await stand.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED)) is Verdict.DONE
+        assert (
+            await stand.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED)) is ConductVerdict.DONE
+        )
         await deactivate(stand)
-        assert (await stand.step(conduct, 0, closing=True)).verdict is Verdict.DONE
-        await stand.conductor.end(*conduct.ids, Outcome(finish=Finish.COMPLETED, completed_count=1), closed=True)
+        assert (await stand.step(conduct, 0, closing=True)).verdict is ConductVerdict.DONE
+        await stand.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED, completed_count=1), closed=True)
         assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
 
     async def test_what_is_done_is_not_completed_for_somebody_who_stood_down(self, stand: Rehearsal) -> None:
@@ -163,8 +172,8 @@ class TestAtAStep:
         conduct = await stand.opened([setpoint("bl7:a", 3)], CLOSING)
         await stand.step(conduct, 0)
         await deactivate(stand)
-        verdict = await stand.conductor.begin_closing(*conduct.ids, Outcome(finish=Finish.COMPLETED))
-        assert verdict is Verdict.STOOD_DOWN
+        verdict = await stand.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED))
+        assert verdict is ConductVerdict.STOOD_DOWN
         await finished(stand, conduct, verdict, completed_count=1)
         assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
 
@@ -174,7 +183,7 @@ class TestAtAStep:
         conduct = await stand.opened(STEPS, run_id=run_id)
         await stand.happens(run_id, HELD_RUN.model_copy())
         await deactivate(stand)
-        assert await stand.conductor.await_run(*conduct.ids, Try()) is Verdict.STOOD_DOWN
+        assert await stand.conductor.await_run(*conduct.ids, Try()) is ConductVerdict.STOOD_DOWN
 
 
 class TestOtherEnds:
@@ -186,7 +195,7 @@ class TestOtherEnds:
         conduct = await stand.opened([check("bl7:a", 99)], **({"how": ConductOrHoldProcedure} if how else {}))
         failure = (await stand.step(conduct, 0)).failure
         await deactivate(stand)
-        await stand.conductor.end(*conduct.ids, Outcome(finish=Finish.FAILED, failure=failure), closed=True)
+        await stand.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=True)
         procedure = stand.procedure(conduct)
         assert procedure.status is status
         assert "CheckFailedError" in (procedure.last_status_reason or "")
@@ -195,12 +204,12 @@ class TestOtherEnds:
     @pytest.mark.parametrize(
         ("command", "verdict", "status"),
         [
-            (HoldProcedure(reason="lunch"), Verdict.HOLD, ProcedureStatus.HELD),
-            (AbortProcedure(reason="lunch"), Verdict.ABORT, ProcedureStatus.ABORTED),
+            (HoldProcedure(reason="lunch"), ConductVerdict.HOLD, ProcedureStatus.HELD),
+            (AbortProcedure(reason="lunch"), ConductVerdict.ABORT, ProcedureStatus.ABORTED),
         ],
     )
     async def test_a_request_of_somebody_else(
-        self, stand: Rehearsal, command: Any, verdict: Verdict, status: ProcedureStatus
+        self, stand: Rehearsal, command: Any, verdict: ConductVerdict, status: ProcedureStatus
     ) -> None:
         await person(stand)
         conduct = await stand.opened(STEPS)
@@ -215,18 +224,18 @@ class TestOtherEnds:
     @pytest.mark.parametrize(
         ("event", "verdict"),
         [
-            (RunStopped(reason="enough", **ENDING), Verdict.RUN_STOPPED),
-            (RunAborted(reason="smoke", **ENDING), Verdict.RUN_ABORTED),
+            (RunStopped(reason="enough", **ENDING), ConductVerdict.RUN_STOPPED),
+            (RunAborted(reason="smoke", **ENDING), ConductVerdict.RUN_ABORTED),
         ],
     )
-    async def test_the_end_of_the_run(self, stand: Rehearsal, event: Any, verdict: Verdict) -> None:
+    async def test_the_end_of_the_run(self, stand: Rehearsal, event: Any, verdict: ConductVerdict) -> None:
         await person(stand)
         run_id = await stand.run()
         conduct = await stand.opened(STEPS, run_id=run_id)
         await stand.happens(run_id, event.model_copy())
         await deactivate(stand)
         assert (await stand.step(conduct, 0)).verdict is verdict
-        await stand.conductor.end(*conduct.ids, Outcome(finish=ENDS[verdict]), closed=True)
+        await stand.conductor.end(*conduct.ids, ConductOutcome(finish=FINISH_BY_VERDICT[verdict]), closed=True)
         assert stand.procedure(conduct).status is ProcedureStatus.ABORTED
 
 
@@ -236,7 +245,7 @@ class TestInALoop:
         conduct = await converging(stand)
         await deactivate(stand)
         turn = await twice(stand, conduct, lambda stand: stand.passes.start(*conduct.ids))
-        assert turn == Turn(verdict=Verdict.STOOD_DOWN)
+        assert turn == PassDecision(verdict=ConductVerdict.STOOD_DOWN)
         assert stand.procedure(conduct).iteration_count == 0
 
     async def test_a_pass_is_not_judged_and_the_service_ends_it(self, stand: Rehearsal) -> None:
@@ -245,7 +254,7 @@ class TestInALoop:
         index = await passed(stand, conduct, 0.1)
         await deactivate(stand)
         turn = await twice(stand, conduct, lambda stand: stand.passes.judge(*conduct.ids, index))
-        assert turn == Turn(verdict=Verdict.STOOD_DOWN)
+        assert turn == PassDecision(verdict=ConductVerdict.STOOD_DOWN)
         await finished(stand, conduct, turn.verdict)
         assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
         (ended,) = [event for event in stand.events(conduct) if isinstance(event, ProcedureIterationEnded)]
@@ -264,7 +273,7 @@ class TestInALoop:
         await stand.passes.record_outcome(*conduct.ids, index)
         await off(stand)
         turn = await twice(stand, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
-        assert turn == Turn(verdict=Verdict.STOOD_DOWN)
+        assert turn == PassDecision(verdict=ConductVerdict.STOOD_DOWN)
         await finished(stand, conduct, turn.verdict)
         event = held(stand, conduct)
         assert event.cause is HoldCause.DRIVER_STOOD_DOWN
@@ -272,7 +281,7 @@ class TestInALoop:
         other = another(stand)
         taken_up = await other.live(ConductUntilAdvisedFrom(**SEARCH), conduct.procedure_id)
         turn = await other.passes.take_up(*taken_up.ids, Try())
-        assert (turn.verdict, turn.iteration_index) == (Verdict.DONE, 2), "what was measured is kept"
+        assert (turn.verdict, turn.iteration_index) == (ConductVerdict.DONE, 2), "what was measured is kept"
 
     @pytest.mark.parametrize("kind", [ActorKind.HUMAN, ActorKind.SERVICE_ACCOUNT])
     async def test_people_and_machines_are_submitters_that_stood_down(self, stand: Rehearsal, kind: ActorKind) -> None:
@@ -291,7 +300,7 @@ class TestInALoop:
         await suspend(stand)
         began = stand.time.passed
         turn = await stand.passes.advise(*conduct.ids, index, Try())
-        assert (turn.verdict, stand.time.passed - began < 5) == (Verdict.STOOD_DOWN, True)
+        assert (turn.verdict, stand.time.passed - began < 5) == (ConductVerdict.STOOD_DOWN, True)
 
     async def test_an_agent_versioned_anew_goes_on_with_its_search(self, stand: Rehearsal) -> None:
         await agent(stand)
@@ -301,7 +310,7 @@ class TestInALoop:
         await finished(stand, conduct, turn.verdict)
         await stand.happens(stand.caller.principal_id, AgentResumed(resumed_by=NIL), AgentVersioned(version="2"))
         taken_up = await stand.live(ConductUntilAdvisedFrom(**SEARCH), conduct.procedure_id)
-        assert (await stand.passes.start(*taken_up.ids)).verdict is Verdict.DONE
+        assert (await stand.passes.start(*taken_up.ids)).verdict is ConductVerdict.DONE
 
 
 class TestOpening:
@@ -328,7 +337,7 @@ class TestGrants:
                 return await super().authorize(caller, command_name, surface_id)
 
         store = MemoryStore()
-        stand = rehearsed(time, store=store, permits=Watched(Standings(store)))
+        stand = rehearsed(time, store=store, permits=Watched(PrincipalStandings(store)))
         for finish in (Finish.COMPLETED, Finish.HELD, Finish.STOPPED):
             conduct = await {
                 "flat": lambda: stand.opened(STEPS),
@@ -341,16 +350,16 @@ class TestGrants:
             elif how == "converging":
                 await stand.passes.judge(*conduct.ids, await passed(stand, conduct, 0.1))
             else:
-                advised = Turn(verdict=Verdict.DONE)
+                advised = PassDecision(verdict=ConductVerdict.DONE)
                 while not advised.stop:
                     index = await passed(stand, conduct, 7.5)
                     await stand.passes.record_outcome(*conduct.ids, index)
                     advised = await stand.passes.advise(*conduct.ids, index, Try())
             if finish is Finish.HELD:
                 await stand.do(HoldProcedure(reason="lunch"), conduct.procedure_id)
-            failure = lifecycle("abort", "Broken", "It broke.")
+            failure = lifecycle_failure("abort", "Broken", "It broke.")
             failed = {"finish": Finish.FAILED, "failure": failure} if finish is Finish.STOPPED else {"finish": finish}
-            await stand.conductor.end(*conduct.ids, Outcome(**failed), closed=True)
+            await stand.conductor.end(*conduct.ids, ConductOutcome(**failed), closed=True)
         assert asked == set(ISSUED[MODES[conduct.score.command_name]])
 
     async def test_a_submitter_is_folded_once_however_many_steps_there_are(self, time: LoopTime) -> None:
@@ -362,10 +371,10 @@ class TestGrants:
                 return await super().standing(caller)
 
         store = MemoryStore()
-        stand = rehearsed(time, store=store, permits=Counting(Standings(store)))
+        stand = rehearsed(time, store=store, permits=Counting(PrincipalStandings(store)))
         await person(stand)
         conduct = await stand.opened(STEPS)
         folded.clear()
         for index in range(len(STEPS)):
-            assert (await stand.step(conduct, index)).verdict is Verdict.DONE
+            assert (await stand.step(conduct, index)).verdict is ConductVerdict.DONE
         assert folded == [stand.caller.principal_id]

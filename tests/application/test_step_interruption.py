@@ -10,12 +10,12 @@ import pytest
 
 from baton.application.clock import Timekeeper
 from baton.application.conduct.compute import JobSpec, JobStatus
-from baton.application.conduct.heartbeat import UnheardError
-from baton.application.conduct.ledger import Orders, Standing
+from baton.application.conduct.heartbeat import HeartbeatLost
+from baton.application.conduct.ledger import BeginResult, ConductSignals
 from baton.application.control import Control, Fence, always_open
 from baton.application.plant import Substrate
 from baton.application.ports import StoreUnavailableError
-from baton.domain.operation.conduct.messages import Verdict
+from baton.domain.operation.conduct.messages import ConductVerdict
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.run.run import RunAborted, RunHeld, RunStopped
 from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
@@ -53,7 +53,7 @@ class TestCallingOff:
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         assert [(row["result"], row["attempt"]) for row in rehearsal.rows()] == [("in_flight", 1), ("ok", 1)]
 
     async def test_what_nobody_waits_for_is_stopped_with_the_process(self, rehearsal: Rehearsal) -> None:
@@ -93,7 +93,7 @@ class TestCallingOff:
     async def test_an_abort_stops_a_body_within_a_second(self, rehearsal: Rehearsal) -> None:
         conduct, running, stopped = await self.running(rehearsal, Try())
         await rehearsal.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
-        assert (await running).verdict is Verdict.ABORT
+        assert (await running).verdict is ConductVerdict.ABORT
         assert stopped == [3.0], "at its next sign of life"
         row = rehearsal.rows()[-1]
         assert (row["result"], row["error_class"], row["name"]) == ("failed", "CancelledError", "collect")
@@ -103,18 +103,20 @@ class TestCallingOff:
         running = asyncio.create_task(rehearsal.step(conduct))
         await rehearsal.time.sleep(2.5)
         await rehearsal.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
-        assert (await running).verdict is Verdict.DONE
-        assert (await rehearsal.step(conduct, 1)).verdict is Verdict.HOLD
+        assert (await running).verdict is ConductVerdict.DONE
+        assert (await rehearsal.step(conduct, 1)).verdict is ConductVerdict.HOLD
 
     @pytest.mark.parametrize(
         ("event", "verdict"),
         [
-            (RunAborted(reason="smoke", **ENDING), Verdict.RUN_ABORTED),
-            (RunStopped(reason="enough", **ENDING), Verdict.DONE),
-            (RunHeld(reason=None, decided_by_decision_id=None), Verdict.DONE),
+            (RunAborted(reason="smoke", **ENDING), ConductVerdict.RUN_ABORTED),
+            (RunStopped(reason="enough", **ENDING), ConductVerdict.DONE),
+            (RunHeld(reason=None, decided_by_decision_id=None), ConductVerdict.DONE),
         ],
     )
-    async def test_only_an_abort_of_the_run_stops_a_body(self, rehearsal: Rehearsal, event: Any, verdict: Verdict) -> None:
+    async def test_only_an_abort_of_the_run_stops_a_body(
+        self, rehearsal: Rehearsal, event: Any, verdict: ConductVerdict
+    ) -> None:
         run_id = await rehearsal.run()
         conduct = await rehearsal.opened([setpoint("bl7:x", 10)], run_id=run_id)
         running = asyncio.create_task(rehearsal.step(conduct))
@@ -125,7 +127,7 @@ class TestCallingOff:
     async def test_the_end_of_the_conduct_stops_a_body(self, rehearsal: Rehearsal) -> None:
         conduct, running, stopped = await self.running(rehearsal, Try())
         await rehearsal.conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert (await running).verdict is Verdict.GONE
+        assert (await running).verdict is ConductVerdict.GONE
         assert stopped == [3.0]
 
     @pytest.mark.parametrize("called_off", [True, False])
@@ -147,7 +149,7 @@ class TestCallingOff:
                 await running
         else:
             await slow.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
-            assert (await running).verdict is Verdict.ABORT
+            assert (await running).verdict is ConductVerdict.ABORT
         job_id = str(slow.compute.submissions[0].submission_key)
         assert await slow.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
         assert slow.rows()[-1]["error_class"] == "CancelledError"
@@ -169,7 +171,7 @@ class TestCallingOff:
         running = asyncio.create_task(stubborn.step(conduct, attempt=attempt))
         await time.sleep(2.5)
         await stubborn.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
-        assert (await running).verdict is Verdict.ABORT
+        assert (await running).verdict is ConductVerdict.ABORT
         assert ends == [time.passed]
         assert attempt.signs >= 10, "it is heard of meanwhile"
 
@@ -179,7 +181,7 @@ class TestCallingOff:
         running = asyncio.create_task(rehearsal.step(conduct))
         await rehearsal.time.sleep(2.5)
         await rehearsal.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
-        assert (await running).verdict is Verdict.ABORT
+        assert (await running).verdict is ConductVerdict.ABORT
         job_id = str(rehearsal.compute.submissions[0].submission_key)
         assert await rehearsal.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
         assert (rehearsal.rows()[-1]["error_class"], rehearsal.rows()[-1]["job_id"]) == ("CancelledError", job_id)
@@ -188,7 +190,7 @@ class TestCallingOff:
         self, rehearsal: Rehearsal, time: LoopTime
     ) -> None:
         class Slow(MemoryLedger):
-            async def beat(self, *given: Any) -> Orders:
+            async def beat(self, *given: Any) -> ConductSignals:
                 orders = await super().beat(*given)
                 await asyncio.sleep(0.5)
                 return orders
@@ -198,7 +200,7 @@ class TestCallingOff:
         running = asyncio.create_task(slow.step(conduct))
         await time.sleep(0.5)
         await slow.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
-        assert (await running).verdict is Verdict.DONE
+        assert (await running).verdict is ConductVerdict.DONE
         assert slow.rows()[-1]["result"] == "ok"
         assert (await slow.ledger.tally(conduct.conduct_id, 0)).substrate_writes == {"bl7:x": 1.2}
 
@@ -208,7 +210,7 @@ class Unreachable(MemoryLedger):
 
     down = False
 
-    async def beat(self, *given: Any) -> Orders:
+    async def beat(self, *given: Any) -> ConductSignals:
         self._refuse()
         return await super().beat(*given)
 
@@ -216,7 +218,7 @@ class Unreachable(MemoryLedger):
         self._refuse()
         return await super().settle(row)
 
-    async def begin(self, crossing: Any) -> Standing:
+    async def begin(self, crossing: Any) -> BeginResult:
         self._refuse()
         return await super().begin(crossing)
 
@@ -241,7 +243,7 @@ class TestAnUnreachableDatabase:
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(10.5)
         self.cut(outage)
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             await running
         assert stopped == [13.0], "ten seconds were heard of"
         assert [mark for _, mark, _ in outage.marks()] == ["in_flight"]
@@ -253,7 +255,7 @@ class TestAnUnreachableDatabase:
         self.cut(outage)
         await outage.time.sleep(2)
         self.cut(outage, down=False)
-        assert (await running).verdict is Verdict.DONE
+        assert (await running).verdict is ConductVerdict.DONE
         assert outage.time.passed == pytest.approx(10, abs=0.1)
 
     async def test_a_write_that_stopped_itself_is_sent_again(self, outage: Rehearsal) -> None:
@@ -261,12 +263,12 @@ class TestAnUnreachableDatabase:
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(0.5)
         self.cut(outage)
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             await running
         with pytest.raises(StoreUnavailableError):
             await outage.step(conduct)
         self.cut(outage, down=False)
-        assert (await outage.step(conduct)).verdict is Verdict.DONE
+        assert (await outage.step(conduct)).verdict is ConductVerdict.DONE
         assert [row["attempt"] for row in outage.rows()] == [1, 2, 2]
 
     async def test_an_action_that_stopped_itself_is_not_done_again(self, outage: Rehearsal) -> None:
@@ -275,7 +277,7 @@ class TestAnUnreachableDatabase:
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(0.5)
         self.cut(outage)
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             await running
         self.cut(outage, down=False)
         report = await outage.step(conduct)
@@ -289,7 +291,7 @@ class TestAnUnreachableDatabase:
         self.cut(outage)
         await outage.time.sleep(60)
         self.cut(outage, down=False)
-        assert (await running).verdict is Verdict.DONE
+        assert (await running).verdict is ConductVerdict.DONE
         assert [row["attempt"] for row in outage.rows()] == [1, 1]
 
     async def test_an_outcome_that_cannot_be_stored_is_no_outcome(self, outage: Rehearsal) -> None:
@@ -312,11 +314,11 @@ class TestAnUnreachableDatabase:
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(5.5)
         self.cut(outage)
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             await running
         self.cut(outage, down=False)
         ready.set()
-        assert (await outage.step(conduct)).verdict is Verdict.DONE
+        assert (await outage.step(conduct)).verdict is ConductVerdict.DONE
         assert len(outage.compute.submissions) == 1
 
     async def test_a_body_that_loses_the_database_itself_is_tried_again(self, outage: Rehearsal) -> None:
@@ -354,9 +356,9 @@ class TestStandingStill:
     ) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 5)])
         control.connecting, control.suspend = 0.5, lambda: time.suspend(20)
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             await rehearsal.step(conduct)
-        assert (await rehearsal.value("bl7:a"), rehearsal.plant.effects().writes) == (0, Counter())
+        assert (await rehearsal.value("bl7:a"), rehearsal.plant.writes) == (0, Counter())
         assert [mark for _, mark, _ in rehearsal.marks()] == ["in_flight"], "the next try finds what it finds"
 
     async def test_a_setpoint_that_connects_slowly_but_is_heard_of_is_written(
@@ -364,7 +366,7 @@ class TestStandingStill:
     ) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 5)])
         control.connecting = 4.5
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         assert await rehearsal.value("bl7:a") == 5
 
     @pytest.mark.parametrize("seconds", [1.0, 20.0])
@@ -381,9 +383,9 @@ class TestStandingStill:
         rehearsal.actions["collect"] = body
         conduct = await rehearsal.opened([action("collect")])
         if seconds < 3:
-            assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+            assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         else:
-            with pytest.raises(UnheardError):
+            with pytest.raises(HeartbeatLost):
                 await rehearsal.step(conduct)
         assert (await rehearsal.value("bl7:a"), await rehearsal.value("bl7:c")) == (1, int(seconds < 3))
 
@@ -402,8 +404,8 @@ class TestStandingStill:
 
         rehearsal.actions["collect"] = body
         conduct = await rehearsal.opened([action("collect")])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
-        with pytest.raises(UnheardError):
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
+        with pytest.raises(HeartbeatLost):
             await left[0]
         assert await rehearsal.value("bl7:a") == 0
 
@@ -415,6 +417,6 @@ class TestStandingStill:
 
         slept = rehearsed(time, compute=Suspended())
         conduct = await slept.opened([compute("fit")])
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             await slept.step(conduct)
         assert slept.compute.submissions == []

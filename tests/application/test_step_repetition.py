@@ -8,13 +8,13 @@ import pytest
 
 from baton.application.clock import Timekeeper
 from baton.application.conduct.compute import JobSpec
-from baton.application.conduct.heartbeat import UnheardError
-from baton.application.conduct.ledger import Standing
+from baton.application.conduct.heartbeat import HeartbeatLost
+from baton.application.conduct.ledger import BeginResult
 from baton.application.control import Control, Fence, always_open
-from baton.domain.operation.conduct.messages import Verdict
+from baton.domain.operation.conduct.messages import ConductVerdict
 from baton.domain.operation.procedure.endings import HoldProcedure
 from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
-from baton.infrastructure.control.simulator import Fault
+from baton.infrastructure.control.simulator import SimulatedFault
 from baton.testing.ledger import MemoryLedger
 from tests.application.rehearsal import (
     ELSEWHERE,
@@ -51,7 +51,7 @@ class TestWorkerLoss:
         await self.lost(rehearsal, conduct)
         rehearsal.dead.add(ELSEWHERE)
         report = await rehearsal.step(conduct)
-        assert report.verdict is Verdict.DONE
+        assert report.verdict is ConductVerdict.DONE
         assert rehearsal.time.passed == pytest.approx(10.1, abs=0.6)
         told = [(row["attempt"], row["result"], row.get("worker")) for row in rehearsal.rows()]
         assert told == [(1, "in_flight", ELSEWHERE), (2, "in_flight", HERE), (2, "ok", None)]
@@ -72,7 +72,7 @@ class TestWorkerLoss:
     async def test_a_write_that_was_sent_and_not_confirmed_says_so_too(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 1), setpoint("bl7:a", 2)])
         await rehearsal.step(conduct)
-        rehearsal.plant.simulate_fault("bl7:a", Fault.SILENT)
+        rehearsal.plant.simulate_fault("bl7:a", SimulatedFault.SILENT)
         report = await rehearsal.step(conduct, 1)
         assert report.failure is not None
         assert report.failure.error_class == "ControlTimeoutError"
@@ -129,7 +129,7 @@ class TestWorkerLoss:
         waiting = asyncio.create_task(rehearsal.step(conduct))
         await rehearsal.time.sleep(5)
         await rehearsal.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
-        assert (await waiting).verdict is Verdict.HOLD
+        assert (await waiting).verdict is ConductVerdict.HOLD
         assert rehearsal.plant.effects().writes["bl7:x"] == 1
 
     async def test_a_hold_is_not_in_force_while_somebody_else_still_moves(self, rehearsal: Rehearsal) -> None:
@@ -138,7 +138,7 @@ class TestWorkerLoss:
         await rehearsal.time.sleep(5)
         await rehearsal.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
         second = await rehearsal.step(conduct)
-        assert (second.verdict, first.done()) == (Verdict.DONE, True)
+        assert (second.verdict, first.done()) == (ConductVerdict.DONE, True)
         assert rehearsal.plant.effects().writes["bl7:x"] == 1
 
     async def test_whoever_hears_too_late_that_it_may_begin_does_not(self, time: LoopTime) -> None:
@@ -147,7 +147,7 @@ class TestWorkerLoss:
         class Tardy(MemoryLedger):
             late = True
 
-            async def begin(self, crossing: Any) -> Standing:
+            async def begin(self, crossing: Any) -> BeginResult:
                 standing = await super().begin(crossing)
                 if self.late:
                     await asyncio.sleep(4)
@@ -155,11 +155,11 @@ class TestWorkerLoss:
 
         tardy = rehearsed(time, make_ledger=Tardy)
         conduct = await tardy.opened([setpoint("bl7:x", 1)])
-        with pytest.raises(UnheardError):
+        with pytest.raises(HeartbeatLost):
             await tardy.step(conduct)
         assert tardy.plant.effects().writes["bl7:x"] == 0
         tardy.ledger.late = False  # type: ignore[attr-defined]
-        assert (await tardy.step(conduct)).verdict is Verdict.DONE
+        assert (await tardy.step(conduct)).verdict is ConductVerdict.DONE
         assert [row["attempt"] for row in tardy.rows()] == [1, 2, 2]
 
     async def test_what_was_done_is_not_unknown_because_it_could_not_be_stored_at_once(self, time: LoopTime) -> None:
@@ -177,7 +177,7 @@ class TestWorkerLoss:
         await time.sleep(20)
         assert not second.done()
         mended.set()
-        assert (await second).verdict is (await first).verdict is Verdict.DONE
+        assert (await second).verdict is (await first).verdict is ConductVerdict.DONE
 
     @pytest.mark.parametrize("known_dead", [True, False])
     async def test_an_action_is_not_done_again(self, rehearsal: Rehearsal, known_dead: bool) -> None:
@@ -195,7 +195,7 @@ class TestWorkerLoss:
             rehearsal.dead.add(ELSEWHERE)
         report = await rehearsal.step(conduct)
         assert report.failure is not None
-        assert (report.verdict, report.failure.error_class) == (Verdict.FAILED, "ActionOutcomeUnknown")
+        assert (report.verdict, report.failure.error_class) == (ConductVerdict.FAILED, "ActionOutcomeUnknown")
         assert begun == ["once"]
         assert rehearsal.time.passed == pytest.approx(2.5 if known_dead else 8, abs=0.3), "silent for six seconds"
         assert rehearsal.marks() == [("action", "in_flight", "in_flight"), ("action", "outcome", "failed")]
@@ -238,7 +238,7 @@ class TestWorkerLoss:
         distant = rehearsed(time, actions={"collect": collect}, make_ledger=DistantLedger)
         conduct = await distant.opened([action("collect")])
         reports = await asyncio.gather(*(distant.step(conduct) for _ in range(3)))
-        assert [report.verdict for report in reports] == [Verdict.DONE] * 3
+        assert [report.verdict for report in reports] == [ConductVerdict.DONE] * 3
         assert begun == ["once"]
 
     async def test_a_job_that_was_submitted_is_found_again(self, rehearsal: Rehearsal) -> None:
@@ -247,7 +247,7 @@ class TestWorkerLoss:
         first = await rehearsal.worker().do(conduct.score, place, {}, None, Try())
         rehearsal.dead.add(ELSEWHERE)
         again = await rehearsal.steps.do(conduct.score, place, {}, None, Try())
-        assert (again.verdict, again.job_id) == (Verdict.DONE, first.job_id)
+        assert (again.verdict, again.job_id) == (ConductVerdict.DONE, first.job_id)
         assert len(rehearsal.compute.submissions) == 1
         assert rehearsal.marks() == [("compute", "in_flight", "in_flight")]
 
@@ -286,7 +286,7 @@ class TestWorkerLoss:
         ready.set()
         report = await going_on
         again = await rehearsal.worker().collect(conduct.score, conduct.at(0), {}, submitted.job_id, Try())
-        assert (report.verdict, again) == (Verdict.DONE, report)
+        assert (report.verdict, again) == (ConductVerdict.DONE, report)
         assert [mark for _, mark, _ in rehearsal.marks()] == ["in_flight", "outcome", "deposit"]
 
     async def test_an_outcome_without_its_deposit_is_deposited(self, rehearsal: Rehearsal) -> None:
@@ -297,7 +297,7 @@ class TestWorkerLoss:
         assert rows.pop().mark == "deposit"
         submitted = str(rehearsal.compute.submissions[0].submission_key)
         report = await rehearsal.steps.collect(conduct.score, conduct.at(0), {}, submitted, Try())
-        assert report.verdict is Verdict.DONE
+        assert report.verdict is ConductVerdict.DONE
         assert rehearsal.activities()[-1].slot == "offset"
 
     async def test_a_job_that_nobody_knows_of_any_more_has_an_unknown_outcome(self, rehearsal: Rehearsal) -> None:
@@ -311,14 +311,14 @@ class TestWorkerLoss:
 
     @pytest.mark.parametrize("step", [check("bl7:b", 1.5), capture("bl7:b", "n")])
     async def test_what_only_reads_is_done_again(self, rehearsal: Rehearsal, step: Any) -> None:
-        rehearsal.plant.simulate_fault("bl7:b", Fault.SILENT)
+        rehearsal.plant.simulate_fault("bl7:b", SimulatedFault.SILENT)
         conduct = await rehearsal.opened([step])
         cut = asyncio.create_task(rehearsal.step(conduct, by=rehearsal.worker()))
         await rehearsal.time.sleep(2)
         cut.cancel()
         await asyncio.gather(cut, return_exceptions=True)
         rehearsal.plant.simulate_fault("bl7:b", None)
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         assert len(rehearsal.rows()) == 1
 
     async def test_a_closing_step_is_repeated_as_its_kind_is(self, rehearsal: Rehearsal) -> None:
@@ -328,14 +328,14 @@ class TestWorkerLoss:
         cut.cancel()
         await asyncio.gather(cut, return_exceptions=True)
         rehearsal.dead.add(ELSEWHERE)
-        assert (await rehearsal.step(conduct, closing=True)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct, closing=True)).verdict is ConductVerdict.DONE
         assert [row["attempt"] for row in rehearsal.rows()] == [1, 2, 2]
 
 
 class DistantLedger(MemoryLedger):
     """A ledger whose answer to whoever has marked a step comes after the answers to all others."""
 
-    async def begin(self, crossing: Any) -> Standing:
+    async def begin(self, crossing: Any) -> BeginResult:
         standing = await super().begin(crossing)
         await asyncio.sleep(0.05 if standing.marked else 0.01)
         return standing

@@ -8,11 +8,11 @@ import pytest
 from baton.application.clock import Timekeeper
 from baton.application.conduct.actions import ActionRefusedError
 from baton.application.control import Control, Quality, Reading, ReadingKind
-from baton.domain.operation.conduct.messages import Verdict
+from baton.domain.operation.conduct.messages import ConductVerdict
 from baton.domain.operation.conduct.results import Artifact
 from baton.infrastructure.compute.in_memory import Simulated
 from baton.infrastructure.control.devices import PlainSignal
-from baton.infrastructure.control.simulator import Fault
+from baton.infrastructure.control.simulator import SimulatedFault
 from tests.application.rehearsal import Rehearsal, measured, raising
 from tests.workflows.steps import action, capture, check, compute, setpoint
 
@@ -56,7 +56,7 @@ class TestOddValues:
             report = await rehearsal.step(await rehearsal.opened([step]))
             failure = report.failure
             if read == 2**70 and step["kind"] == "capture":
-                assert report.verdict is Verdict.DONE
+                assert report.verdict is ConductVerdict.DONE
             else:
                 assert failure is not None
                 assert failure.error_class == error_class
@@ -66,9 +66,9 @@ class TestOddValues:
     @pytest.mark.parametrize(("read", "stored"), ODD_VALUES)
     async def test_evidence(self, rehearsal: Rehearsal, read: Any, stored: Any) -> None:
         rehearsal.plant.add(PlainSignal("bl7:odd", Reading(value=read)))
-        rehearsal.plant.simulate_fault("bl7:odd", Fault.STUCK)
+        rehearsal.plant.simulate_fault("bl7:odd", SimulatedFault.STUCK)
         conduct = await rehearsal.opened([setpoint("bl7:odd", 3, verify=True)])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         assert rehearsal.rows()[-1]["post_reading"]["value"] == stored
 
     @pytest.mark.parametrize(("written", "stored"), ODD_VALUES)
@@ -79,14 +79,14 @@ class TestOddValues:
 
         rehearsal.actions["touch"] = touch
         conduct = await rehearsal.opened([action("touch")])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         assert rehearsal.rows()[-1]["writes"] == [["bl7:a", stored]]
 
     @pytest.mark.parametrize(("measured_", "stored"), ODD_VALUES)
     async def test_what_a_program_measured(self, rehearsal: Rehearsal, measured_: Any, stored: Any) -> None:
         rehearsal.compute.seed(("find",), Simulated(measurements=(measured("m\0", measured_, units="\0"),)))
         conduct = await rehearsal.opened([compute("find")])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         (found,) = rehearsal.rows()[-1]["measurements"]
         assert (found["name"], found["value"], found["units"]) == ("m\ufffd", stored, "\ufffd")
 
@@ -94,7 +94,7 @@ class TestOddValues:
         many = tuple(measured(f"m{number}", number) for number in range(1500))
         rehearsal.compute.seed(("find",), Simulated(measurements=many))
         conduct = await rehearsal.opened([compute("find", capture_name="m7")])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         tally = await rehearsal.ledger.tally(conduct.conduct_id, 0)
         assert len(tally.measurements) == 1500
         assert rehearsal.rows()[-1]["captured_value"] == 7
@@ -103,12 +103,12 @@ class TestOddValues:
         odd = Artifact(uri="file:///a\ud800.h5", checksum_algorithm="sha256", checksum_value="0" * 64, byte_size=1)
         rehearsal.compute.seed(("find",), Simulated(artifact=odd))
         conduct = await rehearsal.opened([compute("find", output_uri="file:///a.h5", output_ref_name="found")])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         assert rehearsal.rows()[-1]["artifact"]["uri"] == "file:///a\ufffd.h5"
 
     async def test_a_long_list_is_written_whole_and_told_by_its_shape(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", list(range(5000)))])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         assert len(await rehearsal.value("bl7:a")) == 5000
         written = (await rehearsal.ledger.tally(conduct.conduct_id, 0)).substrate_writes["bl7:a"]
         assert (written["kind"], written["shape"]) == ("Array", [5000])
@@ -119,7 +119,7 @@ class TestOddValues:
 
         rehearsal.actions["collect"] = collect
         conduct = await rehearsal.opened([action("collect")])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         assert rehearsal.rows()[-1]["result_data"] == {
             "mean": "nan",
             "name\ufffd": "a\ufffdb",

@@ -11,10 +11,10 @@ from baton.application.clock import Timekeeper
 from baton.application.conduct.actions import ActionRefusedError, InvalidActionParametersError
 from baton.application.conduct.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
 from baton.application.control import Control, Fence, Reading, always_open
-from baton.domain.operation.conduct.messages import UNEXPECTED, Ahead, Mark, Verdict
+from baton.domain.operation.conduct.messages import UNEXPECTED_FAILURE, ConductVerdict, Mark, NextStep
 from baton.domain.operation.conduct.results import Measured
 from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
-from baton.infrastructure.control.simulator import Fault
+from baton.infrastructure.control.simulator import SimulatedFault
 from tests.application.loops import converging
 from tests.application.rehearsal import HERE, Rehearsal, Try, endless, measured, raising, rehearsed
 from tests.timekeeping import LoopTime
@@ -28,7 +28,7 @@ class TestSetpoints:
     async def test_a_value_is_written_between_two_rows(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
         report = await rehearsal.step(conduct)
-        assert (report.verdict, report.failure, report.ahead) == (Verdict.DONE, None, None)
+        assert (report.verdict, report.failure, report.next_step) == (ConductVerdict.DONE, None, None)
         assert await rehearsal.value("bl7:a") == 3
         says = {"address": "bl7:a", "value": 3, "verify": False}
         of = {"step_index": 0, "conduct_id": str(conduct.conduct_id), "attempt": 1}
@@ -80,16 +80,16 @@ class TestSetpoints:
         conduct = await rehearsal.opened([setpoint("bl7:a", operand)])
         report = await rehearsal.step(conduct)
         assert report.failure is not None
-        assert (report.verdict, report.failure.error_class) == (Verdict.FAILED, "UnresolvedCaptureRef")
+        assert (report.verdict, report.failure.error_class) == (ConductVerdict.FAILED, "UnresolvedCaptureRef")
         assert rehearsal.marks() == [("setpoint", "outcome", "failed")], "nothing was to happen, so nothing was marked"
         assert not rehearsal.plant.effects().writes
 
     @pytest.mark.parametrize(
         ("address", "fault", "written", "error_class"),
         [
-            ("bl7:a", Fault.REJECTING, 3, "ControlWriteRejectedError"),
-            ("bl7:a", Fault.DENYING, 3, "ControlAccessDeniedError"),
-            ("bl7:a", Fault.SILENT, 3, "ControlTimeoutError"),
+            ("bl7:a", SimulatedFault.REJECTING, 3, "ControlWriteRejectedError"),
+            ("bl7:a", SimulatedFault.DENYING, 3, "ControlAccessDeniedError"),
+            ("bl7:a", SimulatedFault.SILENT, 3, "ControlTimeoutError"),
             ("bl7:absent", None, 3, "ControlNotConnectedError"),
             ("bl7:x", None, "out", "ControlValueCoercionError"),
             ("ro:a", None, 3, "ControlWritesDisabledError"),
@@ -97,7 +97,7 @@ class TestSetpoints:
         ],
     )
     async def test_what_the_control_system_says_is_what_failed(
-        self, rehearsal: Rehearsal, address: str, fault: Fault | None, written: Any, error_class: str
+        self, rehearsal: Rehearsal, address: str, fault: SimulatedFault | None, written: Any, error_class: str
     ) -> None:
         if fault is not None:
             rehearsal.plant.simulate_fault(address, fault)
@@ -108,11 +108,11 @@ class TestSetpoints:
         assert report.failure.error_class == error_class
         assert address in report.failure.message, "the port's own sentence"
         assert rehearsal.marks() == [("setpoint", "in_flight", "in_flight"), ("setpoint", "outcome", "failed")]
-        assert rehearsal.time.passed == pytest.approx(30 if fault is Fault.SILENT else 0)
+        assert rehearsal.time.passed == pytest.approx(30 if fault is SimulatedFault.SILENT else 0)
 
     async def test_reading_back_is_evidence(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:a", 3, verify=True)])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         assert rehearsal.rows()[-1]["post_reading"] == {
             "value": 3,
             "kind": "Scalar",
@@ -158,7 +158,7 @@ class TestActions:
         rehearsal.actions["collect"] = collect
         conduct = await rehearsal.opened([action("collect", frames=2)])
         report = await rehearsal.step(conduct)
-        assert report.verdict is Verdict.DONE, "a soft failure is told inside"
+        assert report.verdict is ConductVerdict.DONE, "a soft failure is told inside"
         begun, done = rehearsal.rows()
         assert (begun["name"], begun["params"], begun["result"]) == ("collect", {"frames": 2}, "in_flight")
         assert done["result_data"] == {"frames": 2, "dropped": True}
@@ -203,8 +203,8 @@ class TestActions:
         rehearsal.actions["collect"] = raising(error)
         report = await rehearsal.step(await rehearsal.opened([action("collect")]))
         assert report.failure is not None
-        assert (report.verdict, report.failure.error_class) == (Verdict.FAILED, type(error).__name__)
-        assert (report.failure.message, "s3cret" in str(rehearsal.rows())) == (UNEXPECTED, False)
+        assert (report.verdict, report.failure.error_class) == (ConductVerdict.FAILED, type(error).__name__)
+        assert (report.failure.message, "s3cret" in str(rehearsal.rows())) == (UNEXPECTED_FAILURE, False)
 
     async def test_a_result_that_is_no_object_is_a_fault_of_the_action(self, rehearsal: Rehearsal) -> None:
         async def careless(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Any:
@@ -219,7 +219,7 @@ class TestActions:
 class TestReadingSteps:
     async def test_a_check_leaves_one_row(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([check("bl7:b", 1.5, 0.1)])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         (row,) = rehearsal.rows()
         assert row == {
             "address": "bl7:b",
@@ -246,7 +246,7 @@ class TestReadingSteps:
         steps = [capture("bl7:b", "n"), check("bl7:b", captured("n")), check("bl7:b", steered("focus"))]
         conduct = await rehearsal.opened(steps)
         for index in range(3):
-            assert (await rehearsal.step(conduct, index, point={"focus": 1.5})).verdict is Verdict.DONE
+            assert (await rehearsal.step(conduct, index, point={"focus": 1.5})).verdict is ConductVerdict.DONE
         _, first, second = rehearsal.rows()
         assert (first["criterion"], first["capture_ref"]) == ({"kind": "equals", "expected": 1.5}, "n")
         assert second["steering_ref"] == "focus"
@@ -272,7 +272,7 @@ class TestReadingSteps:
 
     async def test_a_capture_fills_its_slot(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([capture("bl7:b", "n")])
-        assert (await rehearsal.step(conduct)).verdict is Verdict.DONE
+        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
         (activity,) = rehearsal.activities()
         assert (activity.slot, activity.payload["captured_value"], activity.payload["capture_name"]) == ("n", 1.5, "n")
         assert activity.payload["reading"]["value"] == 1.5
@@ -312,14 +312,14 @@ class TestPlaces:
     async def test_a_report_tells_what_comes_next_in_the_same_list(self, rehearsal: Rehearsal) -> None:
         steps = [setpoint("bl7:a", 3), check("bl7:b", 1.5, timeout=60.0), setpoint("bl7:absent", 1), capture("bl7:b", "n")]
         conduct = await rehearsal.opened(steps, [setpoint("bl7:shutter", 0), action("park")])
-        ahead = [(await rehearsal.step(conduct, index)).ahead for index in range(4)]
+        ahead = [(await rehearsal.step(conduct, index)).next_step for index in range(4)]
         assert ahead == [
-            Ahead(label="check bl7:b", patience=65.0, waits=60.0),
-            Ahead(label="set bl7:absent", patience=35.0),
-            Ahead(label="capture n from bl7:b", patience=5.0),
+            NextStep(label="check bl7:b", timeout_seconds=65.0, wait_seconds=60.0),
+            NextStep(label="set bl7:absent", timeout_seconds=35.0),
+            NextStep(label="capture n from bl7:b", timeout_seconds=5.0),
             None,
         ]
-        assert (await rehearsal.step(conduct, 0, closing=True)).ahead == Ahead(label="do park", patience=3600.0)
+        assert (await rehearsal.step(conduct, 0, closing=True)).next_step == NextStep(label="do park", timeout_seconds=3600.0)
 
     async def test_what_was_done_is_told_again_with_what_comes_next(self, rehearsal: Rehearsal) -> None:
         conduct = await rehearsal.opened([setpoint("bl7:absent", 3), setpoint("bl7:a", 3)])
@@ -336,11 +336,11 @@ class TestPrograms:
         conduct = await rehearsal.opened([compute("find", "offset", parameters={"dwell": 0.1})])
         place, attempt = conduct.at(0), Try()
         submitted = await rehearsal.steps.do(conduct.score, place, {}, None, attempt)
-        assert (submitted.verdict, submitted.ahead) == (Verdict.DONE, None)
+        assert (submitted.verdict, submitted.next_step) == (ConductVerdict.DONE, None)
         assert submitted.job_id is not None
         assert rehearsal.marks() == [("compute", "in_flight", "in_flight")]
         report = await rehearsal.steps.collect(conduct.score, place, {}, submitted.job_id, attempt)
-        assert report.verdict is Verdict.DONE
+        assert report.verdict is ConductVerdict.DONE
         says = {"command": ["find", "offset"], "input_uris": [], "output_uri": None, "parameters": {"dwell": 0.1}}
         of = {"step_index": 0, "conduct_id": str(conduct.conduct_id), "attempt": 1}
         found = {"name": "offset", "value": 3.2, "kind": "Scalar", "units": "px", "quality": "Good"}
@@ -382,7 +382,7 @@ class TestPrograms:
         ]
         conduct = await rehearsal.opened(steps)
         for index in range(3):
-            assert (await rehearsal.step(conduct, index, point={"focus": -2.0})).verdict is Verdict.DONE
+            assert (await rehearsal.step(conduct, index, point={"focus": -2.0})).verdict is ConductVerdict.DONE
         job = program.submissions[-1]
         assert (job.input_uris, job.parameters) == (("file:///raw.h5", "file:///a.h5"), {"n": 1.5, "at": -2.0, "k": 1})
         deposit, begun = rehearsal.rows()[3], rehearsal.rows()[4]
@@ -416,7 +416,7 @@ class TestPrograms:
         [
             (ComputeSubmitRejectedError("There is no such program."), "There is no such program."),
             (ComputeNotAvailableError("The cluster is down."), "The cluster is down."),
-            (RuntimeError("s3cret"), UNEXPECTED),
+            (RuntimeError("s3cret"), UNEXPECTED_FAILURE),
         ],
     )
     async def test_a_submission_that_is_refused_fails(
@@ -470,7 +470,7 @@ class TestPrograms:
         conduct = await rehearsal.opened([compute("find", capture_name="offset")])
         report = await rehearsal.step(conduct)
         assert report.failure is not None
-        assert (report.verdict, report.failure.error_class) == (Verdict.FAILED, error_class)
+        assert (report.verdict, report.failure.error_class) == (ConductVerdict.FAILED, error_class)
         assert [(mark, result) for _, mark, result in rehearsal.marks()] == [
             ("in_flight", "in_flight"),
             ("outcome", "ok"),
@@ -507,4 +507,4 @@ class TestPrograms:
         await rehearsal.time.sleep(100.5)
         assert attempt.signs == 100
         ready.set()
-        assert (await waiting).verdict is Verdict.DONE
+        assert (await waiting).verdict is ConductVerdict.DONE

@@ -5,6 +5,7 @@ Both must decide the same; then the stored streams, claims, look-ups and rows mu
 
 import asyncio
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -12,7 +13,7 @@ import pytest
 
 from baton.application.authorization import PermissiveAuthorizer
 from baton.application.commands import Commands
-from baton.application.ports import Batch, Caller, Executed, StreamAppend
+from baton.application.ports import Batch, Caller, CommandResult, StreamAppend
 from baton.domain.kernel import Call, Command
 from baton.domain.shared.refusals import Conflict, Refusal
 from baton.domain.shared.writes import Claim, Enlist, Put
@@ -36,7 +37,7 @@ class Twins:
     def close(self) -> None:
         self.loop.close()
 
-    def do(self, command: Command, on: UUID | None = None) -> Executed | Refusal:
+    def do(self, command: Command, on: UUID | None = None) -> CommandResult | Refusal:
         """Give a command to both; what came of it, which was the same."""
         try:
             events = self.world.when(command, on=on)
@@ -59,7 +60,7 @@ class Twins:
         assert (told.code, told.reason, told.facts) == (refusal.code, refusal.reason, refusal.facts)
         assert everything(self.store) == before
 
-    def _execute(self, command: Command, on: UUID | None) -> Executed:
+    def _execute(self, command: Command, on: UUID | None) -> CommandResult:
         call = self.world.call
         assert call is not None
         ids = [call.new_id]
@@ -68,7 +69,7 @@ class Twins:
             PermissiveAuthorizer(),
             lambda: call.now,
             lambda: ids.pop() if ids else new_id(),
-            {name: port_of(self.world, name) for name in self.world.ports},
+            ports_of(self.world),
         )
         caller = Caller(call.principal_id, call.surface_id, call.correlation_id)
         return self.loop.run_until_complete(commands.execute(command, caller, target_id=on))
@@ -107,14 +108,17 @@ def stored(world: World, kind: type[M] = MemoryStore) -> M:  # type: ignore[assi
     return store
 
 
-def port_of(world: World, name: str) -> Any:
-    """A port of the world, as the command path asks it."""
+def ports_of(world: World) -> Any:
+    """The ports of a world, as the command path asks them."""
 
-    async def asked(caller: Caller, **arguments: Any) -> Any:
-        answer = world.ports[name]
-        return answer(**arguments) if callable(answer) else answer
+    def port_of(name: str) -> Any:
+        async def asked(*arguments: Any) -> Any:
+            answer = world.ports[name]
+            return answer(*arguments) if callable(answer) else answer
 
-    return asked
+        return asked
+
+    return SimpleNamespace(**{name: port_of(name) for name in world.ports})
 
 
 def everything(store: MemoryStore) -> Any:

@@ -5,22 +5,22 @@ import os
 import signal
 from typing import Any
 
-from baton.application.agents.agent_client import Hands
-from baton.application.ports import Executed
+from baton.application.agents.agent_client import AgentClient
+from baton.application.ports import CommandResult
 from baton.application.settings import Settings
 from baton.cli.worker import worker
 from baton.domain.kernel import Command
 from baton.domain.safety.clearance import ExpireClearance
 from baton.infrastructure.conducting import conducting
-from baton.infrastructure.control.routes import opened_control
+from baton.infrastructure.control.routes import open_control
 from baton.infrastructure.runtime import Runtime
 from baton.infrastructure.temporal.engine import connect
 
 
-class DoomedHands(Hands):
+class DoomedHands(AgentClient):
     """Hands that do one thing too many."""
 
-    async def execute(self, command: Command, *given: Any, **named: Any) -> Executed:
+    async def execute(self, command: Command, *given: Any, **named: Any) -> CommandResult:
         executed = await super().execute(command, *given, **named)
         if isinstance(command, ExpireClearance):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -29,7 +29,7 @@ class DoomedHands(Hands):
 
 async def run() -> None:
     settings = Settings()
-    async with Runtime(settings) as runtime, opened_control(settings) as control:
+    async with Runtime(settings) as runtime, open_control(settings) as control:
         runtime.agents.expirer._hands.__class__ = DoomedHands
         async with conducting(runtime, control) as wired, worker(await connect(settings), runtime, wired):
             await asyncio.Event().wait()

@@ -18,19 +18,19 @@ from uuid import UUID
 from temporalio import activity
 
 from baton.application.clock import Timekeeper
-from baton.application.conduct.ledger import Closing, Crossing
+from baton.application.conduct.ledger import BeginRequest, ClosingRequest
 from baton.application.control import Control
 from baton.application.settings import Settings
 from baton.cli.worker import worker
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.messages import Place
+from baton.domain.operation.conduct.messages import StepPlace
 from baton.domain.operation.conduct.progress import WaitingFor
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.operation.steering.steered_conduct import RecordProcedureOutcome
 from baton.infrastructure import conducting as wiring
 from baton.infrastructure.actions.registry import ActionRegistry
 from baton.infrastructure.compute.configured import configured_compute
-from baton.infrastructure.control.routes import opened_control
+from baton.infrastructure.control.routes import open_control
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.runtime import Runtime
 from baton.infrastructure.temporal.engine import connect
@@ -38,7 +38,7 @@ from baton.infrastructure.temporal.engine import connect
 SIGN_OF_LIFE = 2.5
 """Seconds between two signs of life to the engine, which is not to take the stuck for lost before all are."""
 WATCHED = ("begin", "settle", "begin_closing", "wait", "go_on", "submit", "execute")
-STEP: ContextVar[Place] = ContextVar("STEP")
+STEP: ContextVar[StepPlace] = ContextVar("STEP")
 """The step that is being done; what is settled or submitted does not say it."""
 
 
@@ -102,7 +102,7 @@ class Fated:
 def meant(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[UUID | None, Moment]:
     """Which procedure a call is about, and the moment before it."""
     match name, given:
-        case "begin", [Crossing(place=place)]:
+        case "begin", [BeginRequest(place=place)]:
             STEP.set(place)
             return at(place, "begin")
         case "settle", [Activity(mark=str(mark))]:
@@ -113,7 +113,7 @@ def meant(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[UU
             return procedure_id, Moment(call=waiting_for.value)
         case "go_on", [UUID() as procedure_id, *_]:
             return procedure_id, Moment(call="brief")
-        case "begin_closing", [Closing(procedure_id=procedure_id)]:
+        case "begin_closing", [ClosingRequest(procedure_id=procedure_id)]:
             return procedure_id, Moment(call="begin_closing")
         case "execute", [Command() as command, *_]:
             of = command.outcome if isinstance(command, RecordProcedureOutcome) else command
@@ -122,7 +122,7 @@ def meant(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[UU
     raise AssertionError(f"nobody thought of this call: {name}{given}")
 
 
-def at(place: Place, call: str) -> tuple[UUID, Moment]:
+def at(place: StepPlace, call: str) -> tuple[UUID, Moment]:
     """The moment before something is done about a step."""
     where = {"step_index": place.step_index, "closing": place.closing, "iteration_index": place.iteration_index or None}
     return place.procedure_id, Moment(call=call, **where)
@@ -145,7 +145,7 @@ ACTIONS = ActionRegistry({"tally": tallied})
 async def run(fates: Fates) -> None:
     """Work until killed."""
     settings = Settings()
-    async with Runtime(settings) as runtime, opened_control(settings) as control:
+    async with Runtime(settings) as runtime, open_control(settings) as control:
         runtime.commands = Fated(runtime.commands, fates)  # type: ignore[assignment]
         compute: Any = Fated(configured_compute(settings), fates)
         with patch.object(wiring, "PostgresLedger", lambda store: Fated(PostgresLedger(store), fates)):

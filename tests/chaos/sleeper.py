@@ -17,8 +17,8 @@ from unittest.mock import patch
 
 from baton.application.clock import Timekeeper
 from baton.application.conduct.heartbeat import boot_time
-from baton.application.conduct.ledger import Crossing, Standing
-from baton.application.conduct.step_runner import Steps
+from baton.application.conduct.ledger import BeginRequest, BeginResult
+from baton.application.conduct.step_runner import StepRunner
 from baton.application.control import Control
 from baton.application.settings import Settings
 from baton.cli.worker import worker
@@ -26,8 +26,8 @@ from baton.infrastructure import conducting as wiring
 from baton.infrastructure.actions.registry import ActionRegistry
 from baton.infrastructure.control import channel_access
 from baton.infrastructure.control.caproto_client import CaprotoClient
-from baton.infrastructure.control.channel_access import Channel
-from baton.infrastructure.control.routes import opened_control
+from baton.infrastructure.control.channel_access import ChannelInfo
+from baton.infrastructure.control.routes import open_control
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.infrastructure.runtime import Runtime
@@ -78,7 +78,7 @@ class Suspension:
             os.kill(os.getpid(), signal.SIGSTOP)
             self._over.set()
 
-    async def tell_when_idle(self, steps: Steps) -> None:
+    async def tell_when_idle(self, steps: StepRunner) -> None:
         """Say when nothing is left of what was begun before."""
         await self._over.wait()
         woken = boot_time()
@@ -92,7 +92,7 @@ class SleeperLedger(PostgresLedger):
         super().__init__(store)
         self._suspension = suspension
 
-    async def begin(self, crossing: Crossing) -> Standing:
+    async def begin(self, crossing: BeginRequest) -> BeginResult:
         said = {} if crossing.marker is None else crossing.marker.payload
         signal_name = said.get("address") or said.get("params", {}).get("address")
         await self._suspension.pass_by(signal_name, Point.BEFORE_MARK)
@@ -107,7 +107,7 @@ class SleeperClient(CaprotoClient):
         super().__init__()
         self._suspension = suspension
 
-    async def connect(self, address: str) -> Channel:
+    async def connect(self, address: str) -> ChannelInfo:
         await self._suspension.pass_by(address, Point.BEFORE_CONNECT)
         channel = await super().connect(address)
         await self._suspension.pass_by(address, Point.AFTER_CONNECT)
@@ -136,7 +136,7 @@ async def run(plan: Mapping[str, str]) -> None:
         patch.object(channel_access, "installed_client", lambda: SleeperClient(suspension)),
         patch.object(wiring, "PostgresLedger", lambda store: SleeperLedger(store, suspension)),
     ):
-        async with Runtime(settings) as runtime, opened_control(settings) as control:
+        async with Runtime(settings) as runtime, open_control(settings) as control:
             wired = wiring.conducting(runtime, control, actions=actions_of(suspension))
             async with wired as parts, worker(await connect(settings), runtime, parts):
                 print("working", flush=True)

@@ -18,7 +18,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.conduct.heartbeat import GIVES_UP_AFTER, boot_time
+from baton.application.conduct.heartbeat import STOP_AFTER_SECONDS, boot_time
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.procedure.endings import TruncateProcedure
@@ -169,7 +169,7 @@ async def suspend(
                 await truncate(stage, conducts[signal_name])
         async with working(OTHER, {}, directory, environment):
             await until(lambda: all_over(stage, list(conducts.values())), PATIENCE)
-        await until(lambda: boot_time() - stopped_at > GIVES_UP_AFTER)
+        await until(lambda: boot_time() - stopped_at > STOP_AFTER_SECONDS)
         woken_at = boot_time()
         sleeper.wake()
         await sleeper.says("idle")

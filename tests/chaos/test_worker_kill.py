@@ -24,7 +24,7 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureOutcomeRecorded,
     ProcedureStarted,
 )
-from baton.infrastructure.control.journal import Deed, FileJournal
+from baton.infrastructure.control.journal import EntryKind, FileJournal
 from baton.infrastructure.runtime import clock
 from tests.chaos.crashes import ABORTED, COMPLETED, HELD, LOOPS, UNREPEATED, Case, Kind, Way, chosen_cases
 from tests.chaos.theatre import ADVICE, Conduct, Theatre, theatre
@@ -81,8 +81,8 @@ class Aftermath:
     def __init__(self, house: Theatre) -> None:
         self._stage = house.stage
         self._tallied = Counter(house.tally.read_text().splitlines())
-        deeds = FileJournal(house.journal).news()
-        self._written = Counter((entry["address"], entry["value"]) for entry in deeds if entry["kind"] == Deed.WRITE)
+        deeds = FileJournal(house.journal).read_new()
+        self._written = Counter((entry["address"], entry["value"]) for entry in deeds if entry["kind"] == EntryKind.WRITE)
 
     async def faults(self, one: Conduct) -> list[str]:
         """What is not as it must be."""

@@ -21,8 +21,15 @@ def written() -> Mapping[str, str]:
 
 def test_the_pages_are_what_the_declarations_say(written: Mapping[str, str]) -> None:
     kept = {path.name: path.read_text() for path in PLACE.glob("*.md")}
-    stale = sorted(name for name in kept.keys() | written.keys() if kept.get(name) != written.get(name))
+    stale = sorted(
+        name for name in kept.keys() | written.keys() if without_lines(kept, name) != without_lines(written, name)
+    )
     assert stale == [], "the declarations have changed: run `make reference`, and commit docs/reference"
+
+
+def without_lines(pages: Mapping[str, str], name: str) -> str | None:
+    """A page without the line numbers of its links, which move with every edit of a module."""
+    return re.sub(r"#L\d+", "", pages[name]) if name in pages else None
 
 
 def test_every_link_leads_to_a_heading(written: Mapping[str, str]) -> None:

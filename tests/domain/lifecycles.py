@@ -220,7 +220,7 @@ ASSET = Life(
 
 def role(world: World, name: str) -> UUID:
     return world.create(
-        command("define_role", {"name": name, "description": "Turns things.", "required_affordances": ["Rotatable"]})
+        command("define_role", {"name": name, "description": "BudgetLock things.", "required_affordances": ["Rotatable"]})
     )
 
 

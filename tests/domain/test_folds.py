@@ -68,7 +68,7 @@ def check_documented(command: Any, refusal: Refusal) -> None:
     assert type(refusal) in operation.refusals, refusal
     if isinstance(refusal, command.Cannot):
         states = {snake_case(option.value) for allowed in operation.allowed or () for option in type(allowed)}
-        assert refusal.reason in {*operation.reasons, operation.state_reason, *states}, refusal
+        assert refusal.reason in {*operation.own_reasons, operation.state_reason, *states}, refusal
 
 
 def stored(events: list[Event]) -> list[tuple[str, str, datetime]]:

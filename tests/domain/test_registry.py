@@ -160,7 +160,7 @@ def test_a_command_documents_every_class_it_can_be_refused_with(operation: Opera
 def test_a_command_documents_every_reason_it_can_be_refused_for(operation: Operation) -> None:
     cannot = operation.input.Cannot  # type: ignore[union-attr]
     said = {reason for function in functions_of(operation.input) for reason in reasons_in(function, cannot)}
-    assert said == set(operation.reasons) - {operation.state_reason}
+    assert said == set(operation.own_reasons) - {operation.state_reason}
 
 
 def functions_of(command: type[Any]) -> Iterator[Callable[..., Any]]:

@@ -11,10 +11,10 @@ import pytest
 import uuid_utils.compat
 
 from baton.domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
+from baton.domain.registry import REGISTRY
 from baton.domain.shared.logbooks import Entry
 from baton.domain.shared.reads import (
-    Answered,
-    Aside,
+    AskPort,
     Enlisted,
     Grants,
     Happened,
@@ -22,9 +22,11 @@ from baton.domain.shared.reads import (
     Latest,
     Members,
     Permission,
+    PermittedCommands,
     Reads,
     Records,
     Rows,
+    RunInThread,
     Streams,
 )
 from baton.domain.shared.refusals import Refusal
@@ -55,7 +57,7 @@ class World:
     entries: dict[UUID, Entry] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
     ports: dict[str, Any] = field(
-        default_factory=lambda: {"done_on": None, "steps_done": 0, "deployment": SimpleNamespace(**LENIENT)}
+        default_factory=lambda: {"actuation_kind": None, "completed_step_count": 0, "deployment": SimpleNamespace(**LENIENT)}
     )
     call: Call | None = None
     """The last call, and what it answered."""
@@ -141,10 +143,13 @@ class World:
                 return command_name not in self.denied
             case Grants(command_names):
                 return None, tuple(name for name in command_names if name in self.denied)
-            case Aside(function, given):
+            case PermittedCommands():
+                return REGISTRY.command_names() - self.denied
+            case RunInThread(function, given):
                 return function(*given)
-            case Answered(port, arguments):
-                return self.ports[port](**arguments) if callable(self.ports[port]) else self.ports[port]
+            case AskPort(method, arguments):
+                answer = self.ports[method.__name__]
+                return answer(*arguments) if callable(answer) else answer
             case Rows():
                 raise AssertionError("lists are tested against a projection")
 

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from baton.application.conduct.ledger import Crossing, Ledger
-from baton.application.ports import Batch, Caller, Port, StreamAppend
+from baton.application.conduct.ledger import BeginRequest, Ledger
+from baton.application.ports import Batch, StreamAppend
 from baton.domain.kernel import Call, Event
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
-from baton.domain.operation.conduct.messages import Mark, Place
+from baton.domain.operation.conduct.messages import Mark, StepPlace
 from baton.domain.operation.conduct.progress import ConductProgress
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure.activity_logbook import Activity
@@ -28,7 +28,7 @@ STEPS = tuple({"kind": "setpoint", "address": f"bl7:m{number}", "value": number}
 LOGBOOK = new_id()
 
 
-async def deployment(caller: Caller) -> Any:
+async def deployment() -> Any:
     return SimpleNamespace(
         **LENIENT,
         self_facility_code="facility",
@@ -41,16 +41,16 @@ async def deployment(caller: Caller) -> Any:
     )
 
 
-async def nothing_done(caller: Caller, procedure_id: UUID, conduct_id: UUID) -> None:
+async def nothing_done(conduct_id: UUID) -> None:
     """What conducts were done on that have done nothing."""
 
 
-async def no_step_done(caller: Caller, procedure_id: UUID, conduct_id: UUID) -> int:
+async def no_step_done(conduct_id: UUID) -> int:
     """How many steps conducts have done that have done nothing."""
     return 0
 
 
-PORTS: dict[str, Port] = {"deployment": deployment, "done_on": nothing_done, "steps_done": no_step_done}
+PORTS: Any = SimpleNamespace(deployment=deployment, actuation_kind=nothing_done, completed_step_count=no_step_done)
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Conduct:
     procedure_id: UUID
     conduct_id: UUID
 
-    def at(self, step_index: int, iteration_index: int = 0, closing: bool = False) -> Place:
-        return Place(
+    def at(self, step_index: int, iteration_index: int = 0, closing: bool = False) -> StepPlace:
+        return StepPlace(
             procedure_id=self.procedure_id,
             conduct_id=self.conduct_id,
             iteration_index=iteration_index,
@@ -118,15 +118,15 @@ class Books:
         assert isinstance(progress, ConductProgress)
         return progress
 
-    async def begun(self, place: Place, **how: Any) -> None:
+    async def begun(self, place: StepPlace, **how: Any) -> None:
         """Mark a step that nothing stands in the way of."""
         assert (await self.ledger.begin(crossing(place, **how))).marked
 
-    async def filled(self, place: Place, slot: str, value: float) -> None:
+    async def filled(self, place: StepPlace, slot: str, value: float) -> None:
         """Have a step capture a number."""
         await self.ledger.settle(row(place, Mark.OUTCOME, kind="capture", slot=slot, captured_value=value))
 
-    async def published(self, place: Place, slot: str, uri: str) -> None:
+    async def published(self, place: StepPlace, slot: str, uri: str) -> None:
         """Have a program publish what it wrote."""
         artifact = {"uri": uri, "checksum_algorithm": "sha256", "checksum_value": "0" * 64, "byte_size": 1}
         said = {"output_ref_name": slot, "artifact": artifact}
@@ -134,7 +134,7 @@ class Books:
 
 
 def row(
-    place: Place, mark: Mark, attempt: int = 1, kind: str = "setpoint", slot: str | None = None, **says: Any
+    place: StepPlace, mark: Mark, attempt: int = 1, kind: str = "setpoint", slot: str | None = None, **says: Any
 ) -> Activity:
     """A row that says this of a step."""
     return Activity(
@@ -159,6 +159,6 @@ def row(
     )
 
 
-def crossing(place: Place, attempt: int = 1, kind: str = "setpoint", **how: Any) -> Crossing:
+def crossing(place: StepPlace, attempt: int = 1, kind: str = "setpoint", **how: Any) -> BeginRequest:
     """A step that is to begin."""
-    return Crossing(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), "precedence": None, **how})
+    return BeginRequest(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), "precedence": None, **how})

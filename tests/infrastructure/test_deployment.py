@@ -8,11 +8,12 @@ import pytest
 from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.domain.kernel import Call, Outcome
-from baton.domain.shared.reads import Reads, answered
+from baton.domain.shared.ports import Deployment, Ports
+from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.writes import Answer
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.zone import DefineZone
-from baton.infrastructure.runtime import Deployment, Runtime
+from baton.infrastructure.runtime import Runtime
 from tests.domain.world import OPERATOR, new_id
 
 
@@ -20,7 +21,7 @@ class Asking(DefineZone):
     """Decides nothing and says what it was told."""
 
     def gather(self, call: Call) -> Reads[Any]:
-        return (yield from answered("deployment"))
+        return (yield from ask(Ports.deployment))
 
     def decide(self, call: Call, deployment: Deployment) -> Outcome:
         return [Answer({"ttl": deployment.enclosure_observation_ttl, "facility": deployment.self_facility_code})]

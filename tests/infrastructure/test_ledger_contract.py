@@ -11,14 +11,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from baton.application.conduct.ledger import Closing, Crossing, Orders, Precedence
+from baton.application.conduct.ledger import BeginRequest, ClosingRequest, ConductSignals, Precedence
 from baton.application.ports import FoldedStanding
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.access.actor import DeactivateActor, RegisterActor
 from baton.domain.agent.agent import AgentVersioned
 from baton.domain.kernel import Event
 from baton.domain.operation.conduct.actuation import ActuationKind
-from baton.domain.operation.conduct.messages import Mark, Place
+from baton.domain.operation.conduct.messages import Mark, StepPlace
 from baton.domain.operation.conduct.progress import FilledSlot, WaitingFor
 from baton.domain.operation.conduct.results import Failure, Measured
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
@@ -206,7 +206,7 @@ class TestBeginning:
         assert seen == [[1, 2]] * 5
 
 
-def turn(place: Place, *, first: bool = False, point: Any = None, **how: Any) -> Crossing:
+def turn(place: StepPlace, *, first: bool = False, point: Any = None, **how: Any) -> BeginRequest:
     """A step that is to begin only if it is its turn."""
     return crossing(place, precedence=Precedence(first=first, point=point or {}), **how)
 
@@ -244,14 +244,14 @@ class TestTurns:
     async def test_closing_steps_follow_whatever_came_of_the_one_before(self, books: Books, conduct: Conduct) -> None:
         first, second = conduct.at(0, closing=True), conduct.at(1, closing=True)
         assert (await books.ledger.begin(turn(first, first=True, hold_blocks=False))).out_of_turn, "nothing closes yet"
-        await books.ledger.begin_closing(Closing(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
+        await books.ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
         assert (await books.ledger.begin(turn(second, hold_blocks=False))).out_of_turn
         assert (await books.ledger.begin(turn(first, first=True, hold_blocks=False))).marked
         await books.ledger.settle(row(first, Mark.OUTCOME, **failed("ControlTimeoutError")))
         assert (await books.ledger.begin(turn(second, hold_blocks=False))).marked
 
     async def test_no_main_step_begins_once_closing_has(self, books: Books, conduct: Conduct) -> None:
-        await books.ledger.begin_closing(Closing(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
+        await books.ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
         await books.ledger.go_on(*_ids(conduct))
         assert (await books.ledger.begin(turn(conduct.at(0), first=True))).out_of_turn
         assert (await books.progress(conduct)).phase == "Closing"
@@ -488,21 +488,21 @@ class TestSignsOfLife:
         run_id = None if life is None else await books.run(*lived(life))
         await asked(books, conduct, *requests)
         orders = await books.ledger.beat(conduct.at(0), None, run_id)
-        assert orders == Orders(True, served, None if life is None else LIVES_OF_RUNS[life][1])
+        assert orders == ConductSignals(True, served, None if life is None else LIVES_OF_RUNS[life][1])
 
     async def test_and_that_it_is_not_live_any_more(self, books: Books, conduct: Conduct) -> None:
         await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
-        assert await books.ledger.beat(conduct.at(0), None, None) == Orders(False)
+        assert await books.ledger.beat(conduct.at(0), None, None) == ConductSignals(False)
 
     async def test_and_what_became_of_its_submitter(self, books: Books, conduct: Conduct) -> None:
         actor_id = await books.calling.create(RegisterActor(name="Mira Okafor"))
         known = FoldedStanding(actor_id, None, 1)
         beat = partial(books.ledger.beat, conduct.at(0), None, None)
-        assert await beat(known) == Orders(True)
-        assert await beat(replace(known, objection="principal_deactivated")) == Orders(True, stood_down=True)
+        assert await beat(known) == ConductSignals(True)
+        assert await beat(replace(known, objection="principal_deactivated")) == ConductSignals(True, stood_down=True)
         await books.calling.do(DeactivateActor(), on=actor_id)
-        assert await beat(known) == Orders(True, submitter_moved=True)
-        assert await beat() == Orders(True), "nobody is asked about"
+        assert await beat(known) == ConductSignals(True, submitter_moved=True)
+        assert await beat() == ConductSignals(True), "nobody is asked about"
 
     async def test_a_beat_is_seen_on_the_conduct(self, books: Books, conduct: Conduct) -> None:
         assert (await books.progress(conduct)).heartbeat_at is None
@@ -555,32 +555,32 @@ class TestSettling:
 class TestClosing:
     async def close(
         self, books: Books, conduct: Conduct, run_id: Any = None, may_hold: bool = True, blocks: Any = NOT_RUNNING
-    ) -> Orders:
+    ) -> ConductSignals:
         ids = {"procedure_id": conduct.procedure_id, "conduct_id": conduct.conduct_id}
-        return await books.ledger.begin_closing(Closing(**ids, run_id=run_id, may_hold=may_hold, run_blocks=blocks))
+        return await books.ledger.begin_closing(ClosingRequest(**ids, run_id=run_id, may_hold=may_hold, run_blocks=blocks))
 
     async def test_it_begins_once_nothing_is_asked_for(self, books: Books, conduct: Conduct) -> None:
         await books.begun(conduct.at(7))
-        assert await self.close(books, conduct) == Orders(True)
+        assert await self.close(books, conduct) == ConductSignals(True)
         progress = await books.progress(conduct)
-        assert (progress.phase, progress.step_index) == ("Closing", None)
+        assert (progress.phase, progress.step_index) == ("ClosingRequest", None)
 
     @pytest.mark.parametrize(("requests", "served"), [((HOLD,), HOLD), ((ABORT,), ABORT), ((HOLD, ABORT), ABORT)])
     async def test_what_was_asked_for_before_is_served_instead(
         self, books: Books, conduct: Conduct, requests: tuple[PendingRequest, ...], served: PendingRequest
     ) -> None:
         await asked(books, conduct, *requests)
-        assert await self.close(books, conduct) == Orders(True, served)
+        assert await self.close(books, conduct) == ConductSignals(True, served)
         assert (await books.progress(conduct)).phase == "Opened"
 
     async def test_a_hold_does_not_count_where_the_conduct_cannot_be_held(self, books: Books, conduct: Conduct) -> None:
         await asked(books, conduct, HOLD)
-        assert await self.close(books, conduct, may_hold=False) == Orders(True)
+        assert await self.close(books, conduct, may_hold=False) == ConductSignals(True)
         assert (await books.progress(conduct)).phase == "Closing"
 
     async def test_an_abort_counts_there_too(self, books: Books, conduct: Conduct) -> None:
         await asked(books, conduct, HOLD, ABORT)
-        assert await self.close(books, conduct, may_hold=False) == Orders(True, ABORT)
+        assert await self.close(books, conduct, may_hold=False) == ConductSignals(True, ABORT)
 
     @pytest.mark.parametrize("blocks", [NOT_RUNNING, frozenset({RunStatus.ABORTED})], ids=["any", "aborted"])
     @pytest.mark.parametrize("life", LIVES_OF_RUNS)
@@ -589,7 +589,7 @@ class TestClosing:
     ) -> None:
         status = LIVES_OF_RUNS[life][1]
         orders = await self.close(books, conduct, await books.run(*lived(life)), blocks=blocks)
-        assert orders == (Orders(True, None, status) if status in blocks else Orders(True))
+        assert orders == (ConductSignals(True, None, status) if status in blocks else ConductSignals(True))
         assert ((await books.progress(conduct)).phase == "Closing") is (status not in blocks)
 
     @pytest.mark.parametrize("request_", [HOLD, ABORT])
@@ -599,7 +599,7 @@ class TestClosing:
         await self.close(books, conduct)
         await books.begun(conduct.at(2, closing=True))
         await asked(books, conduct, request_)
-        assert await self.close(books, conduct) == Orders(True)
+        assert await self.close(books, conduct) == ConductSignals(True)
         assert (await books.progress(conduct)).step_index == 2, "the step that it is at stays"
 
     async def test_a_conduct_that_has_ended_does_not_close(self, books: Books, conduct: Conduct) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from baton.application.ports import Batch, Bookmark, Executed, KeyClaim, Store, StreamAppend
+from baton.application.ports import Batch, Bookmark, CommandResult, KeyClaim, Store, StreamAppend
 from baton.domain.access.actor import (
     ActorDeactivated,
     ActorKind,
@@ -251,7 +251,7 @@ class TestAllOrNothing:
             "delistments": [(Delist("kind", "human"), holder)],
             "puts": [Put(profile(rival, "Rival")), *more.get("puts", ())],
             "drops": [Drop(ActorProfile, {"actor_id": holder})],
-            "outcome": (more.get("key", claimed()), Executed(201, {"actor_id": str(rival)}, 0)),
+            "outcome": (more.get("key", claimed()), CommandResult(201, {"actor_id": str(rival)}, 0)),
         }
 
     async def test_when_a_version_is_taken(self, kept: Kept) -> None:
@@ -541,11 +541,11 @@ class TestIdempotencyKeys:
 
     stale = NOW - 60 * SECOND
 
-    async def finished(self, kept: Kept, claim: KeyClaim) -> Executed:
+    async def finished(self, kept: Kept, claim: KeyClaim) -> CommandResult:
         """A claimed key whose request created something."""
         assert await kept.store.claim_key(claim, self.stale) is None
         id = new_id()
-        executed = Executed(201, {"actor_id": str(id), "nested": {"value": 25.0, "none": None}}, 0)
+        executed = CommandResult(201, {"actor_id": str(id), "nested": {"value": 25.0, "none": None}}, 0)
         position = await kept.append(to(id, 0, registered()), outcome=(claim, executed))
         assert position is not None
         return replace(executed, position=position)
@@ -560,7 +560,7 @@ class TestIdempotencyKeys:
             assert await kept.store.claim_key(again, self.stale) == replace(executed, replayed=True)
 
     async def test_a_request_that_wrote_no_event_is_replayed_too(self, kept: Kept) -> None:
-        claim, executed = claimed(), Executed(204, None, 17)
+        claim, executed = claimed(), CommandResult(204, None, 17)
         await kept.store.claim_key(claim, self.stale)
         assert await kept.append(outcome=(claim, executed)) is None
         assert await kept.store.claim_key(claim, self.stale) == replace(executed, replayed=True)
@@ -618,7 +618,7 @@ class TestIdempotencyKeys:
         slow, quick, id = claimed(), claimed(claimed_at=NOW + 61 * SECOND), new_id()
         await kept.store.claim_key(slow, self.stale)
         await kept.store.claim_key(quick, NOW + SECOND)
-        done = Executed(201, {"actor_id": str(id)}, 0)
+        done = CommandResult(201, {"actor_id": str(id)}, 0)
         with pytest.raises(IdempotencyClaimLostError):
             await kept.append(to(id, 0, registered()), outcome=(slow, done))
         await kept.store.release_key(slow)

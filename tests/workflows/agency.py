@@ -12,7 +12,7 @@ from baton.cli.worker import reacting, worker
 from baton.domain.agent.model_ref import ModelRef
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.infrastructure.conducting import conducting
-from baton.infrastructure.control.routes import opened_control
+from baton.infrastructure.control.routes import open_control
 from baton.infrastructure.runtime import Runtime
 from baton.infrastructure.temporal.engine import TemporalEngine, connect
 from tests.running import Api, running_api
@@ -62,7 +62,7 @@ class Agency:
         runtime = await self._working.enter_async_context(Runtime(self.settings))
         if self.models is not None:
             runtime.agents.consulting._models = self.models
-        control = await self._working.enter_async_context(opened_control(self.settings))
+        control = await self._working.enter_async_context(open_control(self.settings))
         wired = await self._working.enter_async_context(conducting(runtime, control))
         await self._working.enter_async_context(worker(await connect(self.settings), runtime, wired))
         await self._working.enter_async_context(reacting(runtime))

@@ -31,7 +31,7 @@ from baton.domain.shared.refusals import Refusal
 from baton.infrastructure.actions.registry import ActionRegistry
 from baton.infrastructure.compute.in_memory import Simulated
 from baton.infrastructure.control.routes import RoutedControl
-from baton.infrastructure.control.simulator import Fault, Simulator
+from baton.infrastructure.control.simulator import SimulatedFault, Simulator
 from tests.waiting import until
 from tests.workflows.cases import Act, Case
 from tests.workflows.moments import Moment
@@ -162,7 +162,7 @@ class Conducted:
         for address, signal in self.case.described["plant"].items():
             plant.set_reading(address, Reading(value=signal["value"]))
             if "fault" in signal:
-                plant.simulate_fault(address, Fault(signal["fault"]))
+                plant.simulate_fault(address, SimulatedFault(signal["fault"]))
             if not signal.get("connected", True):
                 control.lose(address)
             if "series" in signal:

@@ -21,14 +21,14 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
-from baton.application.agents.model_agents import Leased
+from baton.application.agents.model_agents import LeaseResult
 from baton.application.conduct.conduct_work import workflow_id
 from baton.application.settings import Settings
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
 from baton.cli.worker import WORKFLOWS
-from baton.domain.agent.conclusions import Order
+from baton.domain.agent.conclusions import ConclusionOrder
 from baton.domain.agent.expiry import DuePage
 from baton.domain.agent.promotion import ProposalOrder
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure, ConductUntilConverged
@@ -375,11 +375,11 @@ async def agent_workflows(client: Client, keep: Callable[[str, WorkflowHandle[An
     first, second = (UUID(f"0197a100-0000-7000-8000-0000000000a{number}") for number in "12")
 
     @activity.defn(name="take_lease")
-    async def take_lease(order: Order) -> Leased:
-        return Leased.HELD if order.agent_id == first else Leased.LOST
+    async def take_lease(order: ConclusionOrder) -> LeaseResult:
+        return LeaseResult.HELD if order.agent_id == first else LeaseResult.LOST
 
     @activity.defn(name="conclude")
-    async def conclude(order: Order) -> bool:
+    async def conclude(order: ConclusionOrder) -> bool:
         return True
 
     @activity.defn(name="due_clearances")
@@ -396,9 +396,9 @@ async def agent_workflows(client: Client, keep: Callable[[str, WorkflowHandle[An
     ids = {"run_id": second, "terminal_event_id": second, "correlation_id": second}
     proposal = ProposalOrder(proposal_decision_id=first, event_id=second, agent_id=first, correlation_id=second)
     forms: dict[str, tuple[str, list[Any]]] = {
-        "debrief": ("debrief", [Order(kind="RunDebriefer", agent_id=first, **ids)]),
-        "debrief-lost": ("debrief", [Order(kind="RunDebriefer", agent_id=second, **ids)]),
-        "draft-caution": ("draft-caution", [Order(kind="CautionDrafter", agent_id=first, **ids)]),
+        "debrief": ("debrief", [ConclusionOrder(kind="RunDebriefer", agent_id=first, **ids)]),
+        "debrief-lost": ("debrief", [ConclusionOrder(kind="RunDebriefer", agent_id=second, **ids)]),
+        "draft-caution": ("draft-caution", [ConclusionOrder(kind="CautionDrafter", agent_id=first, **ids)]),
         "regenerate-debrief": ("regenerate-debrief", [str(first)]),
         "promote-caution": ("promote-caution", [proposal]),
         "supervise-runs": ("supervise-runs", []),

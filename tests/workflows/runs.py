@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from baton.application.ports import Executed
-from baton.application.unit_of_work import decoded
+from baton.application.ports import CommandResult
+from baton.application.unit_of_work import decode_event
 from baton.domain.kernel import Event
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress
 from baton.domain.run.conduct import ConductRun, GetRunConduct, RunConductView
@@ -54,7 +54,7 @@ class Series:
     run_id: UUID
     supply_id: UUID
 
-    async def give(self, verb: str, on: UUID | None = None, **fields: Any) -> Executed:
+    async def give(self, verb: str, on: UUID | None = None, **fields: Any) -> CommandResult:
         """Give a command by its name; to the run, where nothing else is said."""
         return await self.stage.do(command(verb, fields), on or self.run_id)
 
@@ -65,7 +65,7 @@ class Series:
     async def recipe_phase(self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), **fields: Any) -> UUID:
         return await self.stage.from_recipe(steps, closing_steps, parent_run_id=self.run_id, **fields)
 
-    async def conduct(self, *phases: Any, wait: float = 60, key: str | None = None) -> Executed:
+    async def conduct(self, *phases: Any, wait: float = 60, key: str | None = None) -> CommandResult:
         """Conduct these phases; each is a procedure, or one with how it is conducted."""
         listed = [{"procedure_id": phase} if isinstance(phase, UUID) else phase for phase in phases]
         return await self.stage.do(ConductRun(phases=listed, wait=wait), self.run_id, key=key)
@@ -81,7 +81,7 @@ class Series:
         """Everything on the run's stream."""
         async with self.stage.runtime.store.session() as session:
             rows = await session.load_of(Run.__name__, self.run_id, list(Run.aggregate.events))
-        return [decoded(Run.aggregate, row) for row in rows]
+        return [decode_event(Run.aggregate, row) for row in rows]
 
     async def happened(self) -> list[str]:
         return [type(event).__name__ for event in await self.events()]

@@ -11,7 +11,7 @@ from temporalio.client import ScheduleHandle, WorkflowExecutionStatus
 from baton.application.ports import Caller
 from baton.application.schedules.schedule_reconciliation import PREFIX
 from baton.application.schedules.schedule_triggers import ScheduleTriggers
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import RegisterActor
 from baton.domain.kernel import SYSTEM_CONDUIT, Event
 from baton.domain.operation.procedure.procedure import Procedure
@@ -78,7 +78,7 @@ class Timetable:
     async def events(self) -> list[Event]:
         async with self.stage.runtime.store.session() as session:
             rows = await session.load_of(Schedule.__name__, self.id, list(Schedule.aggregate.events))
-        return [decoded(Schedule.aggregate, row) for row in rows]
+        return [decode_event(Schedule.aggregate, row) for row in rows]
 
     async def outcomes(self, count: int) -> list[Any]:
         """What became of the firings, once there are so many."""

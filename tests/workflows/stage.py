@@ -11,9 +11,9 @@ from temporalio.client import Client
 from baton.application.conduct.actions import Actions
 from baton.application.conduct.compute import Compute
 from baton.application.control import WRITE_TIMEOUT, Control, Fence, Reading
-from baton.application.ports import Caller, Executed
+from baton.application.ports import Caller, CommandResult
 from baton.application.settings import Settings
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.cli.worker import worker
 from baton.domain.kernel import Command, Event, Query
 from baton.domain.operation.conduct.conduct import ConductProcedure
@@ -24,8 +24,7 @@ from baton.domain.recipe.recipe import DefineRecipe
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.conducting import conducting
 from baton.infrastructure.control.routes import RoutedControl
-from baton.infrastructure.control.simulated_plant import simulated_plant
-from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.control.simulator import Simulator, simulated_plant
 from baton.infrastructure.runtime import Runtime, new_id
 from baton.infrastructure.telemetry.tracing import Tracing
 from baton.infrastructure.temporal.engine import connect
@@ -82,7 +81,7 @@ class Stage:
         """Have nobody work; what is in progress is handed back."""
         await self._working.aclose()
 
-    async def do(self, command: Command, on: UUID | None = None, **options: Any) -> Executed:
+    async def do(self, command: Command, on: UUID | None = None, **options: Any) -> CommandResult:
         """Give a command as the operator."""
         return await self.runtime.service.execute(command, self.caller, target_id=on, **options)
 
@@ -130,7 +129,7 @@ class Stage:
         every = list(Procedure.aggregate.events)
         async with self.runtime.store.session() as session:
             rows = await session.load_of(Procedure.__name__, procedure_id, every)
-        return [decoded(Procedure.aggregate, row) for row in rows]
+        return [decode_event(Procedure.aggregate, row) for row in rows]
 
     async def happened(self, procedure_id: UUID) -> list[str]:
         """The types of the events on the procedure's stream."""

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from baton.application.agents.budget_lock import Turns
+from baton.application.agents.budget_lock import BudgetLock
 from baton.application.language_models import ChatRequest
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
@@ -143,7 +143,7 @@ async def test_whose_turn_it_is_not_comes_again(database_url: str, temporal: Emb
         line = await beamline(facility.api)
         await facility.api.done(f"/agents/{DEBRIEFER}/update-budget", {"monthly_cost_cap": None, "daily_token_cap": 1000})
         runtime = await facility.start_worker()
-        turns = Turns(runtime.store, clock, new_id)
+        turns = BudgetLock(runtime.store, clock, new_id)
         assert await turns.take(UUID(DEBRIEFER), new_id())
         run_id = await line.started()
         await facility.api.done(f"/runs/{run_id}/abort", FAULT)

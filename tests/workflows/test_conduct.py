@@ -8,7 +8,7 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductProcedure
 from baton.domain.operation.procedure.procedure import ProcedureStatus
 from baton.domain.operation.procedure.start import InvalidProcedureReEstablishmentBoundaryError
-from baton.infrastructure.control.simulator import Fault
+from baton.infrastructure.control.simulator import SimulatedFault
 from tests.workflows.stage import Stage, staged
 from tests.workflows.steps import check, setpoint
 
@@ -43,7 +43,7 @@ async def test_steps_are_done_in_order_and_the_procedure_completes(stage: Stage)
 
 
 async def test_a_failed_setpoint_aborts(stage: Stage) -> None:
-    stage.plant.simulate_fault("a", Fault.REJECTING)
+    stage.plant.simulate_fault("a", SimulatedFault.REJECTING)
     procedure_id, result = await stage.conducted([setpoint("c", 1), setpoint("a", 3), setpoint("c", 2)])
     assert result["failure"] == {
         "step_index": 1,

@@ -39,7 +39,7 @@ from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.conducting import conducting
-from baton.infrastructure.control.simulator import Fault
+from baton.infrastructure.control.simulator import SimulatedFault
 from baton.infrastructure.runtime import clock, new_id
 from tests.conftest import with_database
 from tests.domain.world import refused
@@ -322,7 +322,7 @@ async def test_a_phase_whose_conduct_was_lost_is_waited_for_until_somebody_ends_
 
 async def test_the_first_phase_that_fails_aborts_the_run_and_the_rest_is_left(series: Series) -> None:
     stage = series.stage
-    stage.plant.simulate_fault("b", Fault.REJECTING)
+    stage.plant.simulate_fault("b", SimulatedFault.REJECTING)
     first, second, third = [await series.recipe_phase([setpoint(signal, 1)], name=signal.upper()) for signal in "abc"]
     done = await series.conduct(first, second, third)
     failure = {

@@ -14,7 +14,15 @@ from baton.application.ports import Caller
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
-from baton.domain.operation.conduct.messages import Ahead, Briefing, ConductOrder, Cursor, Finish, Outcome, lifecycle
+from baton.domain.operation.conduct.messages import (
+    ConductCursor,
+    ConductOrder,
+    ConductOutcome,
+    ConductStart,
+    Finish,
+    NextStep,
+    lifecycle_failure,
+)
 from baton.domain.operation.conduct.views import GetProcedureConduct
 from baton.domain.operation.procedure.procedure import ConductMode, ProcedureStatus
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
@@ -33,9 +41,9 @@ GATE = check("gate", 1, timeout=60)
 """A step that goes on when the test says so."""
 STEPS = [setpoint("a", 1), GATE, setpoint("b", 2)]
 CLOSING = [setpoint("shutter", 0)]
-FLAT = Briefing(command_name="ConductProcedure", mode=ConductMode.FLAT, step_count=3, closing_count=1)
-NEXT = Ahead(label="forged", patience=35)
-BROKEN = Outcome(finish=Finish.FAILED, failure=lifecycle("abort", "Broken", "It broke."))
+FLAT = ConductStart(command_name="ConductProcedure", mode=ConductMode.FLAT, step_count=3, closing_count=1)
+NEXT = NextStep(label="forged", timeout_seconds=35)
+BROKEN = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +85,7 @@ async def result_of(stage: Stage, procedure_id: UUID) -> Any:
 
 
 async def forged(
-    stage: Stage, ids: tuple[UUID, UUID], cursor: Cursor, briefing: Briefing | None = FLAT, *, instead: bool
+    stage: Stage, ids: tuple[UUID, UUID], cursor: ConductCursor, briefing: ConductStart | None = FLAT, *, instead: bool
 ) -> None:
     """Have a workflow of somebody else's run to its end, beside the real one or in its place."""
     procedure_id, conduct_id = ids
@@ -88,7 +96,7 @@ async def forged(
         surface_id=new_id(),
         conduit_id=new_id(),
         correlation_id=new_id(),
-        briefing=briefing,
+        start=briefing,
         cursor=cursor,
     )
     await ends(await started(stage, "conduct", order, workflow_id("conduct", procedure_id), instead=instead))
@@ -109,18 +117,18 @@ async def ends(handle: WorkflowHandle[Any, Any]) -> None:
 
 
 FORGERIES = {
-    "behind the step that waits": Cursor(step_index=2, ahead=NEXT),
-    "behind the last step": Cursor(step_index=3),
-    "at a step that is not there": Cursor(step_index=17, ahead=NEXT),
-    "closing": Cursor(closing=True, ahead=NEXT, outcome=BROKEN),
-    "closed": Cursor(closing=True, step_index=1, outcome=Outcome(finish=Finish.COMPLETED, completed_count=3)),
-    "held": Cursor(step_index=1, ahead=NEXT, outcome=Outcome(finish=Finish.HELD)),
-    "in a pass": Cursor(step_index=0, iteration_index=1, ahead=NEXT),
+    "behind the step that waits": ConductCursor(step_index=2, next_step=NEXT),
+    "behind the last step": ConductCursor(step_index=3),
+    "at a step that is not there": ConductCursor(step_index=17, next_step=NEXT),
+    "closing": ConductCursor(closing=True, next_step=NEXT, outcome=BROKEN),
+    "closed": ConductCursor(closing=True, step_index=1, outcome=ConductOutcome(finish=Finish.COMPLETED, completed_count=3)),
+    "held": ConductCursor(step_index=1, next_step=NEXT, outcome=ConductOutcome(finish=Finish.HELD)),
+    "in a pass": ConductCursor(step_index=0, iteration_index=1, next_step=NEXT),
 }
 
 
 @pytest.mark.parametrize("cursor", FORGERIES.values(), ids=FORGERIES)
-async def test_a_forged_conduct_beside_a_live_one_changes_nothing(stage: Stage, cursor: Cursor) -> None:
+async def test_a_forged_conduct_beside_a_live_one_changes_nothing(stage: Stage, cursor: ConductCursor) -> None:
     ids = await waiting(stage)
     await forged(stage, ids, cursor, instead=False)
     assert stage.control.writes == [("a", 1)]
@@ -132,7 +140,7 @@ async def test_a_forged_conduct_beside_a_live_one_changes_nothing(stage: Stage, 
 
 
 @pytest.mark.parametrize("cursor", FORGERIES.values(), ids=FORGERIES)
-async def test_a_forged_conduct_in_the_place_of_a_live_one_claims_nothing(stage: Stage, cursor: Cursor) -> None:
+async def test_a_forged_conduct_in_the_place_of_a_live_one_claims_nothing(stage: Stage, cursor: ConductCursor) -> None:
     ids = await waiting(stage)
     await forged(stage, ids, cursor, instead=True)
     assert stage.control.writes == [("a", 1)]
@@ -143,7 +151,7 @@ async def test_a_forged_conduct_in_the_place_of_a_live_one_claims_nothing(stage:
 async def test_a_conduct_of_one_procedure_is_not_ended_under_the_name_of_another(stage: Stage) -> None:
     ids = await waiting(stage)
     other = await stage.from_recipe(STEPS)
-    await forged(stage, (other, ids[1]), Cursor(step_index=1, outcome=BROKEN), instead=True)
+    await forged(stage, (other, ids[1]), ConductCursor(step_index=1, outcome=BROKEN), instead=True)
     assert (await stage.procedure(ids[0])).live_conduct_id == ids[1]
     await stage.plant.write("gate", 1)
     await until(lambda: result_of(stage, ids[0]))
@@ -155,7 +163,7 @@ async def test_a_pass_is_not_judged_before_it_was_walked(stage: Stage, iteration
     loop = ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5), wait=0)
     ids = await waiting(stage, loop, steps)
     briefing = FLAT.model_copy(update={"command_name": "ConductUntilConverged", "mode": ConductMode.CONVERGED})
-    await forged(stage, ids, Cursor(iteration_index=iteration_index, step_index=3, passes=1), briefing, instead=True)
+    await forged(stage, ids, ConductCursor(iteration_index=iteration_index, step_index=3, passes=1), briefing, instead=True)
     assert stage.control.writes == []
     assert "ProcedureIterationEnded" not in await stage.happened(ids[0])
 
@@ -172,7 +180,7 @@ async def test_a_pass_measures_only_where_the_record_says(stage: Stage) -> None:
     await stage.plant.write("gate", 1)
     briefing = FLAT.model_copy(update={"command_name": "ConductUntilAdvised", "mode": ConductMode.ADVISED})
     for index in range(3):
-        cursor = Cursor(iteration_index=1, step_index=index, ahead=NEXT, passes=1, point={"focus": 99.0})
+        cursor = ConductCursor(iteration_index=1, step_index=index, next_step=NEXT, passes=1, point={"focus": 99.0})
         await forged(stage, ids, cursor, briefing, instead=True)
     assert ("b", 99.0) not in stage.control.writes
 

@@ -13,7 +13,7 @@ from temporalio.service import RPCError
 
 from baton.activities.heartbeats import EngineAttempt
 from baton.application.commands import Commands
-from baton.application.ports import Batch, Caller, Executed, Job, StreamAppend
+from baton.application.ports import Batch, Caller, CommandResult, Job, StreamAppend
 from baton.application.schedules.firings import Firings
 from baton.application.schedules.schedule_reconciliation import PREFIX, entry_of
 from baton.cli.embedded.postgres import EmbeddedPostgres
@@ -93,7 +93,7 @@ class MortalCommands(Commands):
         self._real = stage.runtime.commands
         self._lives = lives
 
-    async def execute(self, *given: Any, **named: Any) -> Executed:
+    async def execute(self, *given: Any, **named: Any) -> CommandResult:
         executed = await self._real.execute(*given, **named)
         self._lives -= 1
         if not self._lives:

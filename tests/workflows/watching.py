@@ -13,7 +13,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
 from baton.application.conduct.compute import JobSpec, JobStatus
 from baton.application.control import WRITE_TIMEOUT, Control, Fence, Reading, always_open
-from baton.domain.operation.conduct.messages import Place
+from baton.domain.operation.conduct.messages import StepPlace
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.control.simulator import Simulator
 from tests.workflows.moments import Moment
@@ -68,7 +68,7 @@ class Watched(ActivityInboundInterceptor):
 
 def moment_of(what: str, given: Any) -> tuple[UUID, Moment]:
     """The moment before a piece of work, by what the work was told."""
-    if isinstance(place := given[0], Place):
+    if isinstance(place := given[0], StepPlace):
         return place.procedure_id, Moment("before", what, place.iteration_index, place.closing, place.step_index)
     return given[0], Moment("before", what, given[2] if what in COUNTED else 0)
 

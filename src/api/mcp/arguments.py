@@ -1,4 +1,4 @@
-"""From a tool's arguments to a checked request, as strictly as REST parses its bodies."""
+"""Parsing of tool arguments, as strict as that of REST bodies."""
 
 import json
 from collections.abc import Mapping
@@ -19,40 +19,41 @@ M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Requested:
-    """What a tool call asks for."""
+class ToolRequest:
+    """The request of a tool call."""
 
     request: Command | Query
     target_id: UUID | None
     key: str | None
 
 
-def requested(operation: Operation, arguments: Mapping[str, Any]) -> Requested:
-    """The request in these arguments."""
+def tool_request(operation: Operation, arguments: Mapping[str, Any]) -> ToolRequest:
+    """Return the request in these arguments."""
     fields = dict(arguments)
-    target_id = id_in(fields, operation.target) if operation.target is not None else None
+    target_id = take_id(fields, operation.target) if operation.target is not None else None
     keyed = operation.kind == "command" and KEY in fields
     key = fields.pop(KEY) if keyed else None
-    request = checked(operation.input, fields)
+    request = validated(operation.input, fields)
     refuse_internal(operation, request, PLACE)
-    return Requested(request, target_id, idempotency_key(key, PLACE, KEY) if keyed else None)
+    return ToolRequest(request, target_id, idempotency_key(key, PLACE, KEY) if keyed else None)
 
 
-def checked(model: type[M], fields: Mapping[str, Any]) -> M:
-    """A model from decoded arguments; encoded once more, because only JSON text is parsed strictly."""
+def validated(model: type[M], fields: Mapping[str, Any]) -> M:
+    """Return a model from decoded arguments; they are encoded again, because only JSON text is parsed strictly."""
     try:
         text = json.dumps(fields, allow_nan=False)
     except (ValueError, RecursionError):
-        refuse(msg="Numbers must be finite and nesting shallow", type="json_invalid")
+        refuse_arguments(msg="Numbers must be finite and nesting shallow", type="json_invalid")
     return from_json(model, text.encode(), PLACE)
 
 
-def id_in(fields: dict[str, Any], name: str) -> UUID:
-    """Take the target's id out of the arguments."""
+def take_id(fields: dict[str, Any], name: str) -> UUID:
+    """Remove the target's id from the arguments and return it."""
     if name not in fields:
-        refuse(name, msg="Field required", type="missing")
+        refuse_arguments(name, msg="Field required", type="missing")
     return uuid_from(fields.pop(name), PLACE, name)
 
 
-def refuse(*loc: str, msg: str, type: str) -> NoReturn:
+def refuse_arguments(*loc: str, msg: str, type: str) -> NoReturn:
+    """Raise the refusal of an argument."""
     raise RequestValidationError.at(PLACE, *loc, msg=msg, type=type)

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP: one frame in, one answer out, so that any replica can answer any of them."""
+"""MCP over streamable HTTP, without sessions, so that any replica can answer any frame."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
@@ -31,49 +31,49 @@ class McpEndpoint:
         server = mcp_server(Toolbox(REGISTRY, service, settings.mcp_toolset), caller_of)
         size = settings.max_request_body_size_bytes
         self._plain = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=size)
-        self._telling = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=size)
+        self._streaming = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=size)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """What must be open while frames are answered."""
-        async with self._plain.run(), self._telling.run():
+        """Keep the session managers open while frames are answered."""
+        async with self._plain.run(), self._streaming.run():
             yield
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
         request.scope["caller"] = caller
         body = await request.body()
-        with suppress(orjson.JSONDecodeError):  # which the protocol answers in its own way
+        with suppress(orjson.JSONDecodeError):  # the protocol answers that itself
             refuse_repeated_keys(body, orjson.loads(body), "body")
         exchange = Exchange(request, body)
         if wants_progress(body) and EVENT_STREAM in (request.header(b"accept") or ""):
-            return await exchange.streamed(self._telling)
-        return await exchange.answered(self._plain)
+            return await exchange.streamed_answer(self._streaming)
+        return await exchange.whole_answer(self._plain)
 
 
 class Exchange:
-    """One frame and the messages that answer it: a head, and a body in one part or several."""
+    """One frame and the messages that answer it: a head, and a body in one or several parts."""
 
     def __init__(self, request: Request, body: bytes) -> None:
         self._request = request
         self._unread = [body]
         self._answer: asyncio.Queue[Message | None] = asyncio.Queue()
 
-    async def answered(self, manager: StreamableHTTPSessionManager) -> Response:
-        """The answer as a whole."""
+    async def whole_answer(self, manager: StreamableHTTPSessionManager) -> Response:
+        """Return the complete answer."""
         await manager.handle_request(self._request.scope, self._receive, self._answer.put)
         self._answer.put_nowait(None)
         head = await self._answer.get()
-        return Response(500) if head is None else await whole(head, self._parts())
+        return Response(500) if head is None else await join_parts(head, self._parts())
 
-    async def streamed(self, manager: StreamableHTTPSessionManager) -> Response:
-        """The answer part by part as it comes, if it comes in parts; none comes where the client went away before."""
+    async def streamed_answer(self, manager: StreamableHTTPSessionManager) -> Response:
+        """Return the answer as a stream if it comes in parts; there is none where the client disconnected before."""
         handling = asyncio.create_task(manager.handle_request(self._request.scope, self._receive, self._answer.put))
         handling.add_done_callback(lambda _: self._answer.put_nowait(None))
         if (head := await self._answer.get()) is None:
             await handling
             return Response(500)
         if not media_type_of(head).startswith(EVENT_STREAM.encode()):
-            return await whole(head, self._until_done(handling))
+            return await join_parts(head, self._until_done(handling))
         return Response(head["status"], content_type=media_type_of(head), stream=self._until_done(handling))
 
     async def _parts(self) -> AsyncIterator[bytes]:
@@ -81,7 +81,7 @@ class Exchange:
             yield message.get("body", b"")
 
     async def _until_done(self, handling: "asyncio.Task[None]") -> AsyncGenerator[bytes, None]:
-        """The parts of the body; whoever stops reading them stops the exchange."""
+        """Yield the parts of the body; the exchange stops with the reader."""
         try:
             async for part in self._parts():
                 yield part
@@ -92,23 +92,23 @@ class Exchange:
     async def _receive(self) -> Message:
         if self._unread:
             return {"type": "http.request", "body": self._unread.pop(), "more_body": False}
-        await self._request.disconnected()
+        await self._request.wait_for_disconnect()
         return {"type": "http.disconnect"}
 
 
-async def whole(head: Message, parts: AsyncIterator[bytes]) -> Response:
-    """An answer in one piece."""
+async def join_parts(head: Message, parts: AsyncIterator[bytes]) -> Response:
+    """Return an answer with its whole body."""
     return Response(head["status"], b"".join([part async for part in parts]), content_type=media_type_of(head))
 
 
 def media_type_of(head: Message) -> bytes:
-    """What the head of an answer says of its body."""
+    """Return the content type in the head of an answer."""
     media_type: bytes = dict(head["headers"]).get(b"content-type", b"application/json")
     return media_type
 
 
 def caller_of(context: Context) -> Caller:
-    """The caller the edge established for the request that carried this frame."""
+    """Return the caller that the edge determined for the request of this frame."""
     assert context.request is not None, "a frame over HTTP comes with its request"
     caller: Caller = context.request.scope["caller"]
     return caller

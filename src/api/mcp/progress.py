@@ -1,4 +1,4 @@
-"""How long work goes, as an agent hears of it that gave a progress token with its call."""
+"""Progress notifications for agents that give a progress token with their call."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -7,26 +7,26 @@ from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 
 from baton.application.ports import Progress
 
-LEAST = 0.001
-"""What progress grows by where there is only something else to say: the protocol has every value above the one before."""
+MIN_INCREMENT = 0.001
+"""The least increase between two notifications: the protocol wants every value above the one before."""
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
 class Notifier:
-    """Tells one caller; each value is larger than the one before."""
+    """Notifies one caller of progress, with increasing values."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._last = -LEAST
+        self._last = -MIN_INCREMENT
 
     async def __call__(self, progress: Progress) -> None:
-        self._last = max(float(progress.done), self._last + LEAST)
+        self._last = max(float(progress.done), self._last + MIN_INCREMENT)
         await self._report(round(self._last, 3), progress.total, progress.message)
 
 
 def wants_progress(body: bytes) -> bool:
-    """Whether a frame carries a progress token, and its answer must be a stream to tell of it."""
+    """Return whether a frame carries a progress token, so that its answer must be a stream."""
     if b"progressToken" not in body:
         return False
     try:

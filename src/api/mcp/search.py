@@ -1,4 +1,4 @@
-"""Finding operations by words, so that an agent need not load hundreds of schemas to know one."""
+"""Search of operations by words, so that an agent need not load hundreds of schemas to find one."""
 
 import re
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ class FoundOperations(Value):
 
 @dataclass(frozen=True)
 class Index:
-    """What each operation can be found by: its words, and how much each says about it."""
+    """The words of each operation with their weights."""
 
     weights: dict[str, dict[str, int]]
 
@@ -52,7 +52,7 @@ class Index:
         return cls({operation.name: words_of(operation) for operation in operations})
 
     def ranked(self, text: str, among: Iterable[Operation]) -> list[Operation]:
-        """The operations that have any of these words: those with most of them first, questions before commands."""
+        """Return the operations that have any of these words, those with most of them first, queries before commands."""
         wanted = stems(text)
         found = []
         for operation in among:
@@ -68,10 +68,10 @@ class Index:
 
 
 def words_of(operation: Operation) -> dict[str, int]:
-    """The words of an operation by what they weigh."""
+    """Return the words of an operation with their weights."""
     refusals = " ".join(refusal.__name__ for refusal in operation.refusals)
     places = [
-        (1, f"{refusals} {' '.join(operation.reasons)}"),
+        (1, f"{refusals} {' '.join(operation.own_reasons)}"),
         (2, f"{operation.summary} {operation.path} {operation.context}"),
         (6, operation.name),
     ]
@@ -79,6 +79,6 @@ def words_of(operation: Operation) -> dict[str, int]:
 
 
 def stems(text: str) -> list[str]:
-    """The words of a text, compound names taken apart, lower case and singular, each once."""
+    """Return the distinct words of a text, lower case and singular, with compound names split."""
     words = WORD.findall(snake_case(text))
     return list(dict.fromkeys(w[:-1] if len(w) > 3 and w.endswith("s") and not w.endswith("ss") else w for w in words))

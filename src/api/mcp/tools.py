@@ -1,4 +1,4 @@
-"""Operations as MCP tools: their schemas, titles and hints, all derived from the registry."""
+"""Operations as MCP tools: schemas, titles and hints, derived from the registry."""
 
 from functools import cache
 from typing import Annotated, Any
@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from baton.api.counts import describe_counts
-from baton.api.openapi import UUID_SCHEMA, described
+from baton.api.openapi import UUID_SCHEMA, description_of
 from baton.api.parsing import MAX_KEY_LENGTH
-from baton.application.feed import EventView
+from baton.domain.access.edge_queries import EventView
 from baton.domain.kernel import Command, History, Query
 from baton.domain.registry import Operation
 
@@ -29,7 +29,7 @@ REPEATABLE_METHODS = frozenset({"PUT", "DELETE"})
 
 
 class _Untitled(GenerateJsonSchema):
-    """Schemas without the titles that only repeat the names of fields; a listing is read by models that pay for length."""
+    """Generates schemas without titles that repeat field names, because models pay for the length of a listing."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -37,12 +37,12 @@ class _Untitled(GenerateJsonSchema):
 
 @cache
 def tool_of(input: type[Command] | type[Query]) -> Tool:
-    """The tool of the operation that this input belongs to, made once."""
+    """Return the tool of the operation with this input."""
     operation = input.operation
     query = operation.kind == "query"
-    return described_tool(
+    return make_tool(
         operation.name,
-        described(operation),
+        description_of(operation),
         input_schema(operation),
         output_schema(operation),
         read_only=query,
@@ -51,7 +51,7 @@ def tool_of(input: type[Command] | type[Query]) -> Tool:
     )
 
 
-def described_tool(
+def make_tool(
     name: str,
     description: str,
     input: dict[str, Any],
@@ -61,7 +61,7 @@ def described_tool(
     destructive: bool = False,
     idempotent: bool = False,
 ) -> Tool:
-    """A tool with a readable title and hints that say nothing beyond this service is touched."""
+    """Return a tool with a readable title and hints; none reaches beyond this service."""
     title = name.replace("_", " ").capitalize()
     hints = ToolAnnotations(
         title=title,
@@ -75,8 +75,8 @@ def described_tool(
 
 
 def input_schema(operation: Operation) -> dict[str, Any]:
-    """The arguments of an operation: the ids in its path, its own fields, and the key that makes a command repeatable."""
-    form = form_of(operation.input)
+    """Return the schema of an operation's arguments: the ids of its path, its fields and a command's idempotency key."""
+    form = model_schema(operation.input)
     for name in operation.internal:
         del form["properties"][name]
     if operation.target is not None:
@@ -89,28 +89,28 @@ def input_schema(operation: Operation) -> dict[str, Any]:
     return form
 
 
-def form_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a model that stands for itself: its definitions are inside, its description is the tool's."""
+def model_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the self-contained schema of a model, without title and description, which the tool has."""
     form = model.model_json_schema(schema_generator=_Untitled)
     kept = {name: part for name, part in form.items() if name not in ("title", "description")}
     return {"properties": {}, **kept, "type": "object", "additionalProperties": False}
 
 
 def output_schema(operation: Operation) -> dict[str, Any] | None:
-    """The form of an operation's answer, if it has one; long work may answer with its ids instead."""
+    """Return the schema of an operation's answer, if it has one; long work may answer with its ids instead."""
     answer = history_answer(operation) if issubclass(operation.input, History) else operation.returns
     if answer is None:
         return None
-    return answer_form(answer if operation.accepted is None else answer | operation.accepted)
+    return answer_schema(answer if operation.accepted is None else answer | operation.accepted)
 
 
-def answer_form(answer: Any) -> dict[str, Any]:
-    """The schema of an answer; every answer is an object, whichever of several it is."""
+def answer_schema(answer: Any) -> dict[str, Any]:
+    """Return the schema of an answer, which is always an object."""
     return {**TypeAdapter(answer).json_schema(mode="serialization", schema_generator=_Untitled), "type": "object"}
 
 
 def history_answer(operation: Operation) -> type[BaseModel]:
-    """The form of a history, which names its aggregate's id."""
+    """Return the model of a history, which names the aggregate's id."""
     assert operation.aggregate is not None, "only an aggregate has a history"
     fields: dict[str, Any] = {
         operation.aggregate.id_name: (UUID, ...),

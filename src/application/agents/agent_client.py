@@ -1,18 +1,19 @@
 """How an agent of the service acts: as its own actor, in process, through the one command path."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeVar
 from uuid import UUID
 
 import structlog
 
-from baton.application.commands import Commands, carried_out
-from baton.application.ports import Authorizer, Caller, Executed, Port, Store
-from baton.application.unit_of_work import Unit
+from baton.application.commands import Commands, execute_with_retry
+from baton.application.ports import Authorizer, Caller, CommandResult, Store
+from baton.application.unit_of_work import UnitOfWork
 from baton.domain.agent.decision_records import RecordAgentDecision
 from baton.domain.decision.decision import Decision, RegisterDecision
 from baton.domain.decision.inferences import Span
 from baton.domain.kernel import NIL, Command
+from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import UnauthorizedError
 
@@ -21,10 +22,10 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 
-class Hands:
+class AgentClient:
     """What every agent reads and writes with."""
 
-    def __init__(self, store: Store, commands: Commands, authorizer: Authorizer, ports: Mapping[str, Port]) -> None:
+    def __init__(self, store: Store, commands: Commands, authorizer: Authorizer, ports: Ports) -> None:
         self._store = store
         self._commands = commands
         self._authorizer = authorizer
@@ -33,7 +34,7 @@ class Hands:
     async def read(self, reads: Reads[T], caller: Caller) -> T:
         """Fulfil what a rule asks to know."""
         async with self._store.session() as session:
-            return await Unit(session, caller, self._authorizer, self._ports).fulfil(reads)
+            return await UnitOfWork(session, caller, self._authorizer, self._ports).fulfil(reads)
 
     async def denied(self, caller: Caller, commands: Iterable[str]) -> list[str]:
         """Those of these commands that the agent may not give now."""
@@ -41,9 +42,9 @@ class Hands:
 
     async def execute(
         self, command: Command, caller: Caller, *, target_id: UUID | None = None, new_id: UUID | None = None
-    ) -> Executed:
+    ) -> CommandResult:
         """Give a command; whoever is faster only makes it be decided again."""
-        return await carried_out(self._commands, command, caller, target_id=target_id, new_id=new_id)
+        return await execute_with_retry(self._commands, command, caller, target_id=target_id, new_id=new_id)
 
     async def record(
         self, choice: RegisterDecision, decision_id: UUID, caller: Caller, calls: tuple[Span, ...] = ()

@@ -12,14 +12,14 @@ SHORTEST_CATCH_UP = 10
 
 
 @dataclass(frozen=True)
-class Tick:
+class AgentSchedule:
     """An agent's turn, and whether it has any."""
 
     entry: CalendarEntry
     on: bool
 
 
-def ticks_of(settings: Settings) -> tuple[Tick, ...]:
+def agent_schedules(settings: Settings) -> tuple[AgentSchedule, ...]:
     """The turns of this deployment's agents."""
     return (
         tick("run-supervisor", "supervise-runs", settings.run_supervisor_tick_seconds, settings.run_supervisor_enabled),
@@ -32,18 +32,18 @@ def ticks_of(settings: Settings) -> tuple[Tick, ...]:
     )
 
 
-def tick(id: str, workflow: str, seconds: int, on: bool) -> Tick:
+def tick(id: str, workflow: str, seconds: int, on: bool) -> AgentSchedule:
     """A turn every so many seconds; one that is missed for longer is not made up for, the next sees the present."""
     catch_up = max(seconds, SHORTEST_CATCH_UP)
-    return Tick(
+    return AgentSchedule(
         CalendarEntry(id, workflow, EveryCalendar(every=seconds), catchup_window=catch_up, note="A turn of an agent."), on
     )
 
 
-class Ticks:
+class AgentSchedules:
     """Keeps the turns of agents in the engine."""
 
-    def __init__(self, calendars: Calendars, ticks: Sequence[Tick]) -> None:
+    def __init__(self, calendars: Calendars, ticks: Sequence[AgentSchedule]) -> None:
         self._calendars = calendars
         self._ticks = ticks
 

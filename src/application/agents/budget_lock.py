@@ -18,7 +18,7 @@ FORGOTTEN = timedelta(minutes=45)
 """Longer than three attempts at an answer take, each as long as may be."""
 
 
-class Turns:
+class BudgetLock:
     """Gives out turns."""
 
     def __init__(self, store: Store, clock: Clock, new_id: IdGenerator) -> None:

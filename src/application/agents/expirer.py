@@ -5,7 +5,7 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.agents.agent_client import Hands, in_process
+from baton.application.agents.agent_client import AgentClient, in_process
 from baton.application.ports import Caller, Clock, IdGenerator, Store
 from baton.application.queries import Queries
 from baton.domain.agent.expiry import CLEARANCE_EXPIRER, REASON, DuePage, expired, expiry_of, is_due
@@ -23,7 +23,7 @@ PAGE = 100
 class Expirer:
     """Expires clearances as the seeded agent; what it has expired, it says so of, once."""
 
-    def __init__(self, hands: Hands, queries: Queries, store: Store, clock: Clock, new_id: IdGenerator) -> None:
+    def __init__(self, hands: AgentClient, queries: Queries, store: Store, clock: Clock, new_id: IdGenerator) -> None:
         self._hands = hands
         self._queries = queries
         self._store = store

@@ -12,14 +12,14 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.agents.agent_client import Hands, in_process
-from baton.application.agents.model_consultation import Consulted, Consulting, Occasion
+from baton.application.agents.agent_client import AgentClient, in_process
+from baton.application.agents.model_consultation import ConsultationResult, ModelConsultation, Occasion
 from baton.application.agents.ports import LogbookMirror
 from baton.application.ports import Caller, EventRow, Store, StoreUnavailableError
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.domain.agent.agent import Agent
 from baton.domain.agent.caution_draft import DRAFT
-from baton.domain.agent.conclusions import TERMINAL, Order, Task, Terminal, cause_of
+from baton.domain.agent.conclusions import TERMINAL, ConclusionOrder, Task, Terminal, cause_of
 from baton.domain.agent.debrief import DEBRIEF, narrative_of
 from baton.domain.agent.decision_records import decision_id_of
 from baton.domain.agent.lease import DecisionDebriefRequested, RequestDecisionDebrief, holder_of_lease
@@ -42,7 +42,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a conclusion is put on record again, where the store was away."""
 
 
-class Leased(StrEnum):
+class LeaseResult(StrEnum):
     """What came of asking for a lease."""
 
     HELD = "held"
@@ -57,9 +57,9 @@ class ModelAgents:
 
     def __init__(
         self,
-        hands: Hands,
+        hands: AgentClient,
         store: Store,
-        consulting: Consulting,
+        consulting: ModelConsultation,
         mirror: LogbookMirror | None,
         mirror_target: str | None,
         facility_code: str,
@@ -71,17 +71,17 @@ class ModelAgents:
         self._mirror_target = mirror_target
         self._facility_code = facility_code
 
-    async def take_lease(self, order: Order) -> Leased:
+    async def take_lease(self, order: ConclusionOrder) -> LeaseResult:
         """Have the agent take the lease, if it may act at all; who has it keeps it, whatever happened to the agent."""
         if (row := await self._ending(order)) is None:
-            return Leased.ENDED
+            return LeaseResult.ENDED
         task = TASKS[order.kind]
         caller = in_process(order.agent_id, row.correlation_id, row.event_id)
         markers = await self._hands.read(happened(order.run_id, DecisionDebriefRequested), caller)
         holder = holder_of_lease(markers, task.kind, order.terminal_event_id)
         if holder != order.agent_id and (denied := await self._hands.denied(caller, task.commands)):
             log.warning("agent_stands_down", agent_id=str(order.agent_id), kind=task.kind, denied=denied)
-            return Leased.ENDED
+            return LeaseResult.ENDED
         if holder is None:
             try:
                 executed = await self._hands.execute(
@@ -89,15 +89,15 @@ class ModelAgents:
                 )
             except (UnauthorizedError, Run.aggregate.NotFound) as refusal:
                 log.warning("agent_stands_down", agent_id=str(order.agent_id), kind=task.kind, code=refusal.code)
-                return Leased.ENDED
+                return LeaseResult.ENDED
             assert executed.body is not None, "the answer names the holder"
             holder = UUID(executed.body["agent_id"])
         if holder == order.agent_id:
-            return Leased.HELD
+            return LeaseResult.HELD
         await self._lost(task, order, row, holder, caller)
-        return Leased.LOST
+        return LeaseResult.LOST
 
-    async def _lost(self, task: Task, order: Order, row: EventRow, holder: UUID, caller: Caller) -> None:
+    async def _lost(self, task: Task, order: ConclusionOrder, row: EventRow, holder: UUID, caller: Caller) -> None:
         """Put on record that another agent was faster; no model is asked."""
         agent = await self._hands.read(required(Agent, order.agent_id), caller)
         inputs = {**inputs_of(agent, order.run_id, ended(row)), "winning_agent_id": str(holder)}
@@ -105,7 +105,7 @@ class ModelAgents:
         choice = task.choice(agent.id, inputs, instead=task.conflicted, reasoning=reasoning)
         await self._hands.record(choice, decision_of(order, row), caller)
 
-    async def conclude(self, order: Order) -> bool:
+    async def conclude(self, order: ConclusionOrder) -> bool:
         """Conclude about the end of a run, once, for a lease that is held; false where the agent may not say so."""
         if (row := await self._ending(order)) is None:
             return False
@@ -143,7 +143,7 @@ class ModelAgents:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def write_up(self, order: Order) -> None:
+    async def write_up(self, order: ConclusionOrder) -> None:
         """Put the narrative of a debrief where people read it."""
         if (row := await self._ending(order)) is None:
             return
@@ -171,7 +171,7 @@ class ModelAgents:
             own = await self._hands.read(facility_of(run_id, self._facility_code), caller)
             await self._mirror.mirror_decision(decision_id, narrative, self._mirror_target or own)
 
-    async def _ending(self, order: Order) -> EventRow | None:
+    async def _ending(self, order: ConclusionOrder) -> EventRow | None:
         """The event that the agent is to conclude about; None where no such end of the run is on the record."""
         row = await self._store.event(order.terminal_event_id)
         ends = {event.__name__ for event in TERMINAL}
@@ -183,15 +183,15 @@ class ModelAgents:
 
 def ended(row: EventRow) -> Terminal:
     """The end of a run, from the log."""
-    return Terminal(row.event_id, decoded(Run.aggregate, row))
+    return Terminal(row.event_id, decode_event(Run.aggregate, row))
 
 
-def decision_of(order: Order, row: EventRow) -> UUID:
+def decision_of(order: ConclusionOrder, row: EventRow) -> UUID:
     """The id of what the agent decides about this end of a run, whatever it is."""
     return decision_id_of(row.occurred_at, order.agent_id, cause_of(order.terminal_event_id))
 
 
-def chosen(task: Task, agent: Agent, occasion: Occasion, consulted: Consulted) -> RegisterDecision:
+def chosen(task: Task, agent: Agent, occasion: Occasion, consulted: ConsultationResult) -> RegisterDecision:
     """What was concluded, or what was in the way, as a decision."""
     if consulted.concluded is not None:
         return task.choice(agent.id, occasion.inputs, consulted.concluded, parent_id=occasion.parent_id)

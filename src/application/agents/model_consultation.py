@@ -12,8 +12,8 @@ from uuid import UUID, uuid5
 import structlog
 from pydantic import ValidationError
 
-from baton.application.agents.agent_client import Hands
-from baton.application.agents.budget_lock import Turns
+from baton.application.agents.agent_client import AgentClient
+from baton.application.agents.budget_lock import BudgetLock
 from baton.application.agents.ports import People, Spending
 from baton.application.language_models import OFFLINE, ChatRequest, LanguageModelError, ModelProvider, Usage, asked
 from baton.application.ports import Caller, Clock
@@ -68,7 +68,7 @@ class Occasion:
 
 
 @dataclass(frozen=True)
-class Consulted:
+class ConsultationResult:
     """What came of it: a conclusion, or the name of what was in the way; and the calls that were made."""
 
     concluded: Conclusion | None = None
@@ -77,10 +77,10 @@ class Consulted:
     calls: tuple[Span, ...] = ()
 
 
-class Consulting:
+class ModelConsultation:
     """Asks the models of agents."""
 
-    def __init__(self, hands: Hands, clock: Clock, models: Models, spending: Spending, people: People, turns: Turns) -> None:
+    def __init__(self, hands: AgentClient, clock: Clock, models: Models, spending: Spending, people: People, turns: BudgetLock) -> None:
         self._hands = hands
         self._turns = turns
         self._calling = 0
@@ -119,20 +119,20 @@ class Consulting:
         """Whether a model can be asked here."""
         return self._models.provider(self._models.resolve(ref)) is not None
 
-    async def consult(self, task: Task, agent: Agent, caller: Caller, occasion: Occasion) -> Consulted:
+    async def consult(self, task: Task, agent: Agent, caller: Caller, occasion: Occasion) -> ConsultationResult:
         """Ask the agent's model about a run, unless something is in the way."""
         prompt = PROMPTS.get(agent.prompt_template_id) if agent.prompt_template_id is not None else None
         if prompt is None or prompt.answer is not task.prompt.answer:
-            return Consulted(failure=PROMPT_NOT_FOUND)
+            return ConsultationResult(failure=PROMPT_NOT_FOUND)
         ref = self._models.resolve(agent.model_ref)
         price = await self._price(ref, caller)
         if (obstacle := await self._obstacle(agent, price, occasion)) is not None:
             return obstacle
         provider = self._models.provider(ref)
         if provider is None:
-            return Consulted(failure=NOT_CONFIGURED)
+            return ConsultationResult(failure=NOT_CONFIGURED)
         material = await self._material(task, occasion, caller)
-        call = Asking(self._clock, provider, request_of(prompt, ref, material), agent, price, occasion)
+        call = ChatAttempt(self._clock, provider, request_of(prompt, ref, material), agent, price, occasion)
         return await call.made(task, material)
 
     async def _price(self, ref: ModelRef, caller: Caller) -> Pricing | None:
@@ -145,17 +145,17 @@ class Consulting:
             log.warning("model_without_price", provider=ref.provider, model=ref.model)
         return price
 
-    async def _obstacle(self, agent: Agent, price: Pricing | None, occasion: Occasion) -> Consulted | None:
+    async def _obstacle(self, agent: Agent, price: Pricing | None, occasion: Occasion) -> ConsultationResult | None:
         """Why the agent may not spend anything: nobody knows what it would be, or a cap is reached."""
         budget = agent.budget
         if budget is None:
             return None
         if price is None and budget.monthly_cost_cap is not None:
-            return Consulted(failure=PRICE_UNKNOWN)
+            return ConsultationResult(failure=PRICE_UNKNOWN)
         if not occasion.automatic:
             return None
         reached = exhausted(budget, await self._spending.of(agent.id, occasion.at), occasion.at)
-        return None if reached is None else Consulted(failure=BUDGET_EXHAUSTED, facts=reached.facts())
+        return None if reached is None else ConsultationResult(failure=BUDGET_EXHAUSTED, facts=reached.facts())
 
     async def _material(self, task: Task, occasion: Occasion, caller: Caller) -> Material:
         """What the model is shown, with everybody in it blanked."""
@@ -176,7 +176,7 @@ def request_of(prompt: Prompt, ref: ModelRef, material: Material) -> ChatRequest
 
 
 @dataclass(frozen=True)
-class Asking:
+class ChatAttempt:
     """One call of a model."""
 
     clock: Clock
@@ -186,7 +186,7 @@ class Asking:
     price: Pricing | None
     occasion: Occasion
 
-    async def made(self, task: Task, material: Material) -> Consulted:
+    async def made(self, task: Task, material: Material) -> ConsultationResult:
         """Make the call; whatever it took is kept, even where nothing came of it."""
         began = self.clock()
         try:
@@ -194,14 +194,14 @@ class Asking:
         except LanguageModelError as error:
             log.warning("model_failed", agent_id=str(self.agent.id), error=type(error).__name__, said=str(error))
             calls = () if error.usage is None else (self._span(error.usage, error.model_id, None, began),)
-            return Consulted(failure=type(error).__name__, calls=calls)
+            return ConsultationResult(failure=type(error).__name__, calls=calls)
         calls = (self._span(response.usage, response.model_id, response.stop_reason, began),)
         try:
-            return Consulted(task.conclude(response.parsed, material), calls=calls)
+            return ConsultationResult(task.conclude(response.parsed, material), calls=calls)
         except UnusableAnswerError as error:
-            return Consulted(failure=error.failure, calls=calls)
+            return ConsultationResult(failure=error.failure, calls=calls)
         except ValidationError:
-            return Consulted(failure=BROKEN_SCHEMA, calls=calls)
+            return ConsultationResult(failure=BROKEN_SCHEMA, calls=calls)
 
     def _span(self, usage: Usage, model_id: str | None, stop_reason: str | None, began: datetime) -> Span:
         """The call as the inference logbook keeps it, as of the time it is accounted to."""

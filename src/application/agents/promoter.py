@@ -2,7 +2,7 @@
 
 import structlog
 
-from baton.application.agents.agent_client import Hands, in_process
+from baton.application.agents.agent_client import AgentClient, in_process
 from baton.domain.agent.decision_records import decision_id_of
 from baton.domain.agent.promotion import JUDGING, PromoteByRule, ProposalOrder, promotion_cause
 from baton.domain.decision.decision import Decision
@@ -15,7 +15,7 @@ log = structlog.get_logger()
 class Promoter:
     """Promotes harmless proposals as the agent that is told to; decision and caution are one append."""
 
-    def __init__(self, hands: Hands, least_confidence: float) -> None:
+    def __init__(self, hands: AgentClient, least_confidence: float) -> None:
         self._hands = hands
         self._least_confidence = least_confidence
 

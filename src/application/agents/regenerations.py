@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from baton.application.agents.agent_client import Hands, in_process
+from baton.application.agents.agent_client import AgentClient, in_process
 from baton.application.agents.model_agents import ModelAgents, ended, inputs_of
 from baton.application.agents.model_consultation import Occasion
 from baton.application.ports import Batch, Caller, Clock, IdGenerator, Job, Store, WorkItem
-from baton.application.record_reader import row_of
+from baton.application.record_reader import load_row
 from baton.domain.agent.agent import Agent
 from baton.domain.agent.conclusions import TERMINAL, Terminal
 from baton.domain.agent.debrief import DEBRIEF
@@ -33,7 +33,7 @@ class Regenerations:
 
     workflow = "regenerate-debrief"
 
-    def __init__(self, store: Store, hands: Hands, agents: ModelAgents, clock: Clock, new_id: IdGenerator) -> None:
+    def __init__(self, store: Store, hands: AgentClient, agents: ModelAgents, clock: Clock, new_id: IdGenerator) -> None:
         self._store = store
         self._hands = hands
         self._agents = agents
@@ -44,7 +44,7 @@ class Regenerations:
         return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id))
 
     async def item(self, work_id: UUID) -> WorkItem | None:
-        request = await row_of(self._store, DebriefRequest, decision_id=work_id)
+        request = await load_row(self._store, DebriefRequest, decision_id=work_id)
         if request is None:
             return None
         ids = {"decision_id": str(work_id), "work_id": str(work_id)}
@@ -107,7 +107,7 @@ class Regenerations:
         return ended(rows[-1]) if rows else None
 
     async def _request(self, decision_id: UUID) -> DebriefRequest:
-        request = await row_of(self._store, DebriefRequest, decision_id=decision_id)
+        request = await load_row(self._store, DebriefRequest, decision_id=decision_id)
         assert request is not None, "what is worked on was asked for"
         return request
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-from baton.application.agents.agent_client import Hands
+from baton.application.agents.agent_client import AgentClient
 from baton.application.ports import Caller, EventRow, Job
 from baton.application.reactions import started_by
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.domain.agent.agent import VERSIONED, Agent, agents_of
 from baton.domain.agent.caution_draft import DRAFT
-from baton.domain.agent.conclusions import TERMINAL, Order, Task
+from baton.domain.agent.conclusions import TERMINAL, ConclusionOrder, Task
 from baton.domain.agent.model_ref import ModelRef
 from baton.domain.agent.promotion import CAUTION_PROMOTER, ProposalOrder
 from baton.domain.agent.prompts import DraftChoice
@@ -24,13 +24,13 @@ from baton.domain.supply.supply import Supply
 RUN_DEBRIEFER, CAUTION_DRAFTER = "run_debriefer", "caution_drafter"
 
 
-class RunEndings:
+class RunEndSubscriber:
     """Every agent of a kind that is in service concludes about every run that ends."""
 
     events: tuple[type[Event], ...] = TERMINAL
 
     def __init__(
-        self, name: str, task: Task, on: bool, hands: Hands, configured: Callable[[ModelRef], bool], facility_code: str
+        self, name: str, task: Task, on: bool, hands: AgentClient, configured: Callable[[ModelRef], bool], facility_code: str
     ) -> None:
         self.name = name
         self.workflows: tuple[str, ...] = (task.workflow,)
@@ -50,7 +50,7 @@ class RunEndings:
         ]
 
     def _job(self, agent: Agent, event: EventRow) -> Job:
-        order = Order(
+        order = ConclusionOrder(
             kind=self._task.kind,
             agent_id=agent.id,
             run_id=event.stream_id,
@@ -72,7 +72,7 @@ class RunEndings:
         )
 
 
-class Proposals:
+class ProposalSubscriber:
     """The promoter judges every caution that is proposed; a drafter, where it promotes, each notice of its own."""
 
     name = "caution_promoter"
@@ -88,7 +88,7 @@ class Proposals:
         return self._on or self._drafter_promotes
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
-        registered: Any = decoded(Decision.aggregate, event)
+        registered: Any = decode_event(Decision.aggregate, event)
         if registered.context != DRAFT.context:
             return ()
         id, jobs = f"promote-caution:{event.stream_id}", []
@@ -110,14 +110,14 @@ class Proposals:
         return Job("promote-caution", id, order, attributes, summary, once=True, memo=started_by(event))
 
 
-class BeamLosses:
+class BeamLossSubscriber:
     """The supervisor looks at once where a beam goes, and does not wait for its next turn."""
 
     name = "run_supervisor"
     workflows: tuple[str, ...] = ("supervise-runs",)
     events: tuple[type[Event], ...] = LEAVING
 
-    def __init__(self, on: bool, hands: Hands) -> None:
+    def __init__(self, on: bool, hands: AgentClient) -> None:
         self._on = on
         self._hands = hands
 
@@ -125,7 +125,7 @@ class BeamLosses:
         return self._on
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
-        transition: Any = decoded(Supply.aggregate, event)
+        transition: Any = decode_event(Supply.aggregate, event)
         if not takes_beam_away(transition):
             return ()
         supply = await self._hands.read(existing(Supply, event.stream_id), Caller.system(event.correlation_id))

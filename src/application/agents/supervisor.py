@@ -7,7 +7,7 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.agents.agent_client import Hands, in_process
+from baton.application.agents.agent_client import AgentClient, in_process
 from baton.application.ports import Caller, Clock, IdGenerator
 from baton.application.queries import Queries
 from baton.domain.agent.seeded_agents import SEEDED
@@ -45,7 +45,7 @@ class Supervisor:
 
     def __init__(
         self,
-        hands: Hands,
+        hands: AgentClient,
         queries: Queries,
         clock: Clock,
         new_id: IdGenerator,

@@ -52,7 +52,7 @@ class ActionResultError(Exception):
 class Actions(Protocol):
     """The actions of a deployment."""
 
-    def named(self, name: str) -> ActionBody:
+    def body_of(self, name: str) -> ActionBody:
         """The body of an action; raises UnknownActionError."""
         ...
 
@@ -61,7 +61,7 @@ async def perform(
     actions: Actions, name: str, params: Mapping[str, Any], control: Control, time: Timekeeper, ceiling: float
 ) -> dict[str, JsonValue]:
     """Do an action, for so many seconds at most, and return what it says of it."""
-    body = actions.named(name)
+    body = actions.body_of(name)
     try:
         async with asyncio.timeout(ceiling) as limit:
             said = await body(control, time, params)

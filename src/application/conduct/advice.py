@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from baton.application.conduct.conduct_plan import Score
+from baton.application.conduct.conduct_plan import ConductPlan
 from baton.application.conduct.deciders import FAULTS, Deciders, advice_from
-from baton.application.conduct.heartbeat import Attempt, stops
+from baton.application.conduct.heartbeat import Attempt, must_stop
 from baton.application.conduct.ledger import Ledger
 from baton.application.conduct.procedure_stream import ConductRecord
 from baton.application.conduct.submitters import Submitters
 from baton.application.ports import Clock
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.messages import DRIVER_STOOD_DOWN, REASON, Turn, Verdict, lifecycle
+from baton.domain.operation.conduct.messages import DRIVER_STOOD_DOWN, MAX_REASON_LENGTH, PassDecision, ConductVerdict, lifecycle_failure
 from baton.domain.operation.conduct.progress import WaitingFor
 from baton.domain.operation.conduct.results import Failure
 from baton.domain.operation.procedure.procedure import (
@@ -45,12 +45,12 @@ class Advisers:
         self._submitters = submitters
 
     async def advice(
-        self, score: Score, procedure: Procedure, iteration_index: int, attempt: Attempt
-    ) -> tuple[SteeringAdvice, UUID | None] | Turn:
+        self, score: ConductPlan, procedure: Procedure, iteration_index: int, attempt: Attempt
+    ) -> tuple[SteeringAdvice, UUID | None] | PassDecision:
         """What the decider says, and who it is where that is somebody; a decider that fails fails the conduct."""
         assert score.steering is not None, "only a steered conduct is advised"
         if await self._submitters.lost(score.caller):
-            return Turn(verdict=Verdict.STOOD_DOWN)
+            return PassDecision(verdict=ConductVerdict.STOOD_DOWN)
         try:
             return await self._said(score, procedure, iteration_index, attempt)
         except FAULTS as fault:
@@ -58,13 +58,13 @@ class Advisers:
                 source_kind="decide",
                 target=score.steering.objective_capture_name,
                 error_class=type(fault).__name__,
-                message=str(fault)[:REASON],
+                message=str(fault)[:MAX_REASON_LENGTH],
             )
-            return Turn(verdict=Verdict.FAILED, failure=failure)
+            return PassDecision(verdict=ConductVerdict.FAILED, failure=failure)
 
     async def _said(
-        self, score: Score, procedure: Procedure, iteration_index: int, attempt: Attempt
-    ) -> tuple[SteeringAdvice, UUID | None] | Turn:
+        self, score: ConductPlan, procedure: Procedure, iteration_index: int, attempt: Attempt
+    ) -> tuple[SteeringAdvice, UUID | None] | PassDecision:
         """The advice and who gave it; or what came up while it was waited for."""
         assert score.steering is not None, "only a steered conduct is advised"
         decide = score.steering.decide
@@ -80,8 +80,8 @@ class Advisers:
             while not (await asyncio.wait({asking}, timeout=POLL))[0]:
                 attempt.alive()
                 orders = await self._submitters.orders(self._ledger, score)
-                if (verdict := orders.verdict) is not None and (stops(orders) or verdict is Verdict.STOOD_DOWN):
-                    return Turn(verdict=verdict)
+                if (verdict := orders.verdict) is not None and (must_stop(orders) or verdict is ConductVerdict.STOOD_DOWN):
+                    return PassDecision(verdict=verdict)
             return await asking, None
         finally:
             asking.cancel()
@@ -89,8 +89,8 @@ class Advisers:
             await decider.close()
 
     async def _told(
-        self, score: Score, iteration_index: int, within: bool, decide: CallerDecide, attempt: Attempt
-    ) -> tuple[SteeringAdvice, UUID | None] | Turn:
+        self, score: ConductPlan, iteration_index: int, within: bool, decide: CallerDecide, attempt: Attempt
+    ) -> tuple[SteeringAdvice, UUID | None] | PassDecision:
         """What an outside decider says, as soon as it does; a hold or an abort is served while it is waited for."""
         deadline = await self._deadline(score, iteration_index, decide)
         await self._ledger.wait(score.procedure_id, score.conduct_id, WaitingFor.ADVICE, deadline)
@@ -100,24 +100,24 @@ class Advisers:
         return (heard.advice, heard.advised_by) if isinstance(heard, ProcedureAdvised) else heard
 
     async def _listened(
-        self, score: Score, iteration_index: int, within: bool, deadline: datetime, attempt: Attempt
-    ) -> ProcedureAdvised | Turn:
+        self, score: ConductPlan, iteration_index: int, within: bool, deadline: datetime, attempt: Attempt
+    ) -> ProcedureAdvised | PassDecision:
         """What is said until the deadline, looked for again and again."""
-        pause, heard = FIRST_POLL, Heard(self._record, score)
+        pause, heard = FIRST_POLL, AdviceEvents(self._record, score)
         while True:
             attempt.alive()
             said = advice_given(await heard.events(), score.conduct_id, iteration_index, within=within)
             if said is not None:
                 return said
             orders = await self._submitters.orders(self._ledger, score)
-            if (verdict := orders.verdict) is not None and verdict is not Verdict.RUN_HELD:
-                return Turn(verdict=verdict)
+            if (verdict := orders.verdict) is not None and verdict is not ConductVerdict.RUN_HELD:
+                return PassDecision(verdict=verdict)
             if self._clock() >= deadline:
-                return Turn(verdict=Verdict.HOLD, stood_down=True, failure=stood_down("Nobody advised in time."))
+                return PassDecision(verdict=ConductVerdict.HOLD, stood_down=True, failure=stood_down("Nobody advised in time."))
             await asyncio.sleep(pause)
             pause = min(pause * 1.3, POLL)
 
-    async def _deadline(self, score: Score, iteration_index: int, decide: CallerDecide) -> datetime:
+    async def _deadline(self, score: ConductPlan, iteration_index: int, decide: CallerDecide) -> datetime:
         """Until when advice is waited for: counted from what was recorded last, so that a restart grants no more."""
         outcomes = [
             one
@@ -128,10 +128,10 @@ class Advisers:
         return since + timedelta(seconds=decide.advice_timeout)
 
 
-class Heard:
+class AdviceEvents:
     """What was advised, and when passes began; what was read once is not read again."""
 
-    def __init__(self, record: ConductRecord, score: Score) -> None:
+    def __init__(self, record: ConductRecord, score: ConductPlan) -> None:
         self._record = record
         self._score = score
         self._events: list[Event] = []
@@ -147,4 +147,4 @@ class Heard:
 
 def stood_down(message: str) -> Failure:
     """Why a search waits for somebody to steer it."""
-    return lifecycle("hold", DRIVER_STOOD_DOWN, message)
+    return lifecycle_failure("hold", DRIVER_STOOD_DOWN, message)

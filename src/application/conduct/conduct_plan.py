@@ -9,9 +9,9 @@ from uuid import UUID
 
 from baton.application.conduct.conduct_work import submitter
 from baton.application.ports import Caller, Store
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.domain.operation.conduct.conduct import tighter
-from baton.domain.operation.conduct.messages import Place
+from baton.domain.operation.conduct.messages import StepPlace
 from baton.domain.operation.conduct.progress import OpenedConduct
 from baton.domain.operation.procedure.procedure import (
     ConductMode,
@@ -37,7 +37,7 @@ OPENINGS = (ProcedureStarted, ProcedureResumed, ProcedureAbortRequested)
 
 
 @dataclass(frozen=True)
-class Score:
+class ConductPlan:
     """What one conduct plays."""
 
     procedure_id: UUID
@@ -78,26 +78,26 @@ class Score:
         return self.stated_boundary is not None and self.mode is ConductMode.FLAT
 
     @property
-    def between(self) -> Place:
+    def between(self) -> StepPlace:
         """The conduct between two steps."""
-        return Place(procedure_id=self.procedure_id, conduct_id=self.conduct_id, step_index=0)
+        return StepPlace(procedure_id=self.procedure_id, conduct_id=self.conduct_id, step_index=0)
 
     @property
     def loops(self) -> bool:
         """Whether its steps are walked in passes."""
         return self.mode in (ConductMode.CONVERGED, ConductMode.ADVISED)
 
-    def first_index(self, place: Place) -> int:
+    def first_index(self, place: StepPlace) -> int:
         """The step that the walk of this list begins with."""
         return 0 if place.closing else self.boundary
 
-    def has(self, place: Place) -> bool:
+    def has(self, place: StepPlace) -> bool:
         """Whether there is such a step to walk: passes are of loops alone, and closing is in none."""
         count = len(self.closing_steps if place.closing else self.steps)
         in_pass = self.loops and not place.closing
         return self.first_index(place) <= place.step_index < count and (place.iteration_index > 0) is in_pass
 
-    def last(self, iteration_index: int = 0, *, closing: bool = False) -> Place | None:
+    def last(self, iteration_index: int = 0, *, closing: bool = False) -> StepPlace | None:
         """The last step to walk of a list; None where there is none."""
         count = len(self.closing_steps if closing else self.steps)
         place = self.between.model_copy(
@@ -105,11 +105,11 @@ class Score:
         )
         return place if count > self.first_index(place) else None
 
-    def step(self, place: Place) -> RecipeStep:
+    def step(self, place: StepPlace) -> RecipeStep:
         """The step at a place."""
         return (self.closing_steps if place.closing else self.steps)[place.step_index]
 
-    def after(self, place: Place) -> RecipeStep | None:
+    def after(self, place: StepPlace) -> RecipeStep | None:
         """The step that follows in the same list."""
         listed = self.closing_steps if place.closing else self.steps
         return listed[place.step_index + 1] if place.step_index + 1 < len(listed) else None
@@ -120,15 +120,15 @@ class Score:
         return frozenset() if self.closing_only else CLOSING_BLOCKS
 
 
-class Scores:
+class ConductPlans:
     """The scores of the conducts that this process works on, loaded once each."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: OrderedDict[UUID, Score] = OrderedDict()
+        self._known: OrderedDict[UUID, ConductPlan] = OrderedDict()
         self._steps = 0
 
-    async def score(self, procedure_id: UUID, conduct_id: UUID) -> Score | None:
+    async def score(self, procedure_id: UUID, conduct_id: UUID) -> ConductPlan | None:
         """The score of a conduct; None where it is not the live one."""
         if (known := self._known.get(conduct_id)) is not None:
             self._known.move_to_end(conduct_id)
@@ -146,7 +146,7 @@ class Scores:
         if (score := self._known.pop(conduct_id, None)) is not None:
             self._steps -= score.weight
 
-    async def _loaded(self, procedure_id: UUID, conduct_id: UUID) -> Score | None:
+    async def _loaded(self, procedure_id: UUID, conduct_id: UUID) -> ConductPlan | None:
         aggregate = Procedure.aggregate
         async with self._store.session() as session:
             procedure = aggregate.replay(await session.load(aggregate.name, [procedure_id]))
@@ -156,7 +156,7 @@ class Scores:
             rows = await session.load_of(aggregate.name, procedure_id, wanted)
             begun = await session.load_of(aggregate.name, procedure_id, [ProcedureIterationStarted.__name__])
             (opened,) = await session.records(OpenedConduct, {"conduct_id": conduct_id})
-        events = await asyncio.to_thread(lambda: [decoded(aggregate, row) for row in rows])
+        events = await asyncio.to_thread(lambda: [decode_event(aggregate, row) for row in rows])
         pin = next(event for event in reversed(events) if isinstance(event, ProcedureStepsResolved))
         designs = [event for event in events if isinstance(event, ProcedureSteeringDeclared)]
         version, opening = next(
@@ -166,7 +166,7 @@ class Scores:
         )
         closing_only = isinstance(opening, ProcedureAbortRequested)
         assert procedure.activity_logbook_id is not None, "the opening opens the logbook"
-        return Score(
+        return ConductPlan(
             procedure_id=procedure_id,
             conduct_id=conduct_id,
             command_name=opened.command_name,

@@ -5,19 +5,20 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from baton.application.ports import Authorizer, Caller, Clock, IdGenerator, Port, Store
-from baton.application.unit_of_work import Unit
+from baton.application.ports import Authorizer, Caller, Clock, IdGenerator, Store
+from baton.application.unit_of_work import UnitOfWork
 from baton.domain.operation.conduct.frames import Frame, FrameKind, LedgerRow, Outline, StreamRow, event_frames, frames
 from baton.domain.operation.conduct.progress import ConductPhase, WaitingFor
 from baton.domain.operation.conduct.views import ConductView, MeasuredObjective, WorkerContact, conduct_view
 from baton.domain.operation.procedure.procedure import PendingRequest, Procedure
+from baton.domain.shared.ports import Ports
 
 LOOK = 500
 """Rows and events that one look takes; of more, the next look takes the rest."""
 
 
 @dataclass(frozen=True)
-class Bearing:
+class ConductStatus:
     """What a snapshot is for: everything about a conduct that its frames do not tell."""
 
     phase: ConductPhase
@@ -27,7 +28,7 @@ class Bearing:
 
 
 @dataclass(frozen=True)
-class Cursor:
+class ReadCursor:
     """How far a reader has come: the last frame it knows, and the last event of the stream it has looked at."""
 
     ordinal: int
@@ -35,27 +36,27 @@ class Cursor:
 
 
 @dataclass(frozen=True)
-class Found:
+class RecordSlice:
     """What one look finds behind a cursor, all of it at one moment."""
 
     rows: Sequence[LedgerRow]
     events: Sequence[StreamRow]
-    bearing: Bearing | None
+    bearing: ConductStatus | None
     """None where the conduct is not the latest of its procedure."""
 
 
 @dataclass(frozen=True)
-class Standing:
+class ConductPosition:
     """A conduct and the place behind which a reader goes on who learns the rest from a snapshot."""
 
     outline: Outline
     ordinal: int
 
 
-class ConductSights(Protocol):
+class ConductReader(Protocol):
     """The record of conducts as those see it who watch; a look is one statement."""
 
-    async def standing(self, procedure_id: UUID, conduct_id: UUID | None = None) -> Standing | None:
+    async def standing(self, procedure_id: UUID, conduct_id: UUID | None = None) -> ConductPosition | None:
         """A conduct of a procedure, the latest unless another is named; None where there is none."""
         ...
 
@@ -63,7 +64,7 @@ class ConductSights(Protocol):
         """The last event of the stream that a reader behind an ordinal need not look at."""
         ...
 
-    async def look(self, outline: Outline, cursor: Cursor, limit: int) -> Found:
+    async def look(self, outline: Outline, cursor: ReadCursor, limit: int) -> RecordSlice:
         """The next rows and events behind a cursor, each at most so many."""
         ...
 
@@ -73,34 +74,34 @@ class ConductSights(Protocol):
 
 
 @dataclass
-class Watch:
+class ConductWatch:
     """One reader's view of one conduct."""
 
     outline: Outline
-    cursor: Cursor
+    cursor: ReadCursor
     limit: int = LOOK
-    bearing: Bearing | None = None
+    bearing: ConductStatus | None = None
 
-    def told(self, found: Found) -> list[Frame]:
+    def told(self, found: RecordSlice) -> list[Frame]:
         """The frames that a look brings; they count as told, and events of before as looked at."""
         told = frames(self.outline, found.rows, found.events, self.cursor.ordinal, self.limit)
         ordinal = told[-1].ordinal if told else self.cursor.ordinal
         passed = [frame.version for frame in event_frames(self.outline, found.events) if frame.ordinal <= ordinal]
-        self.cursor = Cursor(ordinal, max([self.cursor.version, *passed]))
+        self.cursor = ReadCursor(ordinal, max([self.cursor.version, *passed]))
         return told
 
 
-class Watching:
+class ConductFeed:
     """Opens views of conducts, and looks through them."""
 
     def __init__(
         self,
         store: Store,
         authorizer: Authorizer,
-        sights: ConductSights,
+        sights: ConductReader,
         clock: Clock,
         new_id: IdGenerator,
-        ports: Mapping[str, Port],
+        ports: Ports,
     ) -> None:
         self._store = store
         self._authorizer = authorizer
@@ -112,29 +113,29 @@ class Watching:
     async def view(self, procedure_id: UUID, caller: Caller) -> ConductView:
         """How the latest conduct of a procedure stands; the caller was judged before."""
         async with self._store.snapshot() as session:
-            unit = Unit(session, caller, self._authorizer, self._ports)
+            unit = UnitOfWork(session, caller, self._authorizer, self._ports)
             procedure = await unit.target(Procedure.aggregate, procedure_id)
             assert isinstance(procedure, Procedure), "a procedure's stream folds to one"
             return await unit.fulfil(conduct_view(procedure, caller.call(self._clock(), self._new_id())))
 
-    async def latest(self, procedure_id: UUID, *, whole: bool = False) -> Watch | None:
+    async def latest(self, procedure_id: UUID, *, whole: bool = False) -> ConductWatch | None:
         """A view of the latest conduct from where it stands, or the whole of it; None where there was none."""
         standing = await self._sights.standing(procedure_id)
         return None if standing is None else await self._watch(standing.outline, 0 if whole else standing.ordinal)
 
-    async def behind(self, procedure_id: UUID, conduct_id: UUID, ordinal: int) -> Watch | None:
+    async def behind(self, procedure_id: UUID, conduct_id: UUID, ordinal: int) -> ConductWatch | None:
         """A view of a conduct behind an ordinal; None where the procedure had no such conduct, or no such place in it."""
         standing = await self._sights.standing(procedure_id, conduct_id)
         if standing is None or ordinal > standing.outline.end:
             return None
         return await self._watch(standing.outline, ordinal)
 
-    async def after(self, watch: Watch) -> Watch | None:
+    async def after(self, watch: ConductWatch) -> ConductWatch | None:
         """A view of the whole of a later conduct than the one that was watched to its end; None where there is none."""
         later = await self.latest(watch.outline.procedure_id, whole=True)
         return None if later is None or later.outline.conduct_id == watch.outline.conduct_id else later
 
-    async def look(self, watch: Watch, caller: Caller) -> list[Frame]:
+    async def look(self, watch: ConductWatch, caller: Caller) -> list[Frame]:
         """What there is to tell by now: what happened and, where frames do not tell it, how the conduct stands."""
         found = await self._sights.look(watch.outline, watch.cursor, watch.limit)
         before, told = watch.cursor.ordinal, watch.told(found)
@@ -147,5 +148,5 @@ class Watching:
         snapshot = Frame(FrameKind.SNAPSHOT, before if first else watch.cursor.ordinal, view)
         return [snapshot, *told] if first else [*told, snapshot]
 
-    async def _watch(self, outline: Outline, ordinal: int) -> Watch:
-        return Watch(outline, Cursor(ordinal, await self._sights.version(outline, ordinal)))
+    async def _watch(self, outline: Outline, ordinal: int) -> ConductWatch:
+        return ConductWatch(outline, ReadCursor(ordinal, await self._sights.version(outline, ordinal)))

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
-from baton.application.commands import Commands, carried_out
+from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.reconciliation import LiveConduct
 from baton.application.ports import Caller, Job, Progress, Store, WorkItem
-from baton.application.record_reader import happened
+from baton.application.record_reader import load_events
 from baton.domain.kernel import Command, Event, State
 from baton.domain.operation.conduct.progress import ConductPhase, Submission
 from baton.domain.shared.writes import Record
@@ -47,7 +47,7 @@ class ConductKind(Protocol):
         ...
 
 
-class Stalls(Protocol):
+class StallRecord(Protocol):
     """Where it is kept that the engine fails with a conduct."""
 
     async def stalled(self, progress: type[Record], conduct_id: UUID) -> None:
@@ -55,10 +55,10 @@ class Stalls(Protocol):
         ...
 
 
-class Conducts:
+class ConductWork:
     """Long work: conducts of one kind."""
 
-    def __init__(self, kind: ConductKind, store: Store, commands: Commands, stalls: Stalls, facility_code: str) -> None:
+    def __init__(self, kind: ConductKind, store: Store, commands: Commands, stalls: StallRecord, facility_code: str) -> None:
         self.workflow = kind.workflow
         self._kind = kind
         self._store = store
@@ -91,7 +91,7 @@ class Conducts:
         opened, progress = await self._standing(work_id)
         if opened is None or progress is not None:
             return None
-        ends: list[Any] = await happened(self._store, self._subject_id(opened), self._kind.ended)
+        ends: list[Any] = await load_events(self._store, self._subject_id(opened), self._kind.ended)
         return next((end.result.model_dump(mode="json") for end in ends if end.conduct_id == work_id), None)
 
     async def unfinished(self) -> Sequence[UUID]:
@@ -146,7 +146,7 @@ class Conducts:
     async def end(self, opened: Submission, command: Command) -> None:
         """Put the end of a conduct on the record, as the service itself."""
         caller = Caller.system(opened.correlation_id)
-        await carried_out(self._commands, command, caller, target_id=self._subject_id(opened))
+        await execute_with_retry(self._commands, command, caller, target_id=self._subject_id(opened))
 
     async def _opened(self, conduct_id: UUID) -> Submission:
         opened: Submission | None = (await self._standing(conduct_id))[0]

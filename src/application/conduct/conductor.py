@@ -11,29 +11,29 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.conduct.conduct_plan import CLOSING_BLOCKS, MAIN_BLOCKS, Score, Scores
+from baton.application.conduct.conduct_plan import CLOSING_BLOCKS, MAIN_BLOCKS, ConductPlan, ConductPlans
 from baton.application.conduct.heartbeat import Attempt
-from baton.application.conduct.ledger import Closing, Ledger
+from baton.application.conduct.ledger import ClosingRequest, Ledger
 from baton.application.conduct.procedure_stream import ConductRecord, refused
-from baton.application.conduct.step_runner import Steps
+from baton.application.conduct.step_runner import StepRunner
 from baton.application.conduct.submitters import Submitters
 from baton.application.ports import Clock, Store
-from baton.application.record_reader import happened, standing
+from baton.application.record_reader import load_events, require_state
 from baton.domain.kernel import Command
 from baton.domain.operation.conduct.actuation import merged_kind
 from baton.domain.operation.conduct.messages import (
     DRIVER_STOOD_DOWN,
     INTERRUPTED,
-    REASON,
-    Briefing,
+    MAX_REASON_LENGTH,
+    ConductStart,
     Finish,
-    Outcome,
-    Verdict,
-    closes,
-    failure_of,
-    holds,
-    interrupted,
-    lifecycle,
+    ConductOutcome,
+    ConductVerdict,
+    needs_closing,
+    step_failure,
+    leads_to_hold,
+    interruption,
+    lifecycle_failure,
     reason_of,
 )
 from baton.domain.operation.conduct.progress import WaitingFor
@@ -65,7 +65,7 @@ log = structlog.get_logger()
 
 POLL = 1.0
 """Seconds between two looks at the record while a conduct waits."""
-Act = Callable[[Score, Command], Awaitable[None]]
+Act = Callable[[ConductPlan, Command], Awaitable[None]]
 """How a command is given: as the submitter, or as the service."""
 
 
@@ -78,8 +78,8 @@ class Conductor:
         record: ConductRecord,
         clock: Clock,
         ledger: Ledger,
-        scores: Scores,
-        steps: Steps,
+        scores: ConductPlans,
+        steps: StepRunner,
         submitters: Submitters,
     ) -> None:
         self._store = store
@@ -90,7 +90,7 @@ class Conductor:
         self._steps = steps
         self._submitters = submitters
 
-    async def brief(self, procedure_id: UUID, conduct_id: UUID) -> Briefing | None:
+    async def brief(self, procedure_id: UUID, conduct_id: UUID) -> ConductStart | None:
         """What there is to conduct; None where the conduct is not the live one, or it was left too long to begin."""
         score = await self._scores.score(procedure_id, conduct_id)
         if score is None:
@@ -107,54 +107,54 @@ class Conductor:
         if (left_open := procedure.current_iteration_index) is not None:
             await self._record.end_pass(score, left_open, "It was left open.")
         measured = await self._record.happened(score, ProcedureOutcomeRecorded) if score.steering is not None else ()
-        return Briefing(
+        return ConductStart(
             command_name=score.command_name,
             mode=score.mode,
             step_count=len(score.steps),
             closing_count=len(score.closing_steps),
             boundary=score.boundary,
-            ahead=self._steps.ahead(score.steps[score.boundary] if score.boundary < len(score.steps) else None),
-            closing_ahead=self._steps.ahead(score.closing_steps[0] if score.closing_steps else None),
-            loop_ahead=self._steps.ahead(score.steps[0] if score.steps else None),
+            next_step=self._steps.ahead(score.steps[score.boundary] if score.boundary < len(score.steps) else None),
+            closing_step=self._steps.ahead(score.closing_steps[0] if score.closing_steps else None),
+            loop_step=self._steps.ahead(score.steps[0] if score.steps else None),
             asks_first=bool(measured),
             advised_from_outside=score.steering is not None and isinstance(score.steering.decide, CallerDecide),
             first_point=None if score.steering is None else score.steering.space.first_point,
         )
 
-    async def await_run(self, procedure_id: UUID, conduct_id: UUID, attempt: Attempt) -> Verdict:
+    async def await_run(self, procedure_id: UUID, conduct_id: UUID, attempt: Attempt) -> ConductVerdict:
         """Wait while the parent run is held; answers what the conduct is to do then."""
         score = await self._scores.score(procedure_id, conduct_id)
         if score is None:
-            return Verdict.GONE
+            return ConductVerdict.GONE
         await self._ledger.wait(procedure_id, conduct_id, WaitingFor.RUN, None)
-        verdict: Verdict | None = Verdict.RUN_HELD
-        while verdict is Verdict.RUN_HELD:
+        verdict: ConductVerdict | None = ConductVerdict.RUN_HELD
+        while verdict is ConductVerdict.RUN_HELD:
             attempt.alive()
             verdict = (await self._submitters.orders(self._ledger, score)).verdict
-            if verdict is Verdict.RUN_HELD:
+            if verdict is ConductVerdict.RUN_HELD:
                 await asyncio.sleep(POLL)
         resumed = await self._resumed(score) if verdict is None else None
         await self._ledger.go_on(procedure_id, conduct_id, resumed)
-        return verdict or Verdict.DONE
+        return verdict or ConductVerdict.DONE
 
-    async def _resumed(self, score: Score) -> datetime | None:
+    async def _resumed(self, score: ConductPlan) -> datetime | None:
         """When the parent run was resumed last."""
         assert score.run_id is not None, "a run was waited for"
-        resumptions = await happened(self._store, score.run_id, RunResumed)
+        resumptions = await load_events(self._store, score.run_id, RunResumed)
         return resumptions[-1].occurred_at if resumptions else None
 
-    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome) -> Verdict:
+    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: ConductOutcome) -> ConductVerdict:
         """Close the open pass and mark that closing begins, unless something was asked for before."""
         score = await self._scores.score(procedure_id, conduct_id)
         if score is None:
-            return Verdict.GONE
+            return ConductVerdict.GONE
         verified = await self._verified(score, await self._record.procedure(score), outcome)
-        if verified is None or not closes(score.command_name, verified):
+        if verified is None or not needs_closing(score.command_name, verified):
             return disbelieved(score, outcome)
         outcome = verified
         if completes(score, outcome) and await self._submitters.lost(score.caller):
-            return Verdict.STOOD_DOWN
-        closing = Closing(
+            return ConductVerdict.STOOD_DOWN
+        closing = ClosingRequest(
             procedure_id=procedure_id,
             conduct_id=conduct_id,
             run_id=None if score.closing_only else score.run_id,
@@ -164,9 +164,9 @@ class Conductor:
         if (verdict := (await self._ledger.begin_closing(closing)).verdict) is not None:
             return verdict
         await self._close_pass(score, outcome)
-        return Verdict.DONE
+        return ConductVerdict.DONE
 
-    async def end(self, procedure_id: UUID, conduct_id: UUID, outcome: Outcome, closed: bool) -> Failure | None:
+    async def end(self, procedure_id: UUID, conduct_id: UUID, outcome: ConductOutcome, closed: bool) -> Failure | None:
         """Put the end of a conduct on the record.
 
         Where its submitter stood down, the service does: what would be Completed is Held, else it ends as it would have.
@@ -213,7 +213,7 @@ class Conductor:
         self._scores.forget(conduct_id)
         return None
 
-    async def _verified(self, score: Score, procedure: Procedure, outcome: Outcome) -> Outcome | None:
+    async def _verified(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductOutcome | None:
         """The end of the main list with everything that the record says of it; None where the record does not agree.
 
         Whoever has the engine can have a conduct given up, but not say that something was done, failed or was asked for.
@@ -228,8 +228,8 @@ class Conductor:
         if (failure := outcome.failure) is not None and failure.step_index is not None:
             if failure.error_class == INTERRUPTED and failure.step_index < len(score.steps):
                 step = score.steps[failure.step_index]
-                begun = failure != interrupted(step, failure.step_index, begun=False)
-                said = said.model_copy(update={"failure": interrupted(step, failure.step_index, begun=begun)})
+                begun = failure != interruption(step, failure.step_index, begun=False)
+                said = said.model_copy(update={"failure": interruption(step, failure.step_index, begun=begun)})
             elif tally.failure is not None and tally.failure.step_index == failure.step_index:
                 said = said.model_copy(update={"failure": tally.failure})
             elif procedure.pending_request is not PendingRequest.ABORT:
@@ -238,7 +238,7 @@ class Conductor:
                 said = said.model_copy(update={"failure": None})
         if procedure.pending_request is PendingRequest.ABORT:
             return said
-        run = None if score.run_id is None else (await standing(self._store, Run, score.run_id)).status
+        run = None if score.run_id is None else (await require_state(self._store, Run, score.run_id)).status
         match outcome.finish:
             case Finish.COMPLETED if score.loops:
                 return await self._converged(score, procedure, said)
@@ -258,7 +258,7 @@ class Conductor:
             case Finish.GONE:
                 return None
 
-    async def _converged(self, score: Score, procedure: Procedure, said: Outcome) -> Outcome | None:
+    async def _converged(self, score: ConductPlan, procedure: Procedure, said: ConductOutcome) -> ConductOutcome | None:
         """The end of a loop with why it ended, where the record shows that it has."""
         if procedure.current_iteration_index is not None:
             return None
@@ -273,14 +273,14 @@ class Conductor:
             return said.model_copy(update={"termination_reason": spent})
         return said if ended is None and score.stated_boundary else None
 
-    async def _is_closed(self, score: Score, procedure: Procedure, outcome: Outcome) -> bool:
+    async def _is_closed(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome) -> bool:
         """Whether an end that closes has every closing step behind it; an abort that was asked for needs none."""
         last = score.last(closing=True)
-        if last is None or procedure.pending_request is PendingRequest.ABORT or not closes(score.command_name, outcome):
+        if last is None or procedure.pending_request is PendingRequest.ABORT or not needs_closing(score.command_name, outcome):
             return True
         return await self._ledger.has_passed(last)
 
-    async def _record_end(self, score: Score, procedure: Procedure, outcome: Outcome, act: Act) -> None:
+    async def _record_end(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome, act: Act) -> None:
         """The command that the end of the conduct comes to, given as the submitter or as the service."""
         if procedure.pending_request is PendingRequest.ABORT:
             asked = (await self._record.happened(score, ProcedureAbortRequested))[-1]
@@ -299,7 +299,7 @@ class Conductor:
                 await act(score, CompleteProcedure(conducted=result))
             case Finish.HELD | Finish.STOOD_DOWN:
                 await act(score, await self._hold(score, procedure, outcome, result))
-            case Finish.FAILED if holds(score.command_name, outcome.failure):
+            case Finish.FAILED if leads_to_hold(score.command_name, outcome.failure):
                 await act(score, await self._hold(score, procedure, outcome, result))
             case Finish.HALTED:
                 await self._record.as_service(score, RecordConductEnd(result=result))
@@ -308,7 +308,7 @@ class Conductor:
             case Finish.GONE:
                 raise AssertionError("what is gone has ended")
 
-    async def _hold(self, score: Score, procedure: Procedure, outcome: Outcome, result: ConductResult) -> HoldProcedure:
+    async def _hold(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome, result: ConductResult) -> HoldProcedure:
         """The hold that was asked for, or that a step that failed or a submitter or driver who stood down leads to."""
         if procedure.pending_request is PendingRequest.HOLD:
             asked = (await self._record.happened(score, ProcedureHoldRequested))[-1]
@@ -318,31 +318,31 @@ class Conductor:
             reason=reason_of(outcome.failure), cause=hold_cause(outcome.finish, outcome.failure), conducted=result
         )
 
-    async def _why(self, score: Score, outcome: Outcome) -> str:
+    async def _why(self, score: ConductPlan, outcome: ConductOutcome) -> str:
         """The reason of an abort that nobody asked the procedure for."""
         if outcome.finish is Finish.CANCELLED:
             return "conduct cancelled"
         if outcome.finish in (Finish.STOPPED, Finish.ABORTED) and score.run_id is not None:
-            ending = (await happened(self._store, score.run_id, *ENDINGS))[-1]
+            ending = (await load_events(self._store, score.run_id, *ENDINGS))[-1]
             return str(getattr(ending, "reason", "The parent run was completed."))
         assert outcome.failure is not None, "an abort has a reason"
         return reason_of(outcome.failure)
 
-    async def _record_denied(self, score: Score, procedure: Procedure, outcome: Outcome) -> None:
+    async def _record_denied(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome) -> None:
         """End what its submitter may not end any more, as the service itself."""
         assert outcome.failure is not None, "something was denied"
         result = await self._told_result(score, procedure, outcome)
-        reason = f"The principal {score.caller.principal_id} may not go on with this: {outcome.failure.message}"[:REASON]
+        reason = f"The principal {score.caller.principal_id} may not go on with this: {outcome.failure.message}"[:MAX_REASON_LENGTH]
         await self._record.as_service(score, RecordConductEnd(result=ended_badly(result), abort_reason=reason))
 
-    async def _record_refused(self, score: Score, procedure: Procedure, outcome: Outcome, refusal: Refusal) -> None:
+    async def _record_refused(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome, refusal: Refusal) -> None:
         """End a conduct whose last command was refused; the status stays, and the first failure is what is told."""
         target = "complete" if outcome.finish is Finish.COMPLETED else "abort"
-        failure = outcome.failure or lifecycle(target, refusal.code, refusal.detail)
+        failure = outcome.failure or lifecycle_failure(target, refusal.code, refusal.detail)
         result = await self._told_result(score, procedure, outcome.model_copy(update={"failure": failure}))
         await self._record.as_service(score, RecordConductEnd(result=ended_badly(result)))
 
-    async def _told_result(self, score: Score, procedure: Procedure, outcome: Outcome) -> ConductResult:
+    async def _told_result(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductResult:
         """The result as the ledger and the outcome have it."""
         loop = score.mode in (ConductMode.CONVERGED, ConductMode.ADVISED)
         tally = await self._ledger.tally(score.conduct_id, procedure.iteration_count if loop else 0)
@@ -364,7 +364,7 @@ class Conductor:
             }
         )
 
-    async def _objective(self, score: Score, procedure: Procedure) -> LastObjective | None:
+    async def _objective(self, score: ConductPlan, procedure: Procedure) -> LastObjective | None:
         """What a loop was judged by, as the last of its passes measured it that did."""
         if score.convergence is None:
             return None
@@ -381,13 +381,13 @@ class Conductor:
                 )
         return None
 
-    async def _best(self, score: Score) -> BestPoint | None:
+    async def _best(self, score: ConductPlan) -> BestPoint | None:
         """The best point of a search."""
         if score.steering is None:
             return None
         return best_point(score.steering, await self._record.happened(score, ProcedureOutcomeRecorded))
 
-    async def _kept_captures(self, score: Score) -> dict[str, CapturedValue]:
+    async def _kept_captures(self, score: ConductPlan) -> dict[str, CapturedValue]:
         """The captures of earlier conducts that a conduct which goes on has found."""
         rows = await self._ledger.slots(score.procedure_id, score.conduct_id, 0, score.boundary)
         return {
@@ -396,24 +396,24 @@ class Conductor:
             if "value" in row.content and not row.closing
         }
 
-    async def _kept(self, score: Score) -> dict[str, Artifact]:
+    async def _kept(self, score: ConductPlan) -> dict[str, Artifact]:
         """The outputs of earlier conducts that a conduct which goes on has found."""
         rows = await self._ledger.slots(score.procedure_id, score.conduct_id, 0, score.boundary)
         return {
             row.slot: Artifact(**row.content["artifact"]) for row in rows if "artifact" in row.content and not row.closing
         }
 
-    def _cut(self, score: Score, outcome: Outcome) -> Sequence[Failure]:
+    def _cut(self, score: ConductPlan, outcome: ConductOutcome) -> Sequence[Failure]:
         """The closing steps that an abort kept from being done."""
         if outcome.closing_cut_at is None:
             return ()
         left = list(enumerate(score.closing_steps))[outcome.closing_cut_at :]
         message = "An abort stopped the closing steps before this one."
-        return [failure_of(step, index, "ClosingCancelled", message) for index, step in left]
+        return [step_failure(step, index, "ClosingCancelled", message) for index, step in left]
 
-    def _result(self, score: Score, outcome: Outcome) -> ConductResult:
+    def _result(self, score: ConductPlan, outcome: ConductOutcome) -> ConductResult:
         held = outcome.finish in (Finish.HELD, Finish.STOOD_DOWN) or (
-            outcome.finish is Finish.FAILED and holds(score.command_name, outcome.failure)
+            outcome.finish is Finish.FAILED and leads_to_hold(score.command_name, outcome.failure)
         )
         failure = outcome.failure or UNASKED.get(outcome.finish)
         return ConductResult(
@@ -430,7 +430,7 @@ class Conductor:
             termination_reason=outcome.termination_reason,
         )
 
-    async def _close_pass(self, score: Score, outcome: Outcome) -> None:
+    async def _close_pass(self, score: ConductPlan, outcome: ConductOutcome) -> None:
         """End a pass that is still open, before anything else ends."""
         procedure = await self._record.procedure(score)
         while (index := procedure.current_iteration_index) is not None and procedure.live_conduct_id == score.conduct_id:
@@ -440,19 +440,19 @@ class Conductor:
             procedure = await self._record.procedure(score)
 
 
-def disbelieved(score: Score, outcome: Outcome) -> Verdict:
+def disbelieved(score: ConductPlan, outcome: ConductOutcome) -> ConductVerdict:
     """The verdict on an end that the record does not agree with: nothing is written, and whoever says so is gone."""
     ids = {"procedure_id": str(score.procedure_id), "conduct_id": str(score.conduct_id)}
     log.warning("conduct_end_disbelieved", **ids, finish=outcome.finish.value)
-    return Verdict.GONE
+    return ConductVerdict.GONE
 
 
 UNASKED = {
-    Finish.HELD: lifecycle("hold", "ProcedureHeldByOperator", "The procedure was held as asked."),
-    Finish.ABORTED: lifecycle("abort", "ProcedureAborted", "The conduct was aborted as asked."),
-    Finish.STOPPED: lifecycle("abort", "RunStopped", "The parent run was stopped."),
-    Finish.CANCELLED: lifecycle("abort", "CancelledError", "The conduct was cancelled in the engine."),
-    Finish.HALTED: lifecycle(
+    Finish.HELD: lifecycle_failure("hold", "ProcedureHeldByOperator", "The procedure was held as asked."),
+    Finish.ABORTED: lifecycle_failure("abort", "ProcedureAborted", "The conduct was aborted as asked."),
+    Finish.STOPPED: lifecycle_failure("abort", "RunStopped", "The parent run was stopped."),
+    Finish.CANCELLED: lifecycle_failure("abort", "CancelledError", "The conduct was cancelled in the engine."),
+    Finish.HALTED: lifecycle_failure(
         "hold",
         "AcquisitionResumeRequiresOperator",
         "The next step was begun by an earlier conduct and is not repeated; settle it by hand first.",
@@ -461,7 +461,7 @@ UNASKED = {
 """What a result says of an end that no step failed in."""
 
 
-def completes(score: Score, outcome: Outcome) -> bool:
+def completes(score: ConductPlan, outcome: ConductOutcome) -> bool:
     """Whether the conduct is about to complete its procedure, which takes somebody who stands behind it."""
     return outcome.finish is Finish.COMPLETED and not outcome.denied and not score.closing_only
 

@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
-from baton.application.conduct.ledger import Orders
+from baton.application.conduct.ledger import ConductSignals
 from baton.application.ports import StoreUnavailableError
-from baton.domain.operation.conduct.messages import Verdict
+from baton.domain.operation.conduct.messages import ConductVerdict
 
 T = TypeVar("T")
 
-INTERVAL = 1.0
+HEARTBEAT_SECONDS = 1.0
 """Seconds between two signs of life."""
-SILENT_AFTER = 6.0
+LOST_AFTER_SECONDS = 6.0
 """Seconds after which whoever does a step counts as lost."""
-GIVES_UP_AFTER = SILENT_AFTER / 2
+STOP_AFTER_SECONDS = LOST_AFTER_SECONDS / 2
 """Seconds without a sign of life after which work stops itself, well before anybody takes it for lost."""
 
 
@@ -38,7 +38,7 @@ class Attempt(Protocol):
         ...
 
 
-class Perseverance:
+class ActivityShield:
     """Sees work through of which the engine has lost sight: what another try finds begun, it waits for."""
 
     def __init__(self) -> None:
@@ -71,28 +71,28 @@ class Perseverance:
             task.exception()  # the try that follows finds what came of it, or that nothing did
 
 
-class Countermanded(Exception):
+class StoppedByRecord(Exception):
     """The record told the work to stop: an abort was asked for, or the conduct is not live any more."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: ConductSignals) -> None:
         super().__init__("the record told the work to stop")
         self.orders = orders
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ConductVerdict:
         """What that means for the conduct."""
         verdict = self.orders.verdict
         assert verdict is not None, "work is not stopped for nothing"
         return verdict
 
 
-class UnheardError(Exception):
+class HeartbeatLost(Exception):
     """No sign of life could be given for too long, so the work stopped itself; somebody else may take it up."""
 
 
-def stops(orders: Orders) -> bool:
+def must_stop(orders: ConductSignals) -> bool:
     """Whether orders end work at once: an abort does, a hold waits for the end of the step."""
-    return orders.verdict in (Verdict.GONE, Verdict.ABORT, Verdict.RUN_ABORTED)
+    return orders.verdict in (ConductVerdict.GONE, ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
 
 
 def boot_time() -> float:
@@ -126,61 +126,61 @@ class WriteFence:
 
     def check(self) -> None:
         """Raise where others may have taken the step over, or where it is over."""
-        if self._closed or self.refused or self.silence >= GIVES_UP_AFTER:
+        if self._closed or self.refused or self.silence >= STOP_AFTER_SECONDS:
             self.refused = True
-            raise UnheardError("The step was not heard of for too long, so nothing was sent to the plant.")
+            raise HeartbeatLost("The step was not heard of for too long, so nothing was sent to the plant.")
 
 
-async def attended(body: Coroutine[Any, Any, T], beat: Callable[[], Coroutine[Any, Any, Orders]], fence: WriteFence) -> T:
+async def run_with_heartbeat(body: Coroutine[Any, Any, T], beat: Callable[[], Coroutine[Any, Any, ConductSignals]], fence: WriteFence) -> T:
     """The result of a body, with a sign of life each second; stopped by the record, or by the lack of any sign.
 
     The fence knows when the work was heard of. If that is too long ago, somebody may have taken it for lost, and it is not
     begun. It is closed when the body is done or is to stop; a body that was refused a write counts as unheard of.
     """
-    if fence.silence >= GIVES_UP_AFTER:
+    if fence.silence >= STOP_AFTER_SECONDS:
         body.close()
-        raise UnheardError("The step was marked as begun too long ago, so it was not begun.")
+        raise HeartbeatLost("The step was marked as begun too long ago, so it was not begun.")
     work = asyncio.ensure_future(body)
     try:
         while True:
-            done, _ = await asyncio.wait({work}, timeout=INTERVAL)
+            done, _ = await asyncio.wait({work}, timeout=HEARTBEAT_SECONDS)
             if fence.refused:
-                raise UnheardError("The step was not heard of when it was to write, so it was stopped.")
+                raise HeartbeatLost("The step was not heard of when it was to write, so it was stopped.")
             if done:
                 return work.result()
             sent_at = fence.clock()
-            orders = await sign(beat, max(0.1, GIVES_UP_AFTER - fence.silence))
+            orders = await send_heartbeat(beat, max(0.1, STOP_AFTER_SECONDS - fence.silence))
             if work.done():
                 continue
-            if orders is not None and fence.silence <= SILENT_AFTER:
-                if stops(orders):
-                    raise Countermanded(orders)
+            if orders is not None and fence.silence <= LOST_AFTER_SECONDS:
+                if must_stop(orders):
+                    raise StoppedByRecord(orders)
                 fence.confirm(sent_at)
-            elif fence.silence >= GIVES_UP_AFTER:
-                raise UnheardError("The database could not be told that the step goes on, so it was stopped.")
+            elif fence.silence >= STOP_AFTER_SECONDS:
+                raise HeartbeatLost("The database could not be told that the step goes on, so it was stopped.")
     finally:
         fence.close()
         work.cancel()
-        await finish(work, beat)
+        await wait_for_end(work, beat)
         if not work.cancelled():
             work.exception()  # it was raised above, or something graver was
 
 
-async def finish(work: "asyncio.Future[Any]", beat: Callable[[], Coroutine[Any, Any, Orders]]) -> None:
+async def wait_for_end(work: "asyncio.Future[Any]", beat: Callable[[], Coroutine[Any, Any, ConductSignals]]) -> None:
     """Wait for the end of work that nothing stops any more, with a sign of life each second."""
-    while not (await asyncio.wait({work}, timeout=INTERVAL))[0]:
-        await sign(beat, INTERVAL)
+    while not (await asyncio.wait({work}, timeout=HEARTBEAT_SECONDS))[0]:
+        await send_heartbeat(beat, HEARTBEAT_SECONDS)
 
 
-async def sign(beat: Callable[[], Coroutine[Any, Any, Orders]], within: float) -> Orders | None:
+async def send_heartbeat(beat: Callable[[], Coroutine[Any, Any, ConductSignals]], within: float) -> ConductSignals | None:
     """What the record says to a sign of life; None where it was not heard in time."""
     try:
-        return await in_time(beat(), within)
+        return await run_within(beat(), within)
     except (StoreUnavailableError, TimeoutError):
         return None
 
 
-async def in_time(work: Coroutine[Any, Any, T], seconds: float) -> T:
+async def run_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
     """The result of work that is not waited for any longer: what hangs may hang when it is cancelled, too."""
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda task: task.cancelled() or task.exception())

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from baton.application.ports import FoldedStanding
 from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
-from baton.domain.operation.conduct.messages import Mark, Place, Verdict
+from baton.domain.operation.conduct.messages import Mark, StepPlace, ConductVerdict
 from baton.domain.operation.conduct.progress import FilledSlot, WaitingFor
 from baton.domain.operation.conduct.results import Artifact, CapturedValue, Failure, Measured, SourceKind, left_at, referred
 from baton.domain.operation.procedure.activity_logbook import Activity
@@ -23,7 +23,7 @@ from baton.domain.run.run import RunStatus
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRow:
     """A row of the ledger as it stands."""
 
     event_id: UUID
@@ -45,10 +45,10 @@ class Precedence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crossing:
+class BeginRequest:
     """What a step asks for before it begins, and what it must not begin under."""
 
-    place: Place
+    place: StepPlace
     marker: Activity | None
     """The `in_flight` row to write if nothing stands in the way; a step without an effect writes none."""
     precedence: Precedence | None
@@ -72,7 +72,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class BeginResult:
     """What the record and the ledger say to a step that is to begin."""
 
     live: bool
@@ -86,7 +86,7 @@ class Standing:
     """Whether the submitter may not act any more."""
     submitter_moved: bool = False
     """Whether the submitter's streams say more than was folded, so that nothing was marked and they are to be read."""
-    rows: Sequence[Stored] = ()
+    rows: Sequence[StoredRow] = ()
     marked: bool = False
     """Whether the `in_flight` row was written, and the step may be done."""
     silence: float | None = None
@@ -100,7 +100,7 @@ class Standing:
         return deposit if deposit is not None and deposit["result"] == "failed" else rows.get(Mark.OUTCOME)
 
     @property
-    def lone_marker(self) -> Stored | None:
+    def lone_marker(self) -> StoredRow | None:
         """The last `in_flight` row, where nothing tells what came of it and it is the step's turn."""
         if self.outcome is not None or self.out_of_turn:
             return None
@@ -114,7 +114,7 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Closing:
+class ClosingRequest:
     """What is to close, and what must not have come up before it begins to."""
 
     procedure_id: UUID
@@ -125,7 +125,7 @@ class Closing:
 
 
 @dataclass(frozen=True)
-class Orders:
+class ConductSignals:
     """What the record says to work in progress."""
 
     live: bool
@@ -137,21 +137,21 @@ class Orders:
     """Whether the submitter's streams say more than was folded."""
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> ConductVerdict | None:
         """What a conduct is to do between two steps, the gravest first; None where it may go on."""
         if not self.live:
-            return Verdict.GONE
+            return ConductVerdict.GONE
         if self.asked is PendingRequest.ABORT:
-            return Verdict.ABORT
+            return ConductVerdict.ABORT
         if self.run is RunStatus.ABORTED:
-            return Verdict.RUN_ABORTED
+            return ConductVerdict.RUN_ABORTED
         if self.asked is PendingRequest.HOLD:
-            return Verdict.HOLD
+            return ConductVerdict.HOLD
         if self.run not in (None, RunStatus.RUNNING, RunStatus.HELD):
-            return Verdict.RUN_STOPPED
+            return ConductVerdict.RUN_STOPPED
         if self.stood_down:
-            return Verdict.STOOD_DOWN
-        return Verdict.RUN_HELD if self.run is RunStatus.HELD else None
+            return ConductVerdict.STOOD_DOWN
+        return ConductVerdict.RUN_HELD if self.run is RunStatus.HELD else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,16 +173,16 @@ class Tally:
     """Closing steps that came to an outcome."""
 
 
-Brought = tuple[UUID, SourceKind, bool, int, str, datetime, Mapping[str, Any]]
+OutcomeRow = tuple[UUID, SourceKind, bool, int, str, datetime, Mapping[str, Any]]
 """An outcome or a deposit: its row, the kind of its step, whether it closes, its index, its mark, when, and what it says."""
 MEASURED: TypeAdapter[tuple[Measured, ...]] = TypeAdapter(tuple[Measured, ...])
 
 
-Written = tuple[str, Sequence[tuple[Any, UUID]], Sequence[tuple[Any, UUID]]]
+AddressWrites = tuple[str, Sequence[tuple[Any, UUID]], Sequence[tuple[Any, UUID]]]
 """An address, the value it took last with its row (or none), and what was sent since and may have come, with the rows."""
 
 
-def tallied(brought: Sequence[Brought], written: Sequence[Written], kinds: Sequence[str]) -> Tally:
+def tally_rows(brought: Sequence[OutcomeRow], written: Sequence[AddressWrites], kinds: Sequence[str]) -> Tally:
     """What these rows come to: those of the last pass and of closing, what was written, and what was worked on."""
     main = [(id, payload) for id, _, closing, _, mark, _, payload in brought if not closing and mark == Mark.OUTCOME]
     failures = {closing: tuple(failures_in(brought, closing=closing)) for closing in (False, True)}
@@ -212,7 +212,7 @@ def tallied(brought: Sequence[Brought], written: Sequence[Written], kinds: Seque
     )
 
 
-def captures_in(brought: Sequence[Brought]) -> dict[str, CapturedValue]:
+def captures_in(brought: Sequence[OutcomeRow]) -> dict[str, CapturedValue]:
     """What the main list captured; the unit of what a program measured stands with its measurement."""
     units = {
         (index, item["name"]): item.get("units")
@@ -230,7 +230,7 @@ def captures_in(brought: Sequence[Brought]) -> dict[str, CapturedValue]:
     }
 
 
-def failures_in(brought: Sequence[Brought], *, closing: bool) -> Iterator[Failure]:
+def failures_in(brought: Sequence[OutcomeRow], *, closing: bool) -> Iterator[Failure]:
     """What failed of one of the two lists."""
     for _, kind, closes, index, _, _, payload in brought:
         if closes is closing and payload["result"] == "failed":
@@ -246,11 +246,11 @@ def failures_in(brought: Sequence[Brought], *, closing: bool) -> Iterator[Failur
 class Ledger(Protocol):
     """Rows are only ever added; of two rows for the same mark at the same place the first one stands."""
 
-    async def begin(self, crossing: Crossing) -> Standing:
+    async def begin(self, crossing: BeginRequest) -> BeginResult:
         """Mark a step as begun unless something stands in its way; both in one transaction."""
         ...
 
-    async def has_passed(self, place: Place) -> bool:
+    async def has_passed(self, place: StepPlace) -> bool:
         """Whether the step has an outcome that lets the walk go on: a closing step any, another one that did not fail."""
         ...
 
@@ -259,12 +259,12 @@ class Ledger(Protocol):
         ...
 
     async def beat(
-        self, place: Place, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
-    ) -> Orders:
+        self, place: StepPlace, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
+    ) -> ConductSignals:
         """Let it be known that work goes on, and hear what the record says to it and, if asked, to its submitter."""
         ...
 
-    async def begin_closing(self, closing: Closing) -> Orders:
+    async def begin_closing(self, closing: ClosingRequest) -> ConductSignals:
         """Mark that closing begins, unless an abort or, where it still counts, a hold was asked for before, or the run
         blocks it; answers what kept it from beginning."""
         ...

@@ -9,14 +9,14 @@ from uuid import UUID
 import structlog
 
 from baton.application.conduct.advice import Advisers
-from baton.application.conduct.conduct_plan import Score, Scores
+from baton.application.conduct.conduct_plan import ConductPlan, ConductPlans
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.conduct.ledger import Ledger, Tally
 from baton.application.conduct.procedure_stream import ConductRecord, refused
 from baton.application.conduct.submitters import Submitters
 from baton.application.ports import Clock, Store
-from baton.application.record_reader import row_of
-from baton.domain.operation.conduct.messages import CEILING, Turn, Verdict, lifecycle
+from baton.application.record_reader import load_row
+from baton.domain.operation.conduct.messages import MAX_PASSES, PassDecision, ConductVerdict, lifecycle_failure
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress
 from baton.domain.operation.conduct.results import Failure, Measured
 from baton.domain.operation.conduct.step_values import meets
@@ -49,7 +49,7 @@ class Passes:
         submitters: Submitters,
         clock: Clock,
         ledger: Ledger,
-        scores: Scores,
+        scores: ConductPlans,
         advisers: Advisers,
     ) -> None:
         self._store = store
@@ -60,14 +60,14 @@ class Passes:
         self._scores = scores
         self._advisers = advisers
 
-    async def start(self, procedure_id: UUID, conduct_id: UUID) -> Turn:
+    async def start(self, procedure_id: UUID, conduct_id: UUID) -> PassDecision:
         """Begin the next pass, unless the loop has come to its end or something else stands in the way.
 
         Where it measures is what was advised last or, where nothing was measured before, where the search begins.
         """
         score, procedure = await self._live(procedure_id, conduct_id)
         if score is None or procedure is None or not score.loops:
-            return Turn(verdict=Verdict.GONE)
+            return PassDecision(verdict=ConductVerdict.GONE)
         point: Point | None = None
         if score.steering is not None and procedure.current_iteration_index is None:
             if procedure.iteration_count > score.iterations_before:
@@ -78,26 +78,26 @@ class Passes:
                 return disbelieved(score, "start_pass")
         return await self._start(score, point, None)
 
-    async def take_up(self, procedure_id: UUID, conduct_id: UUID, attempt: Attempt) -> Turn:
+    async def take_up(self, procedure_id: UUID, conduct_id: UUID, attempt: Attempt) -> PassDecision:
         """Ask where a search goes on that has measured before, and begin the pass that measures there.
 
         What was advised stands on the record with that pass, and nowhere else.
         """
         score, procedure = await self._live(procedure_id, conduct_id)
         if score is None or procedure is None or score.steering is None:
-            return Turn(verdict=Verdict.GONE)
+            return PassDecision(verdict=ConductVerdict.GONE)
         if procedure.current_iteration_index is not None:
             begun = (await self._record.happened(score, ProcedureIterationStarted))[-1]
-            return Turn(verdict=Verdict.DONE, iteration_index=begun.iteration_index, point=begun.point)
+            return PassDecision(verdict=ConductVerdict.DONE, iteration_index=begun.iteration_index, point=begun.point)
         said = await self._advisers.advice(score, procedure, procedure.iteration_count + 1, attempt)
-        if isinstance(said, Turn):
+        if isinstance(said, PassDecision):
             return said
         advice, _ = said
         if advice.verdict is SteeringVerdict.STOP:
-            return Turn(verdict=Verdict.DONE, stop=True)
+            return PassDecision(verdict=ConductVerdict.DONE, stop=True)
         return await self._start(score, advice.next_point, advice)
 
-    async def _start(self, score: Score, point: Point | None, advice: SteeringAdvice | None) -> Turn:
+    async def _start(self, score: ConductPlan, point: Point | None, advice: SteeringAdvice | None) -> PassDecision:
         conduct_id = score.conduct_id
         while True:
             procedure = await self._record.procedure(score)
@@ -105,7 +105,7 @@ class Passes:
                 break
             if procedure.current_iteration_index is not None:
                 begun = (await self._record.happened(score, ProcedureIterationStarted))[-1]
-                return Turn(verdict=Verdict.DONE, iteration_index=begun.iteration_index, point=begun.point)
+                return PassDecision(verdict=ConductVerdict.DONE, iteration_index=begun.iteration_index, point=begun.point)
             if (turn := await self._before_pass(score, procedure)) is not None:
                 return turn
             index = procedure.iteration_count + 1
@@ -115,41 +115,41 @@ class Passes:
             except UnauthorizedError as denied:
                 return await self._denied(score, "start", denied)
             except ProcedureIterationLimitReachedError:
-                return Turn(verdict=Verdict.FAILED, failure=cap_reached(procedure))
+                return PassDecision(verdict=ConductVerdict.FAILED, failure=cap_reached(procedure))
             except (ConcurrencyError, StartProcedureIteration.Cannot):
                 continue
-            return Turn(verdict=Verdict.DONE, iteration_index=index, point=point)
-        return Turn(verdict=Verdict.GONE)
+            return PassDecision(verdict=ConductVerdict.DONE, iteration_index=index, point=point)
+        return PassDecision(verdict=ConductVerdict.GONE)
 
-    async def _before_pass(self, score: Score, procedure: Procedure) -> Turn | None:
+    async def _before_pass(self, score: ConductPlan, procedure: Procedure) -> PassDecision | None:
         """What keeps a pass from beginning, in the order of the turn."""
-        progress = await row_of(self._store, ConductProgress, procedure_id=score.procedure_id)
+        progress = await load_row(self._store, ConductProgress, procedure_id=score.procedure_id)
         if progress is not None and progress.phase == ConductPhase.CLOSING.value:
             return disbelieved(score, "start_pass")
         orders = await self._submitters.orders(self._ledger, score)
         if (verdict := orders.verdict) is not None:
-            return Turn(verdict=verdict)
-        if procedure.iteration_count >= CEILING:
-            message = f"The loop has come to {CEILING} passes, which none goes beyond."
-            return Turn(verdict=Verdict.FAILED, failure=lifecycle("abort", "AbsoluteIterationCeilingReached", message))
+            return PassDecision(verdict=verdict)
+        if procedure.iteration_count >= MAX_PASSES:
+            message = f"The loop has come to {MAX_PASSES} passes, which none goes beyond."
+            return PassDecision(verdict=ConductVerdict.FAILED, failure=lifecycle_failure("abort", "AbsoluteIterationCeilingReached", message))
         if score.convergence is not None:
             cap = score.convergence.max_consecutive_unconverged_iterations
             if cap is not None and procedure.consecutive_unconverged_iterations >= cap:
-                return Turn(verdict=Verdict.FAILED, failure=cap_reached(procedure))
+                return PassDecision(verdict=ConductVerdict.FAILED, failure=cap_reached(procedure))
         if score.steering is None:
             return None
         passes = procedure.iteration_count - score.iterations_before
         if (spent := spent_budget(score.steering, passes, score.started_at, self._clock())) is not None:
-            return Turn(verdict=Verdict.DONE, stop=True, termination_reason=spent)
+            return PassDecision(verdict=ConductVerdict.DONE, stop=True, termination_reason=spent)
         return None
 
-    async def _denied(self, score: Score, target: str, denied: UnauthorizedError) -> Turn:
+    async def _denied(self, score: ConductPlan, target: str, denied: UnauthorizedError) -> PassDecision:
         """What a denied command means: the submitter stood down, or one permission was withdrawn."""
         if await self._submitters.lost(score.caller):
-            return Turn(verdict=Verdict.STOOD_DOWN)
-        return Turn(verdict=Verdict.FAILED, failure=refused(target, denied), denied=True)
+            return PassDecision(verdict=ConductVerdict.STOOD_DOWN)
+        return PassDecision(verdict=ConductVerdict.FAILED, failure=refused(target, denied), denied=True)
 
-    async def judge(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Turn:
+    async def judge(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> PassDecision:
         """Whether a pass that was walked to its end has converged, on the record."""
         score = await self._scores.score(procedure_id, conduct_id)
         while score is not None and score.convergence is not None:
@@ -160,38 +160,38 @@ class Passes:
                 ended = await self._ended(score, iteration_index)
                 if ended is None:
                     return disbelieved(score, "judge_pass")
-                return Turn(verdict=Verdict.DONE, converged=bool(ended.converged))
+                return PassDecision(verdict=ConductVerdict.DONE, converged=bool(ended.converged))
             if procedure.pending_request is not None:
-                return Turn(verdict=REQUESTED[procedure.pending_request])
+                return PassDecision(verdict=REQUESTED[procedure.pending_request])
             if not await self._is_walked(score, iteration_index):
                 return disbelieved(score, "judge_pass")
             name = score.convergence.capture_name
             measured = await self._captured(score, iteration_index, name)
             if measured is None:
-                return Turn(verdict=Verdict.FAILED, failure=not_measured(name))
+                return PassDecision(verdict=ConductVerdict.FAILED, failure=not_measured(name))
             criterion = score.convergence.criterion
             converged = meets(criterion, criterion.expected, measured)
             tally = await self._ledger.tally(conduct_id, iteration_index, of_pass=True)
             seen = with_captures(tally)
             if (turn := await self._try_end(score, iteration_index, converged=converged, measurements=seen)) is not None:
                 return turn
-        return Turn(verdict=Verdict.GONE)
+        return PassDecision(verdict=ConductVerdict.GONE)
 
-    async def record_outcome(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> Turn:
+    async def record_outcome(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> PassDecision:
         """Put on the record what a steered pass measured, once."""
         score, procedure = await self._live(procedure_id, conduct_id)
         if score is None or procedure is None or score.steering is None:
-            return Turn(verdict=Verdict.GONE)
+            return PassDecision(verdict=ConductVerdict.GONE)
         begun = (await self._record.happened(score, ProcedureIterationStarted))[-1:]
         if not begun or begun[0].iteration_index != iteration_index or not await self._is_walked(score, iteration_index):
             return disbelieved(score, "record_outcome")
         if procedure.pending_request is not None:
-            return Turn(verdict=REQUESTED[procedure.pending_request])
+            return PassDecision(verdict=REQUESTED[procedure.pending_request])
         tally = await self._ledger.tally(conduct_id, iteration_index, of_pass=True)
         name, measurements = score.steering.objective_capture_name, tally.measurements
         measured = await self._captured(score, iteration_index, name)
         if measured is None:
-            return Turn(verdict=Verdict.FAILED, failure=not_measured(name))
+            return PassDecision(verdict=ConductVerdict.FAILED, failure=not_measured(name))
         if not any(item.name == name for item in measurements):
             unit = tally.captures[name].unit if name in tally.captures else None
             measurements = (*measurements, Measured(name=name, value=measured, kind="Scalar", units=unit, quality="Good"))
@@ -203,9 +203,9 @@ class Passes:
             actuation_kind=tally.actuation_kind,
         )
         await self._record.as_service(score, RecordProcedureOutcome(outcome=outcome))
-        return Turn(verdict=Verdict.DONE)
+        return PassDecision(verdict=ConductVerdict.DONE)
 
-    async def advise(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, attempt: Attempt) -> Turn:
+    async def advise(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, attempt: Attempt) -> PassDecision:
         """Have the decider say where to measure next, and end the open pass with what it said."""
         score = await self._scores.score(procedure_id, conduct_id)
         while score is not None and score.steering is not None:
@@ -219,35 +219,35 @@ class Passes:
                 return disbelieved(score, "advise_pass")
             asked = self._clock()
             said = await self._advisers.advice(score, procedure, iteration_index, attempt)
-            if isinstance(said, Turn):
+            if isinstance(said, PassDecision):
                 return said
             advice, adviser = said
             latency = (self._clock() - asked).total_seconds()
             turn = await self._try_end(score, iteration_index, **provenance(advice, adviser, latency))
-            if turn is not None and turn.verdict is not Verdict.DONE:
+            if turn is not None and turn.verdict is not ConductVerdict.DONE:
                 return turn
-        return Turn(verdict=Verdict.GONE)
+        return PassDecision(verdict=ConductVerdict.GONE)
 
-    async def _is_walked(self, score: Score, iteration_index: int) -> bool:
+    async def _is_walked(self, score: ConductPlan, iteration_index: int) -> bool:
         """Whether the ledger shows a pass done to its last step."""
         last = score.last(iteration_index)
         return last is None or await self._ledger.has_passed(last)
 
-    async def _captured(self, score: Score, iteration_index: int, name: str) -> Any:
+    async def _captured(self, score: ConductPlan, iteration_index: int, name: str) -> Any:
         """What a pass has left in a slot; None where it has left nothing."""
         slots = await self._ledger.slots(score.procedure_id, score.conduct_id, iteration_index, 0)
         return next((row.content["value"] for row in slots if row.slot == name and "value" in row.content), None)
 
-    async def _live(self, procedure_id: UUID, conduct_id: UUID) -> tuple[Score | None, Procedure | None]:
+    async def _live(self, procedure_id: UUID, conduct_id: UUID) -> tuple[ConductPlan | None, Procedure | None]:
         """The score of a conduct and its procedure; None each where it is not the live one."""
         score = await self._scores.score(procedure_id, conduct_id)
         procedure = None if score is None else await self._record.procedure(score)
         return (score, procedure) if procedure is not None and procedure.live_conduct_id == conduct_id else (None, None)
 
-    async def _try_end(self, score: Score, iteration_index: int, **fields: Any) -> Turn | None:
+    async def _try_end(self, score: ConductPlan, iteration_index: int, **fields: Any) -> PassDecision | None:
         """End a pass as the submitter, who must still stand behind it; None where the record is to be looked at again."""
         if await self._submitters.lost(score.caller):
-            return Turn(verdict=Verdict.STOOD_DOWN)
+            return PassDecision(verdict=ConductVerdict.STOOD_DOWN)
         command = EndProcedureIteration(
             iteration_index=iteration_index, conduct_id=score.conduct_id, **{"converged": None, **fields}
         )
@@ -257,19 +257,19 @@ class Passes:
             return await self._denied(score, "abort", denied)
         except (ConcurrencyError, EndProcedureIteration.Cannot):
             return None
-        return Turn(verdict=Verdict.DONE, converged=fields.get("converged"))
+        return PassDecision(verdict=ConductVerdict.DONE, converged=fields.get("converged"))
 
-    async def _ended(self, score: Score, iteration_index: int) -> ProcedureIterationEnded | None:
+    async def _ended(self, score: ConductPlan, iteration_index: int) -> ProcedureIterationEnded | None:
         """How a pass of this conduct ended; None where none of this index has."""
         events = await self._record.happened(score, ProcedureIterationEnded)
         known = (event for event in reversed(events) if event.iteration_index == iteration_index)
         return next(known, None) if iteration_index > score.iterations_before else None
 
 
-def disbelieved(score: Score, asked: str) -> Turn:
+def disbelieved(score: ConductPlan, asked: str) -> PassDecision:
     """The answer to what the record does not agree with: nothing is written, and whoever asked for it is gone."""
     log.warning("pass_out_of_turn", procedure_id=str(score.procedure_id), conduct_id=str(score.conduct_id), activity=asked)
-    return Turn(verdict=Verdict.GONE)
+    return PassDecision(verdict=ConductVerdict.GONE)
 
 
 def with_captures(tally: Tally) -> tuple[Measured, ...]:
@@ -283,7 +283,7 @@ def with_captures(tally: Tally) -> tuple[Measured, ...]:
     return (*tally.measurements, *captured)
 
 
-REQUESTED = {PendingRequest.HOLD: Verdict.HOLD, PendingRequest.ABORT: Verdict.ABORT}
+REQUESTED = {PendingRequest.HOLD: ConductVerdict.HOLD, PendingRequest.ABORT: ConductVerdict.ABORT}
 
 
 def not_measured(name: str) -> Failure:
@@ -296,12 +296,12 @@ def cap_reached(procedure: Procedure) -> Failure:
     """The failure of a loop whose patience is at its end."""
     streak = procedure.consecutive_unconverged_iterations
     message = f"{streak} passes in a row have not converged, and patience lasts no longer."
-    return lifecycle("abort", "ConvergenceIterationCapReached", message)
+    return lifecycle_failure("abort", "ConvergenceIterationCapReached", message)
 
 
-def advised_at(ended: ProcedureIterationEnded) -> Turn:
+def advised_at(ended: ProcedureIterationEnded) -> PassDecision:
     """What was advised at the end of a pass that is over already."""
-    return Turn(verdict=Verdict.DONE, stop=bool(ended.advised_stop), point=ended.advised_next_point)
+    return PassDecision(verdict=ConductVerdict.DONE, stop=bool(ended.advised_stop), point=ended.advised_next_point)
 
 
 def provenance(advice: SteeringAdvice, adviser: UUID | None, latency: float) -> dict[str, Any]:

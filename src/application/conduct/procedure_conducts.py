@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from baton.application.conduct.conduct_reader import ConductSights
+from baton.application.conduct.conduct_reader import ConductReader
 from baton.application.ports import Clock, Progress, Store
-from baton.application.record_reader import standing
+from baton.application.record_reader import require_state
 from baton.domain.kernel import Command, Event, State
 from baton.domain.operation.conduct.messages import ConductOrder, reason_of
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, OpenedConduct, Submission
@@ -14,7 +14,7 @@ from baton.domain.operation.procedure.endings import EXPIRED, LOST, RecordConduc
 from baton.domain.operation.procedure.procedure import MODES, Procedure, ProcedureConducted
 
 
-class ProcedureConducts:
+class ProcedureConductKind:
     """The steps of a procedure, conducted."""
 
     workflow = "conduct"
@@ -23,7 +23,7 @@ class ProcedureConducts:
     progress = ConductProgress
     ended: type[Event] = ProcedureConducted
 
-    def __init__(self, store: Store, sights: ConductSights, clock: Clock) -> None:
+    def __init__(self, store: Store, sights: ConductReader, clock: Clock) -> None:
         self._store = store
         self._sights = sights
         self._clock = clock
@@ -33,7 +33,7 @@ class ProcedureConducts:
 
     async def attributes(self, opened: OpenedConduct) -> Mapping[str, str]:
         """Of several target assets, the first."""
-        procedure = await standing(self._store, Procedure, opened.procedure_id)
+        procedure = await require_state(self._store, Procedure, opened.procedure_id)
         found = {}
         if procedure.target_asset_ids:
             found["BatonAsset"] = str(min(procedure.target_asset_ids))

@@ -5,15 +5,15 @@ from contextlib import suppress
 from typing import Any
 
 from baton.application.conduct.compute import Compute, ComputeError, JobSpec, provide_result, submission_key
-from baton.application.conduct.step_effects import Done, Effect, plain
+from baton.application.conduct.step_effects import EffectResult, Effect, plain
 from baton.application.control import Fence
-from baton.domain.operation.conduct.messages import Place
+from baton.domain.operation.conduct.messages import StepPlace
 from baton.domain.operation.conduct.step_values import Memory, reference_of
 from baton.domain.recipe.sentinels import OutputRef
 from baton.domain.recipe.steps import RecipeComputeStep
 
 
-def job_of(step: RecipeComputeStep, place: Place, memory: Memory) -> JobSpec:
+def job_of(step: RecipeComputeStep, place: StepPlace, memory: Memory) -> JobSpec:
     """The job of a step with everything resolved; raises StepFault."""
     return JobSpec(
         submission_key=submission_key(place.conduct_id, place.iteration_index, place.closing, place.step_index),
@@ -42,12 +42,12 @@ def submission(compute: Compute, step: RecipeComputeStep, job: JobSpec, fence: F
     )
 
 
-def collection(compute: Compute, step: RecipeComputeStep, job: JobSpec, job_id: str) -> Effect[Done]:
+def collection(compute: Compute, step: RecipeComputeStep, job: JobSpec, job_id: str) -> Effect[EffectResult]:
     """Wait for a job that was begun, and fetch what it brings. Cut off, it is stopped."""
 
-    async def collect() -> Done:
+    async def collect() -> EffectResult:
         result = await provide_result(compute, job_id, writes_artifact=step.output_uri is not None)
-        return Done(
+        return EffectResult(
             {
                 "status": result.status.value,
                 "measurements": [plain(item.model_dump()) for item in result.measurements],

@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 
 from baton.application.ports import Clock, Engine, EngineView
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 from baton.domain.shared.refusals import Conflict, Unavailable
 
 log = structlog.get_logger()
@@ -75,7 +75,7 @@ class Reconciler:
         except Unavailable:
             raise
         except Exception as error:
-            log.error("conduct_not_compared", conduct_id=str(conduct.conduct_id), **traced(error))
+            log.error("conduct_not_compared", conduct_id=str(conduct.conduct_id), **error_location(error))
 
     async def _compare(self, kind: ConductsOnRecord, conduct: LiveConduct) -> None:
         match await self._engine.look(conduct.workflow_id):

@@ -12,13 +12,13 @@ from uuid import UUID
 import structlog
 
 from baton.application.commands import Commands
-from baton.application.conduct.conduct_work import Conducts, submitter
+from baton.application.conduct.conduct_work import ConductWork, submitter
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.conduct.submitters import Submitters
 from baton.application.ports import Caller, Clock, Store
-from baton.application.record_reader import FIRST_LOOK, Watch, happened, paused, row_of, standing
+from baton.application.record_reader import FIRST_LOOK, StreamWatch, load_events, wait_longer, load_row, require_state
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.messages import REASON, lifecycle, reason_of, submitter_stood_down
+from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH, lifecycle_failure, reason_of, submitter_stood_down
 from baton.domain.operation.conduct.progress import OpenedConduct
 from baton.domain.operation.conduct.results import ConductResult, Failure
 from baton.domain.operation.procedure.procedure import ABORTED, COMPLETED, TRUNCATED, Procedure, ProcedureConducted
@@ -26,7 +26,7 @@ from baton.domain.operation.schedule.arranged_conduct import arranged
 from baton.domain.run.conduct import HOLDING, RecordRunConductEnd, failure_of
 from baton.domain.run.endings import AbortRun, CompleteRun
 from baton.domain.run.messages import PhaseJob, PhaseReport, PhaseVerdict, RunFinish, RunOutcome, phase_conduct_id
-from baton.domain.run.progress import OpenedRunConduct, RunConductProgress, Waiting, WaitingFor
+from baton.domain.run.progress import OpenedRunConduct, RunConductProgress, Waiting, RunWaitingFor
 from baton.domain.run.run import HELD, LIVE, RUNNING, HoldRun, ListedPhase, Run, RunConductStarted, RunStatus
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
 
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 ABORT_REASON = 480
 """Characters of the reason that a run is aborted with."""
-CANCELLED = lifecycle("abort", "CancelledError", "The conduct was cancelled in the engine.")
+CANCELLED = lifecycle_failure("abort", "CancelledError", "The conduct was cancelled in the engine.")
 
 
 class RunProgress(Protocol):
@@ -46,7 +46,7 @@ class RunProgress(Protocol):
 
 
 @dataclass(frozen=True)
-class Drive:
+class RunConductPlan:
     """One conduct of a run, as it was opened."""
 
     opened: OpenedRunConduct
@@ -75,8 +75,8 @@ class RunConductor:
         commands: Commands,
         clock: Clock,
         progress: RunProgress,
-        conducts: Conducts,
-        run_conducts: Conducts,
+        conducts: ConductWork,
+        run_conducts: ConductWork,
         restart_limit: float,
         submitters: Submitters,
     ) -> None:
@@ -136,24 +136,24 @@ class RunConductor:
                 if refusal.reason != "parent_run_not_running" and not await self._is_open(own_id):
                     return failed(PhaseVerdict.FAILED, "start", refusal)
 
-    async def _hold(self, drive: Drive, index: int, gate: Refusal) -> PhaseReport | None:
+    async def _hold(self, drive: RunConductPlan, index: int, gate: Refusal) -> PhaseReport | None:
         """Hold the run because a phase may not start, so that a person looks at what the gate says.
 
         None where the run is not Running any more, and is to be looked at again.
         """
         waiting = Waiting(
-            for_=WaitingFor.GATE, procedure_id=drive.phases[index].procedure_id, code=gate.code, detail=gate.detail
+            for_=RunWaitingFor.GATE, procedure_id=drive.phases[index].procedure_id, code=gate.code, detail=gate.detail
         )
         await self._progress.note(drive.run_id, drive.conduct_id, index, waiting)
         try:
-            await self._commands.execute(HoldRun(reason=gate.detail[:REASON]), drive.caller, target_id=drive.run_id)
+            await self._commands.execute(HoldRun(reason=gate.detail[:MAX_REASON_LENGTH]), drive.caller, target_id=drive.run_id)
         except UnauthorizedError as denied:
             return await self._denied(drive, "hold", denied)
         except (ConcurrencyError, HoldRun.Cannot):
             return None
         return PhaseReport(verdict=PhaseVerdict.RUN_HELD)
 
-    async def _denied(self, drive: Drive, target: str, denied: UnauthorizedError) -> PhaseReport:
+    async def _denied(self, drive: RunConductPlan, target: str, denied: UnauthorizedError) -> PhaseReport:
         """What a denied command means: the submitter stood down, or one permission was withdrawn."""
         if await self._submitters.lost(drive.caller):
             return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
@@ -162,8 +162,8 @@ class RunConductor:
     async def await_run(self, run_id: UUID, conduct_id: UUID, index: int, attempt: Attempt) -> PhaseReport:
         """Wait while the run is held; what a gate said of the phase stays to be read meanwhile."""
         drive = await self._drive(conduct_id)
-        waiting = await self._gate(run_id, conduct_id) or Waiting(for_=WaitingFor.RUN)
-        watch, pause = Watch(self._store, Run, run_id), FIRST_LOOK
+        waiting = await self._gate(run_id, conduct_id) or Waiting(for_=RunWaitingFor.RUN)
+        watch, pause = StreamWatch(self._store, Run, run_id), FIRST_LOOK
         while True:
             attempt.alive()
             run = await watch.look()
@@ -175,14 +175,14 @@ class RunConductor:
             if await self._submitters.lost(drive.caller):
                 return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
             await self._progress.note(run_id, conduct_id, index, waiting)
-            pause = await paused(pause)
+            pause = await wait_longer(pause)
 
     async def await_phase(self, run_id: UUID, conduct_id: UUID, index: int, attempt: Attempt) -> PhaseReport:
         """Wait until a phase has come to its end; one that is held or halted is waited for until somebody ends it."""
         drive = await self._drive(conduct_id)
         if (known := await self._phase(drive, index)) is None:
             return PhaseReport(verdict=disbelieved(drive, "await_phase"))
-        watched_run, watched = Watch(self._store, Run, run_id), Watch(self._store, Procedure, known.id)
+        watched_run, watched = StreamWatch(self._store, Run, run_id), StreamWatch(self._store, Procedure, known.id)
         pause = FIRST_LOOK
         while True:
             attempt.alive()
@@ -198,15 +198,15 @@ class RunConductor:
             if run.status in LIVE and await self._submitters.lost(drive.caller):
                 return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
             await self._progress.note(run_id, conduct_id, index, await self._waiting_for(run, phase))
-            pause = await paused(pause)
+            pause = await wait_longer(pause)
 
     async def _waiting_for(self, run: Run, phase: Procedure) -> Waiting | None:
         """What a phase waits for that is under way; None while its conduct is at work."""
         if run.status is HELD:
-            return Waiting(for_=WaitingFor.RUN)
+            return Waiting(for_=RunWaitingFor.RUN)
         if phase.live_conduct_id is not None:
             return None
-        waiting = Waiting(for_=WaitingFor.PHASE, procedure_id=phase.id)
+        waiting = Waiting(for_=RunWaitingFor.PHASE, procedure_id=phase.id)
         if phase.hold_cause is not None:
             return waiting.model_copy(update={"code": phase.hold_cause.value, "detail": phase.last_status_reason})
         failure = failure_of(phase, await self._ends(phase.id))
@@ -253,7 +253,7 @@ class RunConductor:
                 if await self._submitters.lost(drive.caller):
                     continue
                 target = "complete" if outcome.finish is RunFinish.COMPLETED else "abort"
-                denial = lifecycle(target, denied.code, denied.detail)
+                denial = lifecycle_failure(target, denied.code, denied.detail)
                 failure = failure or denial
                 outcome = RunOutcome(finish=RunFinish.DENIED, phase_index=outcome.phase_index, failure=denial)
             except ConcurrencyError:
@@ -264,7 +264,7 @@ class RunConductor:
                 if outcome.finish is not RunFinish.COMPLETED:
                     break
                 if (await self._run(run_id)).status is RUNNING:
-                    failure = lifecycle("complete", refusal.code, refusal.detail)
+                    failure = lifecycle_failure("complete", refusal.code, refusal.detail)
                     break
         await self._settled(drive, attempt)
         failed_phase = await self._phase(drive, outcome.phase_index)
@@ -273,7 +273,7 @@ class RunConductor:
         await self._run_conducts.end(drive.opened, command)
         return PhaseVerdict.COMPLETED
 
-    async def _agrees(self, drive: Drive, outcome: RunOutcome) -> bool:
+    async def _agrees(self, drive: RunConductPlan, outcome: RunOutcome) -> bool:
         """Whether the record shows the end that the phases are said to have come to; giving up needs nothing."""
         match outcome.finish:
             case RunFinish.COMPLETED:
@@ -290,18 +290,18 @@ class RunConductor:
             case RunFinish.GONE:
                 return False
 
-    async def _are_completed(self, drive: Drive, count: int) -> bool:
+    async def _are_completed(self, drive: RunConductPlan, count: int) -> bool:
         """Whether the first so many phases are on record as Completed."""
         phases = [await self._phase(drive, index) for index in range(count)]
         return all(phase is not None and phase.status is COMPLETED for phase in phases)
 
-    async def _phase(self, drive: Drive, index: int | None) -> Procedure | None:
+    async def _phase(self, drive: RunConductPlan, index: int | None) -> Procedure | None:
         """The procedure of a phase; None where there is no such phase."""
         if index is None or not 0 <= index < len(drive.phases):
             return None
-        return await standing(self._store, Procedure, drive.phases[index].procedure_id)
+        return await require_state(self._store, Procedure, drive.phases[index].procedure_id)
 
-    async def _ending(self, drive: Drive, outcome: RunOutcome, failure: Failure | None) -> Command:
+    async def _ending(self, drive: RunConductPlan, outcome: RunOutcome, failure: Failure | None) -> Command:
         """The command that ends the run, or holds it where nobody stands behind its conduct any more."""
         match outcome.finish:
             case RunFinish.COMPLETED:
@@ -312,7 +312,7 @@ class RunConductor:
                 assert outcome.failure is not None, "something was denied"
                 principal = drive.opened.principal_id
                 return AbortRun(
-                    reason=f"The principal {principal} may not go on with this: {outcome.failure.message}"[:REASON]
+                    reason=f"The principal {principal} may not go on with this: {outcome.failure.message}"[:MAX_REASON_LENGTH]
                 )
             case RunFinish.FAILED:
                 return AbortRun(reason=await self._why(drive, outcome))
@@ -322,41 +322,41 @@ class RunConductor:
             case RunFinish.ENDED | RunFinish.GONE:
                 raise AssertionError("what has ended is not ended again")
 
-    async def _why(self, drive: Drive, outcome: RunOutcome) -> str:
+    async def _why(self, drive: RunConductPlan, outcome: RunOutcome) -> str:
         """Why a run is aborted: the phase that failed, and what failed there."""
         assert outcome.phase_index is not None, "some phase failed"
-        phase = await standing(self._store, Procedure, drive.phases[outcome.phase_index].procedure_id)
+        phase = await require_state(self._store, Procedure, drive.phases[outcome.phase_index].procedure_id)
         failure = outcome.failure or failure_of(phase, await self._ends(phase.id))
         said = phase.status.value if failure is None else reason_of(failure)
         return f"phase {phase.name}: {said}"[:ABORT_REASON]
 
-    async def _settled(self, drive: Drive, attempt: Attempt) -> None:
+    async def _settled(self, drive: RunConductPlan, attempt: Attempt) -> None:
         """Wait until no phase is at work any more: what a run's end leads it to belongs to what came of the conduct."""
         for index, listed in enumerate(drive.phases):
-            watch, pause = Watch(self._store, Procedure, listed.procedure_id), FIRST_LOOK
+            watch, pause = StreamWatch(self._store, Procedure, listed.procedure_id), FIRST_LOOK
             while (await watch.look()).live_conduct_id is not None:
                 attempt.alive()
                 await self._progress.note(drive.run_id, drive.conduct_id, index, None)
-                pause = await paused(pause)
+                pause = await wait_longer(pause)
 
-    async def _drive(self, conduct_id: UUID) -> Drive:
-        opened = await row_of(self._store, OpenedRunConduct, conduct_id=conduct_id)
+    async def _drive(self, conduct_id: UUID) -> RunConductPlan:
+        opened = await load_row(self._store, OpenedRunConduct, conduct_id=conduct_id)
         assert opened is not None, "what is conducted was opened"
-        openings = await happened(self._store, opened.run_id, RunConductStarted)
+        openings = await load_events(self._store, opened.run_id, RunConductStarted)
         opening = next(event for event in openings if event.conduct_id == conduct_id)
-        return Drive(opened, opening.phases, opening.occurred_at)
+        return RunConductPlan(opened, opening.phases, opening.occurred_at)
 
     async def _run(self, run_id: UUID) -> Run:
-        return await standing(self._store, Run, run_id)
+        return await require_state(self._store, Run, run_id)
 
     async def _gate(self, run_id: UUID, conduct_id: UUID) -> Waiting | None:
         """The gate that holds the run, where one does."""
-        progress = await row_of(self._store, RunConductProgress, run_id=run_id, conduct_id=conduct_id)
+        progress = await load_row(self._store, RunConductProgress, run_id=run_id, conduct_id=conduct_id)
         said = None if progress is None else progress.waiting
-        return Waiting(**said) if said is not None and said["for"] == WaitingFor.GATE.value else None
+        return Waiting(**said) if said is not None and said["for"] == RunWaitingFor.GATE.value else None
 
     async def _is_open(self, conduct_id: UUID) -> bool:
-        return await row_of(self._store, OpenedConduct, conduct_id=conduct_id) is not None
+        return await load_row(self._store, OpenedConduct, conduct_id=conduct_id) is not None
 
     async def _job(self, conduct_id: UUID) -> PhaseJob | None:
         """What the engine is to be told of a phase's conduct; None where it was taken up already."""
@@ -366,10 +366,10 @@ class RunConductor:
         return PhaseJob(id=job.id, order=job.argument, attributes=dict(job.attributes), summary=job.summary)
 
     async def _ends(self, procedure_id: UUID) -> Sequence[ConductResult]:
-        return [end.result for end in await happened(self._store, procedure_id, ProcedureConducted)]
+        return [end.result for end in await load_events(self._store, procedure_id, ProcedureConducted)]
 
 
-def disbelieved(drive: Drive, asked: str) -> PhaseVerdict:
+def disbelieved(drive: RunConductPlan, asked: str) -> PhaseVerdict:
     """The verdict on what the record does not agree with: nothing is written, and whoever asked for it is gone."""
     log.warning("run_conduct_disbelieved", run_id=str(drive.run_id), conduct_id=str(drive.conduct_id), activity=asked)
     return PhaseVerdict.GONE
@@ -377,4 +377,4 @@ def disbelieved(drive: Drive, asked: str) -> PhaseVerdict:
 
 def failed(verdict: PhaseVerdict, target: str, refusal: Refusal) -> PhaseReport:
     """The report of a command that was refused."""
-    return PhaseReport(verdict=verdict, failure=lifecycle(target, refusal.code, refusal.detail))
+    return PhaseReport(verdict=verdict, failure=lifecycle_failure(target, refusal.code, refusal.detail))

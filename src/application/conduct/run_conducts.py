@@ -7,11 +7,11 @@ from baton.domain.kernel import Command, Event, State
 from baton.domain.operation.conduct.progress import Submission
 from baton.domain.run.conduct import RecordRunConductEnd
 from baton.domain.run.messages import RunConductOrder
-from baton.domain.run.progress import OpenedRunConduct, RunConductProgress, WaitingFor
+from baton.domain.run.progress import OpenedRunConduct, RunConductProgress, RunWaitingFor
 from baton.domain.run.run import Run, RunConducted
 
 
-class RunConducts:
+class RunConductKind:
     """The phases of a run, conducted."""
 
     workflow = "conduct-run"
@@ -28,7 +28,7 @@ class RunConducts:
 
     async def told(self, opened: OpenedRunConduct, progress: RunConductProgress) -> Progress:
         at = progress.phase_index or 0
-        waiting = "" if progress.waiting is None else f", {WAITING[WaitingFor(progress.waiting['for'])]}"
+        waiting = "" if progress.waiting is None else f", {WAITING[RunWaitingFor(progress.waiting['for'])]}"
         place = f"phase {min(at + 1, opened.phase_count)} of {opened.phase_count}"
         return Progress(at, opened.phase_count, f"{place}{waiting}")
 
@@ -40,7 +40,7 @@ class RunConducts:
 
 
 WAITING = {
-    WaitingFor.RUN: "waiting for the run to be resumed",
-    WaitingFor.PHASE: "waiting for somebody to take it up again",
-    WaitingFor.GATE: "not allowed to start; waiting for the run to be resumed",
+    RunWaitingFor.RUN: "waiting for the run to be resumed",
+    RunWaitingFor.PHASE: "waiting for somebody to take it up again",
+    RunWaitingFor.GATE: "not allowed to start; waiting for the run to be resumed",
 }

@@ -37,7 +37,7 @@ UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Done:
+class EffectResult:
     """What an effect came to: what its row says besides, and the slot it fills."""
 
     says: Mapping[str, Any] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Effect(Generic[T]):
     """How it is taken back where it was cut off."""
 
 
-class TellingFault(StepFault):
+class DetailedFault(StepFault):
     """A fault that has more to say: the reading that was found wanting."""
 
     def __init__(self, fault: StepFault, says: Mapping[str, Any]) -> None:
@@ -73,7 +73,7 @@ class TellingFault(StepFault):
         self.says = says
 
 
-class Effects:
+class StepEffects:
     """Makes steps ready to be done on this deployment's plant."""
 
     def __init__(
@@ -85,18 +85,18 @@ class Effects:
         self._routes = routes
         self._action_timeout = action_timeout
 
-    def setpoint(self, step: RecipeSetpointStep, memory: Memory, fence: Fence) -> Effect[Done]:
+    def setpoint(self, step: RecipeSetpointStep, memory: Memory, fence: Fence) -> Effect[EffectResult]:
         """Write a value and wait until it is confirmed; reading it back is evidence and judges nothing."""
         value, witness = memory.value(step.value), Witness(self._control, fence)
 
-        async def write() -> Done:
+        async def write() -> EffectResult:
             await witness.write(step.address, value, timeout=WRITE_TIMEOUT)
             if not step.verify:
-                return Done()
+                return EffectResult()
             try:
-                return Done({"post_reading": shown(await witness.read(step.address))})
+                return EffectResult({"post_reading": shown(await witness.read(step.address))})
             except ControlError as error:
-                return Done({"post_read_error": plain(f"{type(error).__name__}: {error}")})
+                return EffectResult({"post_read_error": plain(f"{type(error).__name__}: {error}")})
 
         def left() -> Mapping[str, Any]:
             return {"sent": True} if witness.unconfirmed else {}
@@ -104,14 +104,14 @@ class Effects:
         says = {"address": step.address, "value": plain(value), "verify": step.verify, **reference_of(step.value)}
         return Effect(says, write, lambda: self._kind(witness), marked=True, left=left)
 
-    def action(self, step: RecipeActionStep, fence: Fence) -> Effect[Done]:
+    def action(self, step: RecipeActionStep, fence: Fence) -> Effect[EffectResult]:
         """Do a registered action."""
         witness = Witness(self._control, fence)
         params = step.model_dump(mode="json")["params"]
 
-        async def act() -> Done:
+        async def act() -> EffectResult:
             said = await perform(self._actions, step.name, params, witness, self._time, self._action_timeout)
-            return Done({"result_data": plain(said)})
+            return EffectResult({"result_data": plain(said)})
 
         def left() -> Mapping[str, Any]:
             sent = [[address, plain(value)] for address, values in witness.unconfirmed.items() for value in values[-TRIED:]]
@@ -121,7 +121,7 @@ class Effects:
         says = {"name": step.name, "params": plain(params)}
         return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, left=left)
 
-    def check(self, step: RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect[Done]:
+    def check(self, step: RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect[EffectResult]:
         """Read, follow the signal until it satisfies or the deadline comes, and judge the last reading."""
         criterion, witness = step.criterion, Witness(self._control, always_open)
         expected = memory.value(criterion.expected)
@@ -129,17 +129,17 @@ class Effects:
         def satisfied(reading: Reading) -> bool:
             return reading.quality.value == GOOD and meets(criterion, expected, reading.value, reading.index)
 
-        async def judge() -> Done:
+        async def judge() -> EffectResult:
             began = self._time.now()
             reading = await witness.read(step.address)
             if not satisfied(reading) and deadline is not None:
                 reading = await self._followed(witness, step.address, reading, satisfied, deadline)
             says = {"reading": shown(reading), "waited": (self._time.now() - began).total_seconds()}
             if satisfied(reading):
-                return Done(says)
+                return EffectResult(says)
             found = f"reads {plain(reading.value)!r} with quality {reading.quality.value}"
             fault = StepFault("CheckFailedError", f"{step.address} {found}, which does not meet the criterion.")
-            raise TellingFault(fault, says)
+            raise DetailedFault(fault, says)
 
         says = {
             "address": step.address,
@@ -163,19 +163,19 @@ class Effects:
                 raise
         return reading
 
-    def capture(self, step: RecipeCaptureStep, memory: Memory) -> Effect[Done]:
+    def capture(self, step: RecipeCaptureStep, memory: Memory) -> Effect[EffectResult]:
         """Read a number and keep it in a slot."""
         witness = Witness(self._control, always_open)
 
-        async def read() -> Done:
+        async def read() -> EffectResult:
             refuse_duplicate(step.capture_name, memory.captures)
             reading = await witness.read(step.address)
             says = {"reading": shown(reading)}
             try:
                 number = captured(reading.value, reading.quality.value, step.address)
             except StepFault as fault:
-                raise TellingFault(fault, says) from fault
-            return Done({**says, "captured_value": number}, slot=step.capture_name)
+                raise DetailedFault(fault, says) from fault
+            return EffectResult({**says, "captured_value": number}, slot=step.capture_name)
 
         says = {"address": step.address, "capture_name": step.capture_name}
         return Effect(says, read, lambda: self._kind(witness), marked=False)

@@ -17,36 +17,36 @@ from pydantic import TypeAdapter
 
 from baton.application.conduct.actions import ActionRefusedError, ActionTimeoutError, UnknownActionError
 from baton.application.conduct.compute import ComputeError, ComputeOutcomeUnknown
-from baton.application.conduct.conduct_plan import MAIN_BLOCKS, Score
+from baton.application.conduct.conduct_plan import MAIN_BLOCKS, ConductPlan
 from baton.application.conduct.heartbeat import (
-    GIVES_UP_AFTER,
-    SILENT_AFTER,
+    STOP_AFTER_SECONDS,
+    LOST_AFTER_SECONDS,
     Attempt,
-    Countermanded,
-    UnheardError,
+    StoppedByRecord,
+    HeartbeatLost,
     WriteFence,
-    attended,
-    finish,
-    in_time,
+    run_with_heartbeat,
+    wait_for_end,
+    run_within,
 )
-from baton.application.conduct.ledger import Crossing, Orders, Precedence, Standing
+from baton.application.conduct.ledger import BeginRequest, ConductSignals, Precedence, BeginResult
 from baton.application.conduct.program_steps import collection, job_of, submission
-from baton.application.conduct.step_effects import Done, Effect, TellingFault, plain
+from baton.application.conduct.step_effects import EffectResult, Effect, DetailedFault, plain
 from baton.application.control import ControlError
 from baton.application.ports import StoreUnavailableError
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.messages import (
-    REASON,
-    UNEXPECTED,
+    MAX_REASON_LENGTH,
+    UNEXPECTED_FAILURE,
     WRITE_TIMEOUT,
-    Ahead,
+    NextStep,
     Mark,
-    Place,
-    Report,
-    Verdict,
-    failure_of,
-    interrupted,
+    StepPlace,
+    StepReport,
+    ConductVerdict,
+    step_failure,
+    interruption,
     target_of,
 )
 from baton.domain.operation.conduct.results import Artifact, Measured
@@ -67,7 +67,7 @@ from baton.domain.recipe.steps import (
 from baton.domain.run.run import RunStatus
 
 if TYPE_CHECKING:
-    from baton.application.conduct.step_runner import Steps
+    from baton.application.conduct.step_runner import StepRunner
 
 log = structlog.get_logger()
 
@@ -91,10 +91,10 @@ MEASUREMENTS: TypeAdapter[tuple[Measured, ...]] = TypeAdapter(tuple[Measured, ..
 ARTIFACTS: TypeAdapter[tuple[Artifact, ...]] = TypeAdapter(tuple[Artifact, ...])
 
 
-class Doing:
+class StepExecution:
     """One step being done."""
 
-    def __init__(self, steps: "Steps", score: Score, place: Place, point: Point, attempt: Attempt) -> None:
+    def __init__(self, steps: "StepRunner", score: ConductPlan, place: StepPlace, point: Point, attempt: Attempt) -> None:
         self._steps = steps
         self._ledger = steps.ledger
         self._score = score
@@ -105,7 +105,7 @@ class Doing:
         self._step = score.step(place)
         self.kind = StepKind(self._step.kind)
 
-    async def do(self, deadline: datetime | None) -> Report:
+    async def do(self, deadline: datetime | None) -> StepReport:
         """Do a step whose effect ends with it."""
         effect = await self._ready(deadline)
         standing = await self._begin(effect)
@@ -115,7 +115,7 @@ class Doing:
             return await self._lost(effect)
         return await self._done(effect, standing.attempt)
 
-    async def _ready(self, deadline: datetime | None) -> Effect[Done]:
+    async def _ready(self, deadline: datetime | None) -> Effect[EffectResult]:
         """The step with everything resolved; what cannot be resolved fails when it comes to be done."""
         step, effects = self._step, self._steps.effects
         memory = await self._memory()
@@ -136,14 +136,14 @@ class Doing:
         except StepFault as fault:
             return failing(fault, {"target": target_of(step)})
 
-    async def _begin(self, effect: Effect[Any]) -> Standing:
+    async def _begin(self, effect: Effect[Any]) -> BeginResult:
         """Mark the step as begun where it may be; one that somebody else may still be doing is waited for."""
         standing = await self._cross(effect)
         while (
             standing.live and not standing.out_of_turn and (lone := standing.lone_marker) is not None and not standing.marked
         ):
             over = self._steps.is_over(lone)
-            silent = standing.silence is None or standing.silence >= SILENT_AFTER
+            silent = standing.silence is None or standing.silence >= LOST_AFTER_SECONDS
             if over or silent:
                 if not effect.repeatable or self._obstacle(standing) is not None:
                     break
@@ -154,17 +154,17 @@ class Doing:
             standing = await self._cross(effect)
         return standing
 
-    async def _cross(self, effect: Effect[Any], attempt: int = 1) -> Standing:
+    async def _cross(self, effect: Effect[Any], attempt: int = 1) -> BeginResult:
         """Ask the ledger to mark the step, with the submitter's standing as folded last; where that moved, ask again."""
         while (standing := await self._try_cross(effect, attempt)).submitter_moved:
             await self._steps.submitters.fold(self._score.caller)
         return standing
 
-    async def _try_cross(self, effect: Effect[Any], attempt: int) -> Standing:
+    async def _try_cross(self, effect: Effect[Any], attempt: int) -> BeginResult:
         score, main = self._score, not self._place.closing
         waits = self._step.timeout or 0.0 if isinstance(self._step, RecipeCheckStep) else 0.0
         marker = self._row(Mark.IN_FLIGHT, attempt, {**effect.says, "result": "in_flight"}) if effect.marked else None
-        crossing = Crossing(
+        crossing = BeginRequest(
             place=self._place,
             marker=marker,
             precedence=self._precedence,
@@ -188,17 +188,17 @@ class Doing:
                 self._steps.leave(marker.event_id)
         return standing
 
-    async def _asked(self, crossing: Crossing) -> Standing:
+    async def _asked(self, crossing: BeginRequest) -> BeginResult:
         """What the ledger says to a step; if it lets the step begin, the step was heard of when it asked."""
         asked_at = self._fence.clock()
         standing = await self._ledger.begin(crossing)
         self._fence.confirm(asked_at)
         return standing
 
-    def _obstacle(self, standing: Standing) -> Report | None:
+    def _obstacle(self, standing: BeginResult) -> StepReport | None:
         """What stands in the way of the step, in the order in which it counts."""
         if not standing.live:
-            return Report(verdict=Verdict.GONE)
+            return StepReport(verdict=ConductVerdict.GONE)
         if standing.out_of_turn:
             return out_of_turn(self._place)
         if (row := standing.outcome) is not None:
@@ -206,48 +206,48 @@ class Doing:
         if standing.lone_marker is not None and not standing.marked and self.kind in LOST:
             return None
         if standing.asked is PendingRequest.ABORT:
-            return Report(verdict=Verdict.ABORT)
+            return StepReport(verdict=ConductVerdict.ABORT)
         if standing.run is RunStatus.ABORTED and not self._score.closing_only:
-            return Report(verdict=Verdict.RUN_ABORTED)
+            return StepReport(verdict=ConductVerdict.RUN_ABORTED)
         if self._place.closing:
             return None
         if standing.asked is PendingRequest.HOLD:
-            return Report(verdict=Verdict.HOLD)
+            return StepReport(verdict=ConductVerdict.HOLD)
         if standing.run not in (None, RunStatus.RUNNING, RunStatus.HELD):
-            return Report(verdict=Verdict.RUN_STOPPED)
+            return StepReport(verdict=ConductVerdict.RUN_STOPPED)
         if standing.stood_down:
-            return Report(verdict=Verdict.STOOD_DOWN)
+            return StepReport(verdict=ConductVerdict.STOOD_DOWN)
         if standing.run is RunStatus.HELD:
-            return Report(verdict=Verdict.RUN_HELD)
+            return StepReport(verdict=ConductVerdict.RUN_HELD)
         if standing.late:
             begun = standing.lone_marker is not None
-            return Report(verdict=Verdict.FAILED, failure=interrupted(self._step, self._place.step_index, begun=begun))
+            return StepReport(verdict=ConductVerdict.FAILED, failure=interruption(self._step, self._place.step_index, begun=begun))
         if standing.begun_before:
-            return Report(verdict=Verdict.HALT)
+            return StepReport(verdict=ConductVerdict.HALT)
         return None
 
     @property
     def _precedence(self) -> Precedence:
         return Precedence(first=self._place.step_index == self._score.first_index(self._place), point=self._point)
 
-    async def _done(self, effect: Effect[Done], attempt: int) -> Report:
+    async def _done(self, effect: Effect[EffectResult], attempt: int) -> StepReport:
         """Have the effect, and settle what came of it."""
         with self._at_work(effect, attempt) as marker:
             done = await self._had(effect, attempt, marker)
-            return done if isinstance(done, Report) else self._told(await self._settle(effect, done, attempt))
+            return done if isinstance(done, StepReport) else self._told(await self._settle(effect, done, attempt))
 
-    async def _had(self, effect: Effect[T], attempt: int, marker: UUID | None) -> T | Report:
+    async def _had(self, effect: Effect[T], attempt: int, marker: UUID | None) -> T | StepReport:
         """What the effect brings; where it brings nothing, what came of it instead is settled and told."""
         try:
             return await self._attended(effect.body(), marker)
-        except Countermanded as stopped:
+        except StoppedByRecord as stopped:
             await self._cut_off(effect, attempt, marker)
-            return Report(verdict=stopped.verdict)
+            return StepReport(verdict=stopped.verdict)
         except asyncio.CancelledError:
             if self._attempt.called_off:
                 await asyncio.shield(self._cut_off(effect, attempt, marker))
             raise
-        except (StoreUnavailableError, UnheardError):
+        except (StoreUnavailableError, HeartbeatLost):
             raise
         except Exception as error:
             return self._told(await self._settle(effect, error, attempt))
@@ -255,12 +255,12 @@ class Doing:
     async def _cut_off(self, effect: Effect[Any], attempt: int, marker: UUID | None) -> None:
         """Settle a step that was stopped from outside, once nothing of it goes on."""
         withdrawal = asyncio.ensure_future(effect.withdraw())
-        await finish(withdrawal, partial(self._beat, marker))
+        await wait_for_end(withdrawal, partial(self._beat, marker))
         withdrawal.result()
         fault = StepFault("CancelledError", "The step was stopped because the conduct was aborted.")
         await self._settle(effect, fault, attempt)
 
-    async def submit(self) -> Report:
+    async def submit(self) -> StepReport:
         """Have a program begun, once, and answer its job."""
         step, compute = self._step, self._steps.compute
         assert isinstance(step, RecipeComputeStep), "only a program is submitted"
@@ -275,19 +275,19 @@ class Doing:
             return report
         if not standing.marked:
             job_id = await compute.find(job.submission_key)
-            return await self._lost(effect) if job_id is None else Report(verdict=Verdict.DONE, job_id=job_id)
+            return await self._lost(effect) if job_id is None else StepReport(verdict=ConductVerdict.DONE, job_id=job_id)
         with self._at_work(effect, standing.attempt) as marker:
             begun = await self._had(effect, standing.attempt, marker)
-            return begun if isinstance(begun, Report) else Report(verdict=Verdict.DONE, job_id=begun)
+            return begun if isinstance(begun, StepReport) else StepReport(verdict=ConductVerdict.DONE, job_id=begun)
 
-    async def collect(self, job_id: str) -> Report:
+    async def collect(self, job_id: str) -> StepReport:
         """Wait for a job and deposit what it brings; neither is done twice."""
         step = self._step
         assert isinstance(step, RecipeComputeStep), "only a program is collected"
-        asked = Crossing(place=self._place, marker=None, precedence=self._precedence, hold_blocks=False)
+        asked = BeginRequest(place=self._place, marker=None, precedence=self._precedence, hold_blocks=False)
         standing = await self._asked(asked)
         if not standing.live:
-            return Report(verdict=Verdict.GONE)
+            return StepReport(verdict=ConductVerdict.GONE)
         row = standing.outcome
         if standing.out_of_turn or (row is None and standing.lone_marker is None):
             return out_of_turn(self._place)
@@ -297,12 +297,12 @@ class Doing:
                 return out_of_turn(self._place)
             effect = collection(self._steps.compute, step, job, job_id)
             brought = await self._had(effect, standing.attempt, None)
-            if isinstance(brought, Report):
+            if isinstance(brought, StepReport):
                 return brought
             row = await self._settle(effect, brought, standing.attempt)
         return self._told(row) if row["result"] == "failed" else await self._deposit(step, row)
 
-    async def _deposit(self, step: RecipeComputeStep, row: Mapping[str, Any]) -> Report:
+    async def _deposit(self, step: RecipeComputeStep, row: Mapping[str, Any]) -> StepReport:
         """Leave what the program brought for later steps."""
         measurements = MEASUREMENTS.validate_python(row.get("measurements", ()))
         artifacts = ARTIFACTS.validate_python(row.get("artifacts", ()))
@@ -314,7 +314,7 @@ class Doing:
         if left is not None:
             slot = step.capture_name or step.output_ref_name
             await self._ledger.settle(self._row(Mark.DEPOSIT, 1, {**left, "result": "ok"}, slot))
-        return Report(verdict=Verdict.DONE, ahead=self._following())
+        return StepReport(verdict=ConductVerdict.DONE, next_step=self._following())
 
     async def _memory(self) -> Memory:
         """What the steps before have left; read only for a step that asks."""
@@ -335,9 +335,9 @@ class Doing:
         )
 
     async def _attended(self, body: Coroutine[Any, Any, T], marker: UUID | None) -> T:
-        return await attended(body, partial(self._beat, marker), self._fence)
+        return await run_with_heartbeat(body, partial(self._beat, marker), self._fence)
 
-    async def _beat(self, marker: UUID | None) -> Orders:
+    async def _beat(self, marker: UUID | None) -> ConductSignals:
         self._attempt.alive()
         return await self._ledger.beat(self._place, marker, self._score.run_id)
 
@@ -355,19 +355,19 @@ class Doing:
         self._attempt.alive()
         await asyncio.sleep(LOOK_INTERVAL)
 
-    async def _lost(self, effect: Effect[Any]) -> Report:
+    async def _lost(self, effect: Effect[Any]) -> StepReport:
         """Settle a step of which nobody knows what came of it, and which is not begun again."""
         return self._told(await self._stored(self._outcome(effect.says, StepFault(*LOST[self.kind]), 1, None)))
 
-    async def _settle(self, effect: Effect[Any], came: Done | Exception, attempt: int) -> Mapping[str, Any]:
+    async def _settle(self, effect: Effect[Any], came: EffectResult | Exception, attempt: int) -> Mapping[str, Any]:
         """Store what came of the step, and answer what stands."""
         return await self._stored(self._outcome({**effect.says, **effect.left()}, came, attempt, effect.kind()))
 
     def _outcome(
-        self, says: Mapping[str, Any], came: Done | Exception, attempt: int, kind: ActuationKind | None
+        self, says: Mapping[str, Any], came: EffectResult | Exception, attempt: int, kind: ActuationKind | None
     ) -> Activity:
         on = {} if kind is None else {"actuation_kind": kind.value}
-        if isinstance(came, Done):
+        if isinstance(came, EffectResult):
             return self._row(Mark.OUTCOME, attempt, {**says, **came.says, **on, "result": "ok"}, came.slot)
         return self._row(Mark.OUTCOME, attempt, {**self._failed(says, came, attempt), **on})
 
@@ -377,7 +377,7 @@ class Doing:
         given_up = loop.time() + self._steps.limits.restart
         while True:
             try:
-                return await in_time(self._ledger.settle(row), GIVES_UP_AFTER)
+                return await run_within(self._ledger.settle(row), STOP_AFTER_SECONDS)
             except (StoreUnavailableError, TimeoutError):
                 if loop.time() >= given_up:
                     raise
@@ -388,25 +388,25 @@ class Doing:
 
         Of a write it also names the attempts that may have had their effect.
         """
-        more: Mapping[str, Any] = error.says if isinstance(error, TellingFault) else {}
+        more: Mapping[str, Any] = error.says if isinstance(error, DetailedFault) else {}
         label = error.label if isinstance(error, StepFault) else type(error).__name__
         message = str(error)
         if not isinstance(error, FORESEEN):
-            log.error("step_failed_unexpectedly", conduct_id=str(self._place.conduct_id), **traced(error))
-            message = UNEXPECTED
+            log.error("step_failed_unexpectedly", conduct_id=str(self._place.conduct_id), **error_location(error))
+            message = UNEXPECTED_FAILURE
         if self.kind is StepKind.SETPOINT:
             message = doubtful(message, attempt if "sent" in says else attempt - 1)
-        told = {"error_class": label, "message": plain(message)[:REASON], "target": target_of(self._step)}
+        told = {"error_class": label, "message": plain(message)[:MAX_REASON_LENGTH], "target": target_of(self._step)}
         return {**says, **more, **told, "result": "failed"}
 
-    def _told(self, row: Mapping[str, Any]) -> Report:
+    def _told(self, row: Mapping[str, Any]) -> StepReport:
         """What a stored row says of the step."""
         if row["result"] == "failed":
-            failure = failure_of(self._step, self._place.step_index, row["error_class"], row["message"])
-            return Report(verdict=Verdict.FAILED, failure=failure, ahead=self._following())
-        return Report(verdict=Verdict.DONE, ahead=self._following())
+            failure = step_failure(self._step, self._place.step_index, row["error_class"], row["message"])
+            return StepReport(verdict=ConductVerdict.FAILED, failure=failure, next_step=self._following())
+        return StepReport(verdict=ConductVerdict.DONE, next_step=self._following())
 
-    def _following(self) -> Ahead | None:
+    def _following(self) -> NextStep | None:
         return self._steps.ahead(self._score.after(self._place))
 
     def _row(self, mark: Mark, attempt: int, says: Mapping[str, Any], slot: str | None = None) -> Activity:
@@ -442,16 +442,16 @@ class Doing:
         )
 
 
-def out_of_turn(place: Place) -> Report:
+def out_of_turn(place: StepPlace) -> StepReport:
     """The report of a step whose turn the record does not show: nothing is touched, and whoever asked for it ends."""
     log.warning("step_out_of_turn", **place.model_dump(mode="json"))
-    return Report(verdict=Verdict.GONE)
+    return StepReport(verdict=ConductVerdict.GONE)
 
 
-def failing(fault: StepFault, says: Mapping[str, Any]) -> Effect[Done]:
+def failing(fault: StepFault, says: Mapping[str, Any]) -> Effect[EffectResult]:
     """A step that cannot be made ready: it touches nothing, and fails when its turn comes."""
 
-    async def fail() -> Done:
+    async def fail() -> EffectResult:
         raise fault
 
     return Effect(says, fail, lambda: None, marked=False)
@@ -462,7 +462,7 @@ def doubtful(message: str, attempts: int) -> str:
     if not attempts:
         return message
     which = "Attempt 1" if attempts == 1 else f"Attempts 1 to {attempts}"
-    return f"{message[: REASON - 100]} {which} may have been written; look at the equipment."
+    return f"{message[: MAX_REASON_LENGTH - 100]} {which} may have been written; look at the equipment."
 
 
 def needs_memory(step: RecipeStep) -> bool:

@@ -7,14 +7,14 @@ from datetime import datetime
 from uuid import UUID
 
 from baton.application.conduct.compute import Compute
-from baton.application.conduct.conduct_plan import Score
-from baton.application.conduct.heartbeat import Attempt, Perseverance, boot_time
-from baton.application.conduct.ledger import Ledger, Stored
-from baton.application.conduct.step_effects import Effects
-from baton.application.conduct.step_execution import Doing, out_of_turn
+from baton.application.conduct.conduct_plan import ConductPlan
+from baton.application.conduct.heartbeat import Attempt, ActivityShield, boot_time
+from baton.application.conduct.ledger import Ledger, StoredRow
+from baton.application.conduct.step_effects import StepEffects
+from baton.application.conduct.step_execution import StepExecution, out_of_turn
 from baton.application.conduct.submitters import Submitters
 from baton.application.ports import Clock
-from baton.domain.operation.conduct.messages import Ahead, Place, Report, ahead_of
+from baton.domain.operation.conduct.messages import NextStep, StepPlace, StepReport, describe_step
 from baton.domain.operation.procedure.activity_logbook import StepKind
 from baton.domain.operation.steering.steering import Point
 from baton.domain.recipe.steps import RecipeStep
@@ -37,13 +37,13 @@ class Worker:
     is_dead: Callable[[str], bool]
 
 
-class Steps:
+class StepRunner:
     """Does the steps of conducts."""
 
     def __init__(
         self,
         ledger: Ledger,
-        effects: Effects,
+        effects: StepEffects,
         compute: Compute,
         clock: Clock,
         limits: Limits,
@@ -60,11 +60,11 @@ class Steps:
         self.submitters = submitters
         self.silence_clock = silence_clock
         """What the silence of a step is measured by; it counts while the machine is suspended, too."""
-        self._perseverance = Perseverance()
+        self._perseverance = ActivityShield()
         self.at_work: Counter[UUID] = Counter()
         """The `in_flight` rows whose effects are being had here, or will be as soon as the row is known to be written."""
 
-    def is_over(self, marker: Stored) -> bool:
+    def is_over(self, marker: StoredRow) -> bool:
         """Whether nobody can be at work any more on what this row says was begun."""
         by = marker.payload["worker"]
         return marker.event_id not in self.at_work if by == self.worker.name else self.worker.is_dead(by)
@@ -75,23 +75,23 @@ class Steps:
         if not self.at_work[marker]:
             del self.at_work[marker]
 
-    def ahead(self, step: RecipeStep | None) -> Ahead | None:
+    def ahead(self, step: RecipeStep | None) -> NextStep | None:
         """What there is to know of a step before it begins."""
-        return None if step is None else ahead_of(step, self.limits.action, self.limits.compute)
+        return None if step is None else describe_step(step, self.limits.action, self.limits.compute)
 
-    async def do(self, score: Score, place: Place, point: Point, deadline: datetime | None, attempt: Attempt) -> Report:
+    async def do(self, score: ConductPlan, place: StepPlace, point: Point, deadline: datetime | None, attempt: Attempt) -> StepReport:
         """Do one step of a pass at this point; a program is only submitted. Where there is no such step, nothing is done."""
         if not score.has(place):
             return out_of_turn(place)
-        doing = Doing(self, score, place, point, attempt)
+        doing = StepExecution(self, score, place, point, attempt)
         work = doing.submit() if doing.kind is StepKind.COMPUTE else doing.do(deadline)
         return await self._perseverance.see_through(work, attempt)
 
-    async def collect(self, score: Score, place: Place, point: Point, job_id: str, attempt: Attempt) -> Report:
+    async def collect(self, score: ConductPlan, place: StepPlace, point: Point, job_id: str, attempt: Attempt) -> StepReport:
         """Wait for a program that was submitted, and deposit what it brings."""
         if not score.has(place) or score.step(place).kind != StepKind.COMPUTE.value:
             return out_of_turn(place)
-        work = Doing(self, score, place, point, attempt).collect(job_id)
+        work = StepExecution(self, score, place, point, attempt).collect(job_id)
         return await self._perseverance.see_through(work, attempt)
 
     async def close(self) -> None:

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from baton.application.conduct.conduct_plan import Score
-from baton.application.conduct.ledger import Ledger, Orders
+from baton.application.conduct.conduct_plan import ConductPlan
+from baton.application.conduct.ledger import Ledger, ConductSignals
 from baton.application.ports import Authorizer, Caller, FoldedStanding
 from baton.domain.operation.conduct.messages import submitter_stood_down
 from baton.domain.operation.conduct.results import Failure
@@ -29,7 +29,7 @@ class Submitters:
         """Return whether the submitter may not act any more, by the very latest event."""
         return (await self.fold(caller)).objection is not None
 
-    async def orders(self, ledger: Ledger, score: Score) -> Orders:
+    async def orders(self, ledger: Ledger, score: ConductPlan) -> ConductSignals:
         """Give a sign of life between two steps, and return what the record says, the submitter's standing included."""
         while True:
             submitter = await self.standing(score.caller)
@@ -38,7 +38,7 @@ class Submitters:
                 return orders
             await self.fold(score.caller)
 
-    async def failure(self, score: Score) -> Failure:
+    async def failure(self, score: ConductPlan) -> Failure:
         """Return the failure of a conduct whose submitter stood down."""
         standing = await self.standing(score.caller)
         return submitter_stood_down(standing.objection, steers=score.steering is not None and standing.is_agent)

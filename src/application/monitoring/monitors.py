@@ -15,11 +15,11 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 
-from baton.application.latest_queue import News
-from baton.application.monitoring.observations import Observation, Observer
+from baton.application.latest_queue import LatestQueue
+from baton.application.monitoring.observations import SignalObservation, Observer
 from baton.application.ports import Caller, IdGenerator, Store
 from baton.application.service import Service
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 from baton.domain.access.seeded_actors import monitor_id
 from baton.domain.kernel import NIL, Command, Query
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
@@ -31,7 +31,7 @@ S = TypeVar("S", bound=Enum)
 
 
 @dataclass(frozen=True)
-class Intervals:
+class MonitorIntervals:
     """Seconds between what the monitors do again, and how long they wait for a first reading."""
 
     refresh: float = 20.0
@@ -45,7 +45,7 @@ class Intervals:
         return replace(self, refresh=min(self.refresh, time_to_live.total_seconds() / 3))
 
 
-class Outcome(Enum):
+class ReportOutcome(Enum):
     """What became of one report."""
 
     RECORDED = auto()
@@ -54,7 +54,7 @@ class Outcome(Enum):
     """The store was away or somebody else was faster: the same report may succeed in a moment."""
 
 
-class Account:
+class MonitorAccount:
     """A monitor's way into the service: its own service account, calling from inside the process."""
 
     def __init__(self, name: str, service: Service, store: Store, new_id: IdGenerator) -> None:
@@ -68,8 +68,8 @@ class Account:
         return await self._service.ask(query, self._caller(), target_id=on)
 
     async def report(
-        self, form: type[Command], on: UUID, observation: Observation, needless: type[Refusal], **further: Any
-    ) -> Outcome:
+        self, form: type[Command], on: UUID, observation: SignalObservation, needless: type[Refusal], **further: Any
+    ) -> ReportOutcome:
         """Record one observation; what goes wrong is logged and ends here. Refused as needless, nothing is owed."""
         source = {"source_kind": observation.source_kind, "source_id": observation.source_id}
         said = {"new_status": observation.observed_status, "reason": observation.reason, "monitor_ref": source, **further}
@@ -79,14 +79,14 @@ class Account:
             log.info("observation_dropped", target_id=str(on), code=needless.__name__)
         except Refusal as refusal:
             log.warning("observation_refused", target_id=str(on), code=refusal.code, reason=refusal.reason)
-            return Outcome.FAILED if isinstance(refusal, Unavailable | ConcurrencyError) else Outcome.REFUSED
+            return ReportOutcome.FAILED if isinstance(refusal, Unavailable | ConcurrencyError) else ReportOutcome.REFUSED
         except ValidationError as error:
-            log.warning("observation_refused", target_id=str(on), **traced(error))
-            return Outcome.REFUSED
+            log.warning("observation_refused", target_id=str(on), **error_location(error))
+            return ReportOutcome.REFUSED
         except Exception as error:
-            log.error("observation_failed", target_id=str(on), **traced(error))
-            return Outcome.FAILED
-        return Outcome.RECORDED
+            log.error("observation_failed", target_id=str(on), **error_location(error))
+            return ReportOutcome.FAILED
+        return ReportOutcome.RECORDED
 
     async def registered(self, registration: Command, claim: tuple[str, str], pause: float) -> UUID:
         """The id of whatever holds this claim, registered now where nothing does; tried until it succeeds."""
@@ -108,31 +108,31 @@ class Account:
         return Caller(self._principal_id, NIL, self._new_id())
 
 
-class Pace:
+class ReportPace:
     """When a monitor reports: a change at once, what is known already only when the refresh interval has passed.
 
     A signal may repeat itself many times a second. What is passed over waits for the end of the interval, so the last of it
     is never dropped. With `unasked`, the latest is reported then even if the signal kept silent.
     """
 
-    def __init__(self, intervals: Intervals, *, unasked: bool = False) -> None:
+    def __init__(self, intervals: MonitorIntervals, *, unasked: bool = False) -> None:
         self._intervals = intervals
         self._unasked = unasked
-        self._outcome = Outcome.RECORDED
+        self._outcome = ReportOutcome.RECORDED
         self._until = 0.0
         self._waiting = False
 
     @property
     def failed(self) -> bool:
         """Whether the last report failed."""
-        return self._outcome is Outcome.FAILED
+        return self._outcome is ReportOutcome.FAILED
 
     def due(self, *, changed: bool) -> bool:
         """Whether to report now what was observed; else it waits."""
         self._waiting = not changed and not self.failed and _time() < self._until
         return not self._waiting
 
-    def reported(self, outcome: Outcome) -> None:
+    def reported(self, outcome: ReportOutcome) -> None:
         """Count from a report that came to this."""
         self._outcome, self._until = outcome, _time() + self._intervals.refresh
 
@@ -148,8 +148,8 @@ def _time() -> float:
 
 
 async def followed(
-    observer: Observer, code: str, statuses: type[S], pace: Pace
-) -> AsyncGenerator[tuple[S, Observation], None]:
+    observer: Observer, code: str, statuses: type[S], pace: ReportPace
+) -> AsyncGenerator[tuple[S, SignalObservation], None]:
     """What is observed of one thing, with the status it reports; the latest again after each pause."""
     async with (
         aclosing(observer.observe(code)) as observations,
@@ -167,7 +167,7 @@ async def repeated(
 
     The stream is read ahead: of several alike that its reader was too slow for, only the last is given.
     """
-    news, latest = News[T](alike), list[T]()
+    news, latest = LatestQueue[T](alike), list[T]()
     reading = asyncio.create_task(_read(stream, news))
     try:
         while True:
@@ -183,7 +183,7 @@ async def repeated(
         await asyncio.gather(reading, return_exceptions=True)
 
 
-async def _read(stream: AsyncGenerator[T, None], news: News[T]) -> None:
+async def _read(stream: AsyncGenerator[T, None], news: LatestQueue[T]) -> None:
     try:
         async for item in stream:
             news.put(item)
@@ -194,8 +194,8 @@ async def _read(stream: AsyncGenerator[T, None], news: News[T]) -> None:
 
 
 async def understood(
-    statuses: type[S], code: str, observations: AsyncGenerator[Observation, None]
-) -> AsyncGenerator[tuple[S, Observation], None]:
+    statuses: type[S], code: str, observations: AsyncGenerator[SignalObservation, None]
+) -> AsyncGenerator[tuple[S, SignalObservation], None]:
     """The observations about what was asked, each with the status it reports; others are skipped."""
     known = {status.value: status for status in statuses}
     async for observation in observations:

@@ -20,7 +20,7 @@ QUOTED = 80
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observation:
+class SignalObservation:
     """What an observer says of one supply or enclosure; `observed_at` is the source's own time, if it has one.
 
     With `nothing_read` it is what the service says where no observer does.
@@ -38,7 +38,7 @@ class Observation:
 class Observer(Protocol):
     """Where observations come from."""
 
-    def observe(self, code: str) -> AsyncGenerator[Observation, None]:
+    def observe(self, code: str) -> AsyncGenerator[SignalObservation, None]:
         """What is observed of one thing, the present state first; a source that cannot be reached raises or ends."""
         ...
 
@@ -62,12 +62,12 @@ class ControlObserver:
         self._control = control
         self._signals = signals
 
-    async def observe(self, code: str) -> AsyncGenerator[Observation, None]:
+    async def observe(self, code: str) -> AsyncGenerator[SignalObservation, None]:
         signal = self._signals[code]
         async with aclosing(self._control.subscribe(signal.address)) as readings:
             async for reading in readings:
                 if (status := signal.meaning(reading)) is not None:
-                    yield Observation(
+                    yield SignalObservation(
                         code=code,
                         observed_status=status,
                         reason=f"{signal.address} {_said(reading)}",

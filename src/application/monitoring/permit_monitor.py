@@ -12,9 +12,9 @@ from uuid import UUID
 import structlog
 
 from baton.application.control import ControlError
-from baton.application.monitoring.monitors import Account, Intervals, Outcome, Pace, followed
-from baton.application.monitoring.observations import Observation, Observer, printable
-from baton.application.telemetry import traced
+from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals, ReportOutcome, ReportPace, followed
+from baton.application.monitoring.observations import SignalObservation, Observer, printable
+from baton.application.telemetry import error_location
 from baton.domain.enclosure.enclosure import (
     NAMES,
     EnclosurePermitStatus,
@@ -33,12 +33,12 @@ FAREWELL = 2.0
 
 
 @dataclass
-class Watched:
+class WatchedEnclosure:
     """One enclosure, and what its monitor knows to be recorded of it."""
 
     name: str
     id: UUID
-    pace: Pace
+    pace: ReportPace
     recorded: EnclosurePermitStatus | None = None
     read: asyncio.Event = field(default_factory=asyncio.Event)
     """A first reading that says yes or no was recorded."""
@@ -50,12 +50,12 @@ class EnclosureMonitor:
 
     def __init__(
         self,
-        account: Account,
+        account: MonitorAccount,
         observer: Observer,
         facility_code: str,
         names: Iterable[str],
         settled: Callable[[str], Awaitable[None]],
-        intervals: Intervals,
+        intervals: MonitorIntervals,
     ) -> None:
         self._account = account
         self._observer = observer
@@ -63,7 +63,7 @@ class EnclosureMonitor:
         self._names = tuple(names)
         self._settled = settled
         self._intervals = intervals
-        self._watched: list[Watched] = []
+        self._watched: list[WatchedEnclosure] = []
 
     async def run(self) -> None:
         """Watch every enclosure until cancelled."""
@@ -84,13 +84,13 @@ class EnclosureMonitor:
         registration = RegisterEnclosure(name=name, facility_code=self._facility_code)
         claim = (NAMES, name_key(registration))
         id = await self._account.registered(registration, claim, self._intervals.resubscribe)
-        watched = Watched(name, id, Pace(self._intervals, unasked=True))
+        watched = WatchedEnclosure(name, id, ReportPace(self._intervals, unasked=True))
         self._watched.append(watched)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._settle(watched))
             tasks.create_task(self._follow(watched))
 
-    async def _settle(self, watched: Watched) -> None:
+    async def _settle(self, watched: WatchedEnclosure) -> None:
         """Wait for a first reading that says yes or no; where none comes in time, the permit is recorded as Unknown."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._intervals.first_reading):
@@ -106,13 +106,13 @@ class EnclosureMonitor:
         await self._settled(watched.name)
         log.info("enclosure_settled", enclosure_id=str(watched.id), permit_status=watched.recorded)
 
-    async def _follow(self, watched: Watched) -> None:
+    async def _follow(self, watched: WatchedEnclosure) -> None:
         """Subscribe, again and again; while there is no subscription the permit is Unknown."""
         while True:
             await self._lose(watched, await self._until_lost(watched))
             await asyncio.sleep(self._intervals.retry if watched.pace.failed else self._intervals.resubscribe)
 
-    async def _until_lost(self, watched: Watched) -> str:
+    async def _until_lost(self, watched: WatchedEnclosure) -> str:
         """Record what is observed, and repeat it while nothing changes; answers why it came to an end."""
         following = followed(self._observer, watched.name, EnclosurePermitStatus, watched.pace)
         try:
@@ -124,18 +124,18 @@ class EnclosureMonitor:
         except ControlError as error:
             return f"The permit signal was lost: {error}"
         except Exception as error:
-            log.error("permit_observer_failed", enclosure_id=str(watched.id), **traced(error))
+            log.error("permit_observer_failed", enclosure_id=str(watched.id), **error_location(error))
             return f"The permit's observer failed with {type(error).__name__}."
         return "The permit signal ended."
 
-    async def _lose(self, watched: Watched, why: str) -> None:
+    async def _lose(self, watched: WatchedEnclosure, why: str) -> None:
         """Record that the permit is not known, unless that was recorded last."""
         async with watched.recording:
             if watched.recorded is not UNKNOWN:
                 log.warning("permit_lost", enclosure_id=str(watched.id), why=why)
                 await self._record(watched, UNKNOWN, unknown(watched.name, why))
 
-    async def _record(self, watched: Watched, status: EnclosurePermitStatus, observation: Observation) -> None:
+    async def _record(self, watched: WatchedEnclosure, status: EnclosurePermitStatus, observation: SignalObservation) -> None:
         watched.recorded = None  # until the report is answered, nobody knows what the record says
         outcome = await self._account.report(
             ObserveEnclosureStatus,
@@ -146,15 +146,15 @@ class EnclosureMonitor:
             nothing_read=observation.nothing_read,
         )
         watched.pace.reported(outcome)
-        if outcome is Outcome.RECORDED:
+        if outcome is ReportOutcome.RECORDED:
             watched.recorded = status
             if status is not UNKNOWN:
                 watched.read.set()
 
 
-def unknown(code: str, why: str, source_id: str = ENCLOSURE_MONITOR) -> Observation:
+def unknown(code: str, why: str, source_id: str = ENCLOSURE_MONITOR) -> SignalObservation:
     """What the service itself says of a permit where no observer does."""
     reason = printable(why, LONGEST_REASON)
-    return Observation(
+    return SignalObservation(
         code=code, observed_status=UNKNOWN, reason=reason, source_kind="Monitor", source_id=source_id, nothing_read=True
     )

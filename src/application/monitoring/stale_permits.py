@@ -6,10 +6,10 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.monitoring.monitors import Account
+from baton.application.monitoring.monitors import MonitorAccount
 from baton.application.monitoring.permit_monitor import UNKNOWN, unknown
 from baton.application.ports import Clock
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 from baton.domain.enclosure.enclosure import (
     EnclosureLifecycle,
     EnclosureView,
@@ -27,7 +27,7 @@ OBSERVATION_AGE = "ObservationAge"
 class StalePermits:
     """Looks for Active enclosures whose last observation is too old; one process does so for all."""
 
-    def __init__(self, account: Account, clock: Clock, time_to_live: timedelta, interval: float) -> None:
+    def __init__(self, account: MonitorAccount, clock: Clock, time_to_live: timedelta, interval: float) -> None:
         self._account = account
         self._clock = clock
         self._time_to_live = time_to_live
@@ -40,7 +40,7 @@ class StalePermits:
             try:
                 await self.sweep()
             except Exception as error:
-                log.error("permit_sweep_failed", **traced(error))
+                log.error("permit_sweep_failed", **error_location(error))
 
     async def sweep(self) -> None:
         """Record Unknown for every enclosure that the list shows to be unobserved and its stream confirms."""

@@ -12,10 +12,10 @@ from uuid import UUID
 import structlog
 
 from baton.application.control import ControlError
-from baton.application.monitoring.monitors import Account, Intervals, Pace, followed
+from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals, ReportPace, followed
 from baton.application.monitoring.observations import Observer
 from baton.application.plant import MonitoredSupply
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 from baton.domain.supply.supply import (
     ADDRESSES,
     MarkSupplyRecovering,
@@ -35,11 +35,11 @@ class SupplyMonitor:
 
     def __init__(
         self,
-        account: Account,
+        account: MonitorAccount,
         observer: Observer,
         facility_code: str,
         supplies: Iterable[MonitoredSupply],
-        intervals: Intervals,
+        intervals: MonitorIntervals,
     ) -> None:
         self._account = account
         self._observer = observer
@@ -64,7 +64,7 @@ class SupplyMonitor:
             except ControlError as error:
                 log.warning("supply_observer_lost", supply_id=str(id), why=str(error))
             except Exception as error:
-                log.error("supply_observer_failed", supply_id=str(id), **traced(error))
+                log.error("supply_observer_failed", supply_id=str(id), **error_location(error))
             await asyncio.sleep(self._intervals.resubscribe)
 
     async def _follow(self, code: str, id: UUID) -> None:
@@ -72,7 +72,7 @@ class SupplyMonitor:
 
         Recovering says no more than that the signal is clear, which matters to an Unavailable supply only.
         """
-        pace, said = Pace(self._intervals), None
+        pace, said = ReportPace(self._intervals), None
         async with aclosing(followed(self._observer, code, SupplyStatus, pace)) as observed:
             async for status, observation in observed:
                 if pace.due(changed=status is not said):

@@ -11,14 +11,14 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.commands import Commands, carried_out
-from baton.application.conduct.conduct_work import Conducts
+from baton.application.commands import Commands, execute_with_retry
+from baton.application.conduct.conduct_work import ConductWork
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.ports import Caller, Clock, Store
-from baton.application.record_reader import FIRST_LOOK, Watch, found, paused
+from baton.application.record_reader import FIRST_LOOK, StreamWatch, load_state, wait_longer
 from baton.application.service import Service
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.messages import REASON
+from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.operation.schedule.arranged_conduct import arranged
 from baton.domain.operation.schedule.messages import DueFiring, FiringVerdict
@@ -51,8 +51,8 @@ class Firings:
         commands: Commands,
         service: Service,
         clock: Clock,
-        conducts: Conducts,
-        run_conducts: Conducts,
+        conducts: ConductWork,
+        run_conducts: ConductWork,
         restart_limit: timedelta,
     ) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class Firings:
 
         Until its conduct is open a firing is judged anew at every try: none acts late, or for a schedule that is held.
         """
-        schedule = await found(self._store, Schedule, due.schedule_id)
+        schedule = await load_state(self._store, Schedule, due.schedule_id)
         if schedule is None or not await self._is_asked_for(due):  # the engine may know more than the record
             return FiringVerdict.IDLE
         aim = schedule.aim
@@ -111,17 +111,17 @@ class Firings:
 
     async def await_end(self, due: DueFiring, attempt: Attempt) -> None:
         """Wait until the conduct of a firing has come to its end; one that is held has."""
-        schedule = await found(self._store, Schedule, due.schedule_id)
+        schedule = await load_state(self._store, Schedule, due.schedule_id)
         if schedule is None or not await self._is_begun(due, schedule.aim):  # the record was restored meanwhile
             return
         runs = isinstance(schedule.aim, ConductPlan)
-        watch: Watch[Any] = (
-            Watch(self._store, Run, due.run_id) if runs else Watch(self._store, Procedure, due.procedure_id())
+        watch: StreamWatch[Any] = (
+            StreamWatch(self._store, Run, due.run_id) if runs else StreamWatch(self._store, Procedure, due.procedure_id())
         )
         pause = FIRST_LOOK
         while (await watch.look()).live_conduct_id == due.conduct_id:
             attempt.alive()
-            pause = await paused(pause)
+            pause = await wait_longer(pause)
 
     async def _conduct_recipe(self, schedule: Schedule, due: DueFiring, aim: ConductRecipe) -> None:
         caller = caller_of(schedule, due)
@@ -152,7 +152,7 @@ class Firings:
         id = due.procedure_id(index)
 
         async def registered() -> bool:
-            return await found(self._store, Procedure, id) is not None
+            return await load_state(self._store, Procedure, id) is not None
 
         if not await registered():
             command = what.registration(due.scheduled_at, schedule.firing_count + 1, run_id)
@@ -168,7 +168,7 @@ class Firings:
     ) -> None:
         """Give a command until nobody else comes first; raises what refuses it, unless another try has done it."""
         try:
-            await carried_out(self._commands, command, caller, target_id=target_id, new_id=new_id)
+            await execute_with_retry(self._commands, command, caller, target_id=target_id, new_id=new_id)
         except Unavailable:
             raise
         except Refusal:
@@ -199,10 +199,10 @@ class Firings:
 
     async def _give_up_run(self, schedule: Schedule, due: DueFiring, refusal: Refusal) -> None:
         """Abort a run that was started and cannot be conducted, so that nothing goes on of a firing that was refused."""
-        run = await found(self._store, Run, due.run_id)
+        run = await load_state(self._store, Run, due.run_id)
         if run is not None and run.status in LIVE:
             reason = f"The schedule {schedule.name} cannot go on with it: {refusal.detail}"
-            await self._give(AbortRun(reason=reason[:REASON]), system(due), due.run_id, due.id)
+            await self._give(AbortRun(reason=reason[:MAX_REASON_LENGTH]), system(due), due.run_id, due.id)
 
     async def _record(self, command: Command, due: DueFiring) -> None:
         await self._give(command, system(due), due.schedule_id, due.id)
@@ -229,8 +229,8 @@ class Firings:
 
     async def _is_begun(self, due: DueFiring, aim: ConductRecipe | ConductPlan) -> bool:
         if isinstance(aim, ConductPlan):
-            return await found(self._store, Run, due.run_id) is not None
-        return await found(self._store, Procedure, due.procedure_id()) is not None
+            return await load_state(self._store, Run, due.run_id) is not None
+        return await load_state(self._store, Procedure, due.procedure_id()) is not None
 
     async def _is_recorded(self, due: DueFiring) -> bool:
         async with self._store.session() as session:

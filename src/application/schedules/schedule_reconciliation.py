@@ -13,11 +13,11 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from baton.application.commands import Commands, carried_out
+from baton.application.commands import Commands, execute_with_retry
 from baton.application.ports import Batch, Caller, Clock, IdGenerator, Store
-from baton.application.record_reader import row_of, standing
+from baton.application.record_reader import load_row, require_state
 from baton.application.schedules.calendars import CalendarEntry, CalendarRefusedError, Calendars, CalendarView
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 from baton.domain.kernel import Call
 from baton.domain.operation.conduct.progress import ConductPhase
 from baton.domain.operation.schedule.arranged_conduct import COMMANDS
@@ -45,7 +45,7 @@ MOST_SILENCES = 3
 """Schedules in a row of which the engine tells nothing, until it counts as away."""
 
 
-class ScheduleKeeper:
+class ScheduleReconciler:
     """Keeps the engine's calendars as the record says; one at a time does."""
 
     def __init__(
@@ -123,7 +123,7 @@ class ScheduleKeeper:
         except CalendarRefusedError as error:
             log.error("schedule_not_kept", schedule_id=str(schedule_id), said=str(error))
         except Exception as error:
-            log.error("schedule_not_kept", schedule_id=str(schedule_id), **traced(error))
+            log.error("schedule_not_kept", schedule_id=str(schedule_id), **error_location(error))
         self._silent.discard(schedule_id)
         return None
 
@@ -155,7 +155,7 @@ class ScheduleKeeper:
             await self._note(known, replace(known, paused=False))
             await self._calendars.put(replace(entry_of(schedule, self._facility_code), paused=True, note=TAKEN_NOTE))
         caller = Caller.system(self._new_id())
-        await carried_out(self._commands, TakeOverSchedulePause(), caller, target_id=schedule.id)
+        await execute_with_retry(self._commands, TakeOverSchedulePause(), caller, target_id=schedule.id)
 
     async def _kept(self) -> tuple[UUID, ...]:
         """Every schedule that the engine may have."""
@@ -165,8 +165,8 @@ class ScheduleKeeper:
 
     async def _known(self, schedule_id: UUID) -> tuple[Schedule, ScheduleStanding]:
         """A schedule, and what the engine said of it last."""
-        schedule = await standing(self._store, Schedule, schedule_id)
-        kept = await row_of(self._store, ScheduleStanding, schedule_id=schedule_id)
+        schedule = await require_state(self._store, Schedule, schedule_id)
+        kept = await load_row(self._store, ScheduleStanding, schedule_id=schedule_id)
         assert kept is not None, "what is kept is on record"
         return schedule, kept
 

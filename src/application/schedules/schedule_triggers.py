@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from baton.application.ports import EventRow, Job, Store
 from baton.application.reactions import started_by
-from baton.application.record_reader import standing
+from baton.application.record_reader import require_state
 from baton.application.schedules.schedule_reconciliation import FIRING, attributes_of, summary_of
 from baton.domain.kernel import Event
 from baton.domain.operation.schedule.messages import FiringOrder
@@ -26,7 +26,7 @@ class ScheduleTriggers:
         return True
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
-        schedule = await standing(self._store, Schedule, event.stream_id)
+        schedule = await require_state(self._store, Schedule, event.stream_id)
         order = FiringOrder(
             schedule_id=event.stream_id,
             trigger_id=event.event_id,

@@ -13,7 +13,7 @@ from baton.infrastructure.postgres.pool import Connection
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from baton.application.agents.agent_schedules import Tick
+    from baton.application.agents.agent_schedules import AgentSchedule
     from baton.application.schedules.calendars import Calendars
     from baton.application.settings import Settings
 
@@ -24,12 +24,12 @@ RESUME = "`temporal schedule toggle --unpause --schedule-id {}`"
 
 async def examine_schedules(connection: Connection, client: "Client", settings: "Settings | None") -> Finding:
     """Whether somebody keeps the calendars, and each is as it should be."""
-    from baton.application.agents.agent_schedules import ticks_of
+    from baton.application.agents.agent_schedules import agent_schedules
     from baton.infrastructure.postgres.leadership import SCHEDULES_LOCK, is_led
     from baton.infrastructure.temporal.attributes import missing
 
     kept = await ids(connection, KEPT)
-    turns = [tick for tick in ticks_of(settings) if tick.on] if settings else []
+    turns = [tick for tick in agent_schedules(settings) if tick.on] if settings else []
     if not kept and not turns:
         return ok("No schedule is defined, and no agent has turns.")
     calendars = calendars_of(client)
@@ -67,7 +67,7 @@ def calendars_of(client: "Client") -> "Calendars":
     return TemporalCalendars(reaching, clock)
 
 
-async def turns_amiss(calendars: "Calendars", turns: "list[Tick]") -> tuple[list[str], list[str]]:
+async def turns_amiss(calendars: "Calendars", turns: "list[AgentSchedule]") -> tuple[list[str], list[str]]:
     """The agents whose turns somebody paused, and those whose turns the engine does not have as they are, with why."""
     paused, untold = [], []
     for tick in turns:

@@ -13,11 +13,25 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, TimeTravel, Value, changed, omitted
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Creation,
+    Event,
+    JudgedVerb,
+    Outcome,
+    Query,
+    State,
+    TimeTravel,
+    Value,
+    Verb,
+    changed,
+    omitted,
+)
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, record_of, records_of
 from baton.domain.shared.refusals import Invalid, UnauthorizedError
-from baton.domain.shared.text import Text, unnameable_character
+from baton.domain.shared.text import unnameable_character
 from baton.domain.shared.writes import Drop, Put, Record
 
 DELETED_USER = "<deleted user>"
@@ -143,10 +157,6 @@ def evolve(actor: Actor, event: ActorEvent) -> Actor:
             assert_never(event)
 
 
-class InvalidActorNameError(Invalid, context="access"):
-    """An actor needs a name that is not blank."""
-
-
 class InvalidActorKindError(Invalid, context="access"):
     """Actors of kind agent come only from define_agent."""
 
@@ -159,11 +169,11 @@ class InvalidActorSubjectError(Invalid, context="access"):
     """The issuer is no configured identity provider, or the issuer or subject is blank."""
 
 
-ActorName = Annotated[str, Text(200, InvalidActorNameError, "name")]
+ActorName = Annotated[str, actor.text("name", 200)]
 
 
-@actor.creation(refuses=[InvalidActorKindError, InvalidActorProfileError])
-class RegisterActor(Command):
+@actor.creation()
+class RegisterActor(Creation):
     """Make a person or a machine account known to the service."""
 
     name: ActorName
@@ -185,15 +195,15 @@ class RegisterActor(Command):
 
 
 @actor.command(post="/{actor_id}/deactivate", allowed=[ActorStatus.ACTIVE], destructive=True)
-class DeactivateActor(Command):
+class DeactivateActor(Verb[Actor]):
     """Refuse everything this actor asks for from now on; its past stays."""
 
     def decide(self, actor: Actor, call: Call) -> Outcome:
         return [ActorDeactivated()]
 
 
-@actor.command(post="/{actor_id}/reactivate", allowed=[ActorStatus.DEACTIVATED], refuses=[UnauthorizedError])
-class ReactivateActor(Command):
+@actor.command(post="/{actor_id}/reactivate", allowed=[ActorStatus.DEACTIVATED])
+class ReactivateActor(JudgedVerb[Actor, None]):
     """Let a deactivated actor call again; it adds no grant."""
 
     def gather(self, actor: Actor, call: Call) -> Reads[None]:
@@ -208,8 +218,8 @@ class ReactivateActor(Command):
         return [ActorReactivated()]
 
 
-@actor.command(patch="/{actor_id}/profile", reasons=["profile_forgotten"], refuses=[InvalidActorProfileError])
-class UpdateActorProfile(Command):
+@actor.command(patch="/{actor_id}/profile")
+class UpdateActorProfile(JudgedVerb[Actor, ActorProfile]):
     """Change name or contact fields: a key left out stays, null clears."""
 
     name: ActorName = omitted()
@@ -236,7 +246,7 @@ class UpdateActorProfile(Command):
 
 
 @actor.command(delete="/{actor_id}/profile", destructive=True)
-class ForgetActor(Command):
+class ForgetActor(Verb[Actor]):
     """Erase everything personal about this actor: profile and token bindings. References to its id stay valid."""
 
     def decide(self, actor: Actor, call: Call) -> Outcome:

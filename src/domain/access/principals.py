@@ -8,7 +8,7 @@ from uuid import UUID
 
 from baton.domain.access.actor import DELETED_USER, Actor, ActorKind, ActorProfile, actor
 from baton.domain.kernel import NIL
-from baton.domain.shared.reads import Reads, answered, every, records_of
+from baton.domain.shared.reads import Reads, every, permitted_commands, records_of
 
 SYSTEM_NAME = "Baton"
 NOT_SIGNED_IN = "not signed in"
@@ -34,7 +34,7 @@ def names_of(appearances: Iterable[Appearance], *, own: bool = False) -> Reads[N
     actors = yield from every(Actor, ids)
     profiles = (yield from records_of(ActorProfile, actor_id=ids)) if ids else ()
     names = {profile.actor_id: profile.name for profile in profiles}
-    people_shown = own or "GetActor" in (yield from answered("permitted_commands"))
+    people_shown = own or "GetActor" in (yield from permitted_commands())
 
     def name_of(principal_id: UUID, surface_id: UUID | None) -> str | None:
         if principal_id == NIL:

@@ -18,7 +18,8 @@ from baton.domain.access.actor import (
 )
 from baton.domain.access.seeded_actors import SEEDED_ACTOR_IDS
 from baton.domain.kernel import Call, Command, Outcome
-from baton.domain.shared.reads import Reads, answered, enlisted, every, record_of
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, enlisted, every, record_of
 from baton.domain.shared.writes import Drop, Put
 from baton.domain.trust.policy import LISTENERS, Policy
 
@@ -51,19 +52,15 @@ class SubjectCommand(Command):
             raise InvalidActorSubjectError("Issuer and subject must not be blank; copy them from a token.", reason="blank")
 
 
-@actor.command(
-    post="/{actor_id}/subject-bindings/add",
-    reasons=["seeded", "more_privileged", "profile_forgotten", "already_bound"],
-    refuses=[InvalidActorSubjectError],
-)
+@actor.command(post="/{actor_id}/subject-bindings/add")
 class BindActorSubject(SubjectCommand):
     """Let tokens of this issuer and subject act as this actor, who may do no more than the caller."""
 
     def gather(self, actor: Actor, call: Call) -> Reads[BindingFacts]:
-        deployment = yield from answered("deployment")
+        deployment = yield from ask(Ports.deployment)
         policies = (yield from every(Policy, (yield from enlisted(LISTENERS)))) if deployment.policies_enforced else {}
         profile = yield from record_of(ActorProfile, actor_id=actor.id)
-        provider = yield from answered("identity_provider", issuer=self.issuer, subject=self.subject)
+        provider = yield from ask(Ports.identity_provider, self.issuer, self.subject)
         return BindingFacts(tuple(policies.values()), profile is not None, provider)
 
     def decide(self, actor: Actor, call: Call, facts: BindingFacts) -> Outcome:
@@ -92,9 +89,7 @@ class BindActorSubject(SubjectCommand):
         return [ActorSubjectBound(issuer=self.issuer), Put(binding, rival=taken)]
 
 
-@actor.command(
-    post="/{actor_id}/subject-bindings/remove", reasons=["not_bound"], refuses=[InvalidActorSubjectError], destructive=True
-)
+@actor.command(post="/{actor_id}/subject-bindings/remove", destructive=True)
 class UnbindActorSubject(SubjectCommand):
     """Stop tokens of this issuer and subject from acting as this actor."""
 

@@ -14,11 +14,12 @@ from pydantic import Field
 
 from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
 from baton.domain.agent.language_model import is_approved
-from baton.domain.agent.model_ref import DETERMINISTIC, SETTING, InvalidModelRefError, ModelRef
+from baton.domain.agent.model_ref import DETERMINISTIC, SETTING, ModelRef
 from baton.domain.agent.prompts import PROMPTS
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, changed
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, answered, every, members_of
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, every, members_of
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.units import Dollars
@@ -184,28 +185,8 @@ def budget_of(monthly_cost_cap: float | None, daily_token_cap: int | None) -> Bu
     return Budget(monthly_cost_cap=monthly_cost_cap, daily_token_cap=daily_token_cap)
 
 
-class InvalidAgentKindError(Invalid, context="agent"):
-    """An agent is of a kind, which must not be blank."""
-
-
-class InvalidAgentNameError(Invalid, context="agent"):
-    """An agent needs a name that is not blank."""
-
-
-class InvalidAgentVersionError(Invalid, context="agent"):
-    """An agent has a version, which must not be blank."""
-
-
-class InvalidAgentDescriptionError(Invalid, context="agent"):
-    """A description, where one is given, must not be blank."""
-
-
 class InvalidAgentCanonicalUriError(Invalid, context="agent"):
     """An agent's canonical address begins with https:// and has no fragment."""
-
-
-class InvalidAgentCapabilityError(Invalid, context="agent"):
-    """A capability must not be blank."""
 
 
 class InvalidAgentCapabilitiesError(Invalid, context="agent"):
@@ -228,40 +209,23 @@ class InvalidAgentBudgetError(Invalid, context="agent"):
     """A cap is a finite number that is not negative."""
 
 
-class InvalidAgentSuspensionReasonError(Invalid, context="agent"):
-    """Suspending an agent takes a reason that is not blank."""
-
-
-class InvalidAgentDeprecationReasonError(Invalid, context="agent"):
-    """A reason, where one is given, must not be blank."""
-
-
 class LanguageModelNotApprovedError(Conflict, context="agent"):
     """This deployment's agents ask approved models only, and the agent's model is none."""
 
 
-Capability = Annotated[str, Text(100, InvalidAgentCapabilityError, "capability", personal=True)]
+Capability = Annotated[str, agent.text("capability", 100, personal=True)]
 ToolName = Annotated[str, Text(100, InvalidToolNameError, "tool name")]
 
 
-@agent.creation(
-    refuses=[
-        InvalidAgentCanonicalUriError,
-        InvalidAgentCapabilitiesError,
-        InvalidAgentPromptTemplateError,
-        InvalidModelRefError,
-        LanguageModelNotApprovedError,
-        agent.AlreadyExists,
-    ]
-)
-class DefineAgent(Command):
+@agent.creation(refuses=[agent.AlreadyExists])
+class DefineAgent(JudgedCreation[bool]):
     """Make an agent known, and with it the actor of the same id that it acts as."""
 
-    kind: Annotated[str, Text(100, InvalidAgentKindError, "kind")]
-    name: Annotated[str, Text(100, InvalidAgentNameError, "name", personal=True)]
-    version: Annotated[str, Text(50, InvalidAgentVersionError, "version")]
+    kind: Annotated[str, agent.text("kind", 100)]
+    name: Annotated[str, agent.text("name", 100, personal=True)]
+    version: Annotated[str, agent.text("version", 50)]
     model_ref: ModelRef
-    description: Annotated[str, Text(2000, InvalidAgentDescriptionError, "description", personal=True)] | None = None
+    description: Annotated[str, agent.text("description", 2000, personal=True)] | None = None
     canonical_uri: Annotated[str, Text(2000, InvalidAgentCanonicalUriError, "canonical address")] | None = None
     prompt_template_id: UUID | None = None
     capabilities: SortedSet[Capability] = frozenset()
@@ -270,7 +234,7 @@ class DefineAgent(Command):
         """Whether the model may be asked here."""
         if self.model_ref.provider in (DETERMINISTIC, SETTING):
             return True
-        deployment = yield from answered("deployment")
+        deployment = yield from ask(Ports.deployment)
         return not deployment.approved_models_only or (yield from is_approved(self.model_ref))
 
     def decide(self, call: Call, approved: bool) -> Outcome:
@@ -320,7 +284,7 @@ def agents_of(kind: str) -> Reads[tuple[Agent, ...]]:
 
 
 @agent.command(post="/{agent_id}/version", allowed=[DEFINED])
-class VersionAgent(Command):
+class VersionAgent(Verb[Agent]):
     """Put an agent into service."""
 
     def decide(self, agent: Agent, call: Call) -> Outcome:
@@ -328,17 +292,17 @@ class VersionAgent(Command):
 
 
 @agent.command(post="/{agent_id}/suspend", allowed=[VERSIONED], destructive=True)
-class SuspendAgent(Command):
+class SuspendAgent(Verb[Agent]):
     """Take an agent out of service; what it asks for is refused from its next call on, until somebody resumes it."""
 
-    reason: Annotated[str, Text(500, InvalidAgentSuspensionReasonError, "reason", personal=True)]
+    reason: Annotated[str, agent.text("suspension_reason", 500, label="reason", personal=True)]
 
     def decide(self, agent: Agent, call: Call) -> Outcome:
         return [AgentSuspended(reason=self.reason, suspended_by=call.principal_id)]
 
 
 @agent.command(post="/{agent_id}/resume", allowed=[SUSPENDED])
-class ResumeAgent(Command):
+class ResumeAgent(Verb[Agent]):
     """Put a suspended agent back into service; what passed meanwhile is not made up for."""
 
     def decide(self, agent: Agent, call: Call) -> Outcome:
@@ -346,17 +310,17 @@ class ResumeAgent(Command):
 
 
 @agent.command(post="/{agent_id}/deprecate", allowed=NOT_DEPRECATED, destructive=True)
-class DeprecateAgent(Command):
+class DeprecateAgent(Verb[Agent]):
     """Take an agent out of service for good."""
 
-    reason: Annotated[str, Text(500, InvalidAgentDeprecationReasonError, "reason", personal=True)] | None = None
+    reason: Annotated[str, agent.text("deprecation_reason", 500, label="reason", personal=True)] | None = None
 
     def decide(self, agent: Agent, call: Call) -> Outcome:
         return [AgentDeprecated(reason=self.reason)]
 
 
-@agent.command(post="/{agent_id}/tools/grant", allowed=NOT_DEPRECATED, verb="GrantTool", refuses=[InvalidAgentToolsError])
-class GrantToolToAgent(Command):
+@agent.command(post="/{agent_id}/tools/grant", allowed=NOT_DEPRECATED, verb="GrantTool")
+class GrantToolToAgent(Verb[Agent]):
     """Declare a tool of this agent; what it may do, policies alone decide."""
 
     tool_name: ToolName
@@ -370,7 +334,7 @@ class GrantToolToAgent(Command):
 
 
 @agent.command(post="/{agent_id}/tools/revoke", allowed=NOT_DEPRECATED, verb="RevokeTool")
-class RevokeToolFromAgent(Command):
+class RevokeToolFromAgent(Verb[Agent]):
     """Take a tool from the declared ones."""
 
     tool_name: ToolName
@@ -379,10 +343,8 @@ class RevokeToolFromAgent(Command):
         return [AgentToolRevoked(tool_name=self.tool_name)] if self.tool_name in agent.tools else []
 
 
-@agent.command(
-    post="/{agent_id}/update-budget", allowed=NOT_DEPRECATED, verb="UpdateBudget", refuses=[InvalidAgentBudgetError]
-)
-class UpdateAgentBudget(Command):
+@agent.command(post="/{agent_id}/update-budget", allowed=NOT_DEPRECATED, verb="UpdateBudget")
+class UpdateAgentBudget(Verb[Agent]):
     """Set what the agent may spend by itself in a calendar month and day (UTC); null lifts a cap."""
 
     monthly_cost_cap: Cost | None

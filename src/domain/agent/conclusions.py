@@ -171,7 +171,7 @@ def bounded(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"omitted": f"{len(parameters)} parameters, too long to show"}
 
 
-class Order(Value):
+class ConclusionOrder(Value):
     """What an agent is to conclude about: the end of a run."""
 
     kind: str

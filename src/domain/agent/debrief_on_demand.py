@@ -14,10 +14,11 @@ from baton.domain.agent.agent import VERSIONED, Agent
 from baton.domain.agent.debrief import DEBRIEF, RUN_DEBRIEFER
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.decision.decision import Decision, DecisionParentNotFoundError
-from baton.domain.kernel import Call, Command, Outcome, Value
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Value
 from baton.domain.operation.conduct.conduct import Wait
 from baton.domain.run.run import Run, run
-from baton.domain.shared.reads import Reads, answered, existing, required, required_if_given
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, existing, required, required_if_given
 from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, Unavailable, kept_form, kept_refusal
 from baton.domain.shared.writes import Answer, Put, Record
 
@@ -103,20 +104,9 @@ class Debriefer:
     returns=Regenerated,
     work="regenerate-debrief",
     accepted=RegenerationAccepted,
-    refuses=[
-        Agent.aggregate.NotFound,
-        DecisionParentNotFoundError,
-        DecisionParentAgentMismatchError,
-        DecisionParentRunMismatchError,
-        AgentKindMismatchError,
-        AgentNotSeededError,
-        AgentDeactivatedError,
-        AgentCannotRegenerateDebriefError,
-        LanguageModelUnavailableError,
-        UnauthorizedError,
-    ],
+    refuses=[UnauthorizedError],
 )
-class RegenerateRunDebrief(Command):
+class RegenerateRunDebrief(JudgedVerb[Run, Debriefer]):
     """Have a debrief of the run written now, by the usual agent or by the one named."""
 
     parent_decision_id: UUID | None = None
@@ -127,7 +117,7 @@ class RegenerateRunDebrief(Command):
         parent = yield from required_if_given(Decision, self.parent_decision_id, DecisionParentNotFoundError)
         agent = yield from self._agent()
         actor = yield from existing(Actor, None if agent is None else agent.id)
-        configured = agent is not None and (yield from answered("model_configured", model_ref=agent.model_ref))
+        configured = agent is not None and (yield from ask(Ports.is_model_configured, agent.model_ref))
         return Debriefer(agent, actor, parent, configured)
 
     def _agent(self) -> Reads[Agent | None]:

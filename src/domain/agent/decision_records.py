@@ -15,7 +15,7 @@ from baton.domain.decision.decision import (
     registered,
 )
 from baton.domain.decision.inferences import AppendInferences, Inference, Span
-from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.kernel import Call, JudgedCreation, Outcome
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.logbooks import open_logbook
 from baton.domain.shared.reads import Reads, existing, permitted
@@ -33,7 +33,7 @@ def decided(choice: RegisterDecision, decision_id: UUID) -> DecisionRegistered:
 
 
 @decision.inner(creates=True)
-class RecordAgentDecision(Command):
+class RecordAgentDecision(JudgedCreation[tuple[bool, bool]]):
     """Register what the calling agent decided, unless it has done so before; the answer says whether its calls are kept."""
 
     choice: RegisterDecision

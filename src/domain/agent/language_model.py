@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.agent.model_ref import ModelName, ModelRef, Provider, SnapshotPin
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State, Value, Verb, changed
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, members_of
@@ -179,10 +179,6 @@ def evolve(entry: LanguageModel, event: LanguageModelEvent) -> LanguageModel:
             assert_never(event)
 
 
-class InvalidLanguageModelNameError(Invalid, context="agent"):
-    """A language model needs a name that is not blank."""
-
-
 class InvalidEndpointNoteError(Invalid, context="agent"):
     """A note on where a model is served, where one is given, must not be blank."""
 
@@ -191,18 +187,14 @@ class InvalidLanguageModelPricingError(Invalid, context="agent"):
     """Every price is a finite number, 0 or more."""
 
 
-class InvalidLanguageModelReasonError(Invalid, context="agent"):
-    """A reason must not be blank."""
+Reason = Annotated[str, language_model.text("reason", 500, personal=True)]
 
 
-Reason = Annotated[str, Text(500, InvalidLanguageModelReasonError, "reason", personal=True)]
-
-
-@language_model.creation(refuses=[InvalidLanguageModelPricingError, language_model.AlreadyExists])
-class DefineLanguageModel(Command):
+@language_model.creation()
+class DefineLanguageModel(Creation):
     """Add a model to the catalog; it may be used once it is approved. No credentials are kept here."""
 
-    name: Annotated[str, Text(120, InvalidLanguageModelNameError, "name", personal=True)]
+    name: Annotated[str, language_model.text("name", 120, personal=True)]
     provider: Provider
     model: ModelName
     served_via: ServingRoute
@@ -245,7 +237,7 @@ def catalog_key(provider: str, model: str) -> str:
 
 
 @language_model.command(post="/{language_model_id}/approve", allowed=[DEFINED])
-class ApproveLanguageModel(Command):
+class ApproveLanguageModel(Verb[LanguageModel]):
     """Let a model be used at this facility."""
 
     def decide(self, entry: LanguageModel, call: Call) -> Outcome:
@@ -253,7 +245,7 @@ class ApproveLanguageModel(Command):
 
 
 @language_model.command(post="/{language_model_id}/announce-retirement", allowed=[APPROVED], verb="AnnounceRetirement")
-class AnnounceLanguageModelRetirement(Command):
+class AnnounceLanguageModelRetirement(Verb[LanguageModel]):
     """Record that the provider will end a model, and when if it is known; what rests on it is at risk from now on."""
 
     reason: Reason
@@ -264,7 +256,7 @@ class AnnounceLanguageModelRetirement(Command):
 
 
 @language_model.command(post="/{language_model_id}/retire", allowed=[APPROVED, RETIREMENT_ANNOUNCED], destructive=True)
-class RetireLanguageModel(Command):
+class RetireLanguageModel(Verb[LanguageModel]):
     """Record that the provider has ended a model."""
 
     reason: Reason | None = None
@@ -276,7 +268,7 @@ class RetireLanguageModel(Command):
 @language_model.command(
     post="/{language_model_id}/deprecate", allowed=[DEFINED, APPROVED, RETIREMENT_ANNOUNCED], destructive=True
 )
-class DeprecateLanguageModel(Command):
+class DeprecateLanguageModel(Verb[LanguageModel]):
     """Withdraw a model from use at this facility; another entry for it may be defined."""
 
     reason: Reason | None = None

@@ -7,7 +7,7 @@ kind of agent do not count. A lease does not expire and is never taken over.
 from uuid import UUID, uuid5
 
 from baton.domain.agent.agent import Agent
-from baton.domain.kernel import Call, Command, Event, Outcome
+from baton.domain.kernel import Call, Event, JudgedVerb, Outcome
 from baton.domain.run.run import Run, run
 from baton.domain.shared.reads import Reads, happened, required
 from baton.domain.shared.writes import Answer
@@ -31,7 +31,7 @@ def holder_of_lease(markers: Markers, kind: str, terminal_event_id: UUID) -> UUI
 
 
 @run.inner()
-class RequestDecisionDebrief(Command):
+class RequestDecisionDebrief(JudgedVerb[Run, tuple[Agent, Markers]]):
     """Take the lease as the calling agent, or hear who has it; asked again, it says the same."""
 
     terminal_event_id: UUID

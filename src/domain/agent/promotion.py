@@ -33,7 +33,7 @@ from baton.domain.caution.caution import (
     superseded,
 )
 from baton.domain.decision.decision import Decision, RegisterDecision, decision
-from baton.domain.kernel import Call, Command, Outcome, Value
+from baton.domain.kernel import Call, JudgedCreation, JudgedVerb, Outcome, Value
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.reads import Reads, every, existing, members_of, permitted, required
 from baton.domain.shared.refusals import Conflict
@@ -147,24 +147,8 @@ class Promotable:
     replaced: Caution | None
 
 
-@decision.command(
-    post="/{decision_id}/promote",
-    context="agent",
-    status=201,
-    returns=NewCaution,
-    attempts=3,
-    refuses=[
-        Caution.aggregate.NotFound,
-        CautionTargetNotFoundError,
-        DecisionNotEmittedByCautionDrafterError,
-        DecisionNotCautionProposalError,
-        CautionProposalNotActionableError,
-        CautionProposalMalformedError,
-        CautionProposalAlreadyPromotedError,
-        SupersedeCaution.Cannot,
-    ],
-)
-class PromoteCautionProposal(Command):
+@decision.command(post="/{decision_id}/promote", context="agent", status=201, returns=NewCaution, attempts=3)
+class PromoteCautionProposal(JudgedVerb[Decision, Promotable]):
     """Make a caution of what an agent proposed; its author is whoever promotes it."""
 
     def gather(self, proposal: Decision, call: Call) -> Reads[Promotable]:
@@ -242,7 +226,7 @@ class Circumstances:
 
 
 @decision.inner(creates=True, command_name="RecordAgentDecision", lock=LOCK)
-class PromoteByRule(Command):
+class PromoteByRule(JudgedCreation[Circumstances]):
     """Judge a proposal as the calling agent, and register the caution in the same append where the rule says so."""
 
     proposal_decision_id: UUID

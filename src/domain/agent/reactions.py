@@ -3,7 +3,6 @@
 An event that a subscriber cannot get past can be dismissed by a person; that is a decision like any other.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, ClassVar
@@ -12,9 +11,10 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.decision.decision import DecisionRegistered, decision
-from baton.domain.kernel import Call, Command, Outcome, Query, Value
+from baton.domain.kernel import Call, JudgedCreation, Outcome, Query, Value
 from baton.domain.registry import question
-from baton.domain.shared.reads import Reads, answered, record_of, records_of
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, record_of, records_of
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Put, Record
@@ -107,11 +107,11 @@ class ListReactions(Query):
     subscriber_name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
     def answer(self, call: Call) -> Reads[Reactions]:
-        names = yield from answered("subscribers")
+        names = yield from ask(Ports.subscriber_names)
         wanted = tuple(name for name in names if self.subscriber_name in (None, name))
         rows = yield from records_of(Reaction, subscriber_name=wanted)
-        unprocessed: dict[str, int] = yield from answered("unprocessed", rows=rows)
-        open_items: dict[str, Sequence[OpenItem] | None] = yield from answered("open_reactions", names=wanted)
+        unprocessed = yield from ask(Ports.unprocessed_counts, rows)
+        open_items = yield from ask(Ports.open_items, wanted)
         return Reactions(
             items=tuple(
                 ReactionView(
@@ -126,7 +126,7 @@ class ListReactions(Query):
 
 
 @dataclass(frozen=True)
-class Logged:
+class LoggedEvent:
     """An event in the log, as far as a dismissal needs it, and where it stands for a subscriber."""
 
     event_id: UUID
@@ -138,37 +138,27 @@ class Logged:
     """The next event that concerns the subscriber, where there is one."""
 
 
-@decision.creation(
-    context="agent",
-    path="/reactions/{subscriber_name}/dismiss-event",
-    lock=LOCK,
-    refuses=[
-        SubscriberBookmarkNotFoundError,
-        DismissalEventNotFoundError,
-        EventAlreadyDismissedError,
-        ReactionCannotDismissEventError,
-    ],
-)
-class DismissEventInReaction(Command):
+@decision.creation(context="agent", path="/reactions/{subscriber_name}/dismiss-event", lock=LOCK)
+class DismissEventInReaction(JudgedCreation[tuple[Reaction, LoggedEvent]]):
     """Let a subscriber pass over the event that it cannot get past."""
 
     subscriber_name: Annotated[str, Field(min_length=1, max_length=100)]
     event_id: UUID
     reason: Annotated[str, Text(500, InvalidDismissalReasonError, "reason", personal=True)]
 
-    def gather(self, call: Call) -> Reads[tuple[Reaction, Logged]]:
-        names = yield from answered("subscribers")
+    def gather(self, call: Call) -> Reads[tuple[Reaction, LoggedEvent]]:
+        names = yield from ask(Ports.subscriber_names)
         reaction = yield from record_of(Reaction, subscriber_name=self.subscriber_name)
         if reaction is None or self.subscriber_name not in names:
             raise SubscriberBookmarkNotFoundError(
                 f"There is no subscriber {self.subscriber_name}; list_reactions names them all."
             )
-        logged: Logged | None = yield from answered("logged_event", event_id=self.event_id, reaction=reaction)
+        logged = yield from ask(Ports.logged_event, self.event_id, reaction)
         if logged is None:
             raise DismissalEventNotFoundError(f"There is no event {self.event_id}; check the id.")
         return reaction, logged
 
-    def decide(self, call: Call, facts: tuple[Reaction, Logged]) -> Outcome:
+    def decide(self, call: Call, facts: tuple[Reaction, LoggedEvent]) -> Outcome:
         reaction, logged = facts
         before = (reaction.transaction_id, reaction.position)
         if logged.place <= before:
@@ -196,7 +186,7 @@ class DismissEventInReaction(Command):
         )
         return [self._decision(call, reaction, logged), Put(moved)]
 
-    def _decision(self, call: Call, reaction: Reaction, logged: Logged) -> DecisionRegistered:
+    def _decision(self, call: Call, reaction: Reaction, logged: LoggedEvent) -> DecisionRegistered:
         return DecisionRegistered(
             decided_by=call.principal_id,
             context=DISMISSAL,

@@ -18,7 +18,8 @@ from baton.domain.kernel import Call, Command, Outcome, instant
 from baton.domain.run.endings import Phases, kind_of, phases_of
 from baton.domain.run.gates import execution_of
 from baton.domain.run.run import HELD, RUNNING, Run, RunHeld, RunStopped, run
-from baton.domain.shared.reads import Reads, answered, every, happened, required
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, every, happened, required
 from baton.domain.supply.beam import PHOTON_BEAM, Outage
 
 RUN_SUPERVISOR = "RunSupervisor"
@@ -133,7 +134,7 @@ class HoldForBeam(WindingDown):
     """Hold a run as the supervisor, once in an outage: whoever resumes it is not overruled."""
 
     def gather(self, run: Run, call: Call) -> Reads[Sequence[RunHeld]]:
-        deployment = yield from answered("deployment")
+        deployment = yield from ask(Ports.deployment)
         return (yield from self.still_called_for(run, deployment.self_facility_code))
 
     def decide(self, run: Run, call: Call, holds: Sequence[RunHeld]) -> Outcome:
@@ -149,7 +150,7 @@ class StopForBeam(WindingDown):
     hold_id: UUID
 
     def gather(self, run: Run, call: Call) -> Reads[tuple[Sequence[RunHeld], Phases]]:
-        deployment = yield from answered("deployment")
+        deployment = yield from ask(Ports.deployment)
         holds = yield from self.still_called_for(run, deployment.self_facility_code)
         return holds, (yield from phases_of(run))
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.calibration.quantities import CalibrationQuantity, check_operating_point, check_value
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed, omitted
+from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State, Value, Verb, changed, omitted
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
@@ -248,10 +248,8 @@ def required_revision(calibration: Calibration, revision_id: UUID) -> Revision:
     return revision
 
 
-@calibration.creation(
-    refuses=[InvalidCalibrationQuantityError, InvalidOperatingPointError, CalibrationIdentityAlreadyExistsError]
-)
-class DefineCalibration(Command):
+@calibration.creation()
+class DefineCalibration(Creation):
     """Say what is calibrated: a quantity of one target at one operating point; its values follow as revisions."""
 
     target_id: UUID
@@ -330,12 +328,9 @@ class AppendedRevision(Value):
 
 
 @calibration.command(
-    post="/{calibration_id}/revisions",
-    status=201,
-    returns=AppendedRevision,
-    refuses=[InvalidCalibrationValueError, InvalidCalibrationSourceError, InvalidSupersedesRevisionError],
+    post="/{calibration_id}/revisions", status=201, returns=AppendedRevision, refuses=[InvalidCalibrationSourceError]
 )
-class AppendCalibrationRevision(Command):
+class AppendCalibrationRevision(Verb[Calibration]):
     """Add a value; from now on it is the latest, and what pinned an earlier one keeps it."""
 
     value: dict[str, Any]

@@ -18,7 +18,6 @@ from pydantic import Field
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.calibration.calibration import (
     Calibration,
-    CalibrationRevisionNotFoundError,
     CalibrationRevisionPublished,
     CalibrationStatus,
     Revision,
@@ -35,7 +34,7 @@ from baton.domain.federation.permit import (
     permit_in_force,
     permits_of,
 )
-from baton.domain.kernel import NIL, Call, Command, Outcome, Value, instant
+from baton.domain.kernel import NIL, Call, JudgedVerb, Outcome, Value, instant
 from baton.domain.shared.canonical import canonical_json, derived_uuid7
 from baton.domain.shared.reads import Reads, every, existing, record_of
 from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, kept_form, kept_refusal
@@ -117,15 +116,14 @@ class PublicationFacts(NamedTuple):
 
 @calibration.command(
     post="/{calibration_id}/revisions/{revision_id}/publish",
-    reasons=["already_published", "sign_off_not_human", "no_signing_credential"],
-    refuses=[CalibrationRevisionNotFoundError, OutboundPermitNotActiveError, UnauthorizedError, CalibrationPublicationError],
+    refuses=[CalibrationPublicationError],
     status=201,
     returns=PublishedRevision,
     work="calibration-publication",
     accepted=PublicationAccepted,
     lock=LOCK,
 )
-class PublishCalibrationRevision(Command):
+class PublishCalibrationRevision(JudgedVerb[Calibration, tuple[PublicationFacts, CalibrationPublication | None]]):
     """Sign a revision and send it to a peer; the caller is the sign-off and must be a person.
 
     Asked for again while it is under way, it is the same work with the same receipt.

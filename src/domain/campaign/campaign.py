@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, changed
+from baton.domain.kernel import Aggregate, Call, Creation, Event, IdSet, Outcome, SortedSet, State, Verb, changed
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.listing import ListQuery, Summary, Where
 from baton.domain.shared.refusals import Invalid
@@ -169,18 +169,6 @@ def standing(campaign: Campaign, status: CampaignStatus, at: datetime) -> Campai
     return changed(campaign, status=status, last_status_changed_at=at, updated_at=at)
 
 
-class InvalidCampaignNameError(Invalid, context="campaign"):
-    """A campaign needs a name that is not blank."""
-
-
-class InvalidCampaignDescriptionError(Invalid, context="campaign"):
-    """A description, where one is given, must not be blank."""
-
-
-class InvalidCampaignTagError(Invalid, context="campaign"):
-    """A tag must not be blank."""
-
-
 class InvalidCampaignExternalRefError(Invalid, context="campaign"):
     """An external reference has a scheme of 1 to 50 and a value of 1 to 200 characters, neither of them blank."""
 
@@ -189,24 +177,16 @@ class InvalidCampaignExternalIdError(Invalid, context="campaign"):
     """An external id and its scheme come together, and neither is blank."""
 
 
-class InvalidCampaignHoldReasonError(Invalid, context="campaign"):
-    """Holding a campaign takes a reason that is not blank."""
-
-
-class InvalidCampaignAbandonReasonError(Invalid, context="campaign"):
-    """Abandoning a campaign takes a reason that is not blank."""
-
-
-@campaign.creation(refuses=[InvalidCampaignExternalRefError, InvalidCampaignExternalIdError])
-class RegisterCampaign(Command):
+@campaign.creation()
+class RegisterCampaign(Creation):
     """Declare a campaign that runs can join."""
 
-    name: Annotated[str, Text(200, InvalidCampaignNameError, "name", personal=True)]
+    name: Annotated[str, campaign.text("name", 200, personal=True)]
     intent: CampaignIntent
     lead_actor_id: UUID
     subject_id: UUID | None = None
-    description: Annotated[str, Text(2000, InvalidCampaignDescriptionError, "description", personal=True)] | None = None
-    tags: Annotated[SortedSet[Annotated[str, Text(50, InvalidCampaignTagError, "tag")]], Field(max_length=100)] = frozenset()
+    description: Annotated[str, campaign.text("description", 2000, personal=True)] | None = None
+    tags: Annotated[SortedSet[Annotated[str, campaign.text("tag", 50)]], Field(max_length=100)] = frozenset()
     external_refs: Annotated[dict[str, str], Field(max_length=100)] = {}
     external_id: Annotated[str, Text(100, InvalidCampaignExternalIdError, "external id")] | None = None
     external_id_scheme: Annotated[str, Text(50, InvalidCampaignExternalIdError, "external id scheme")] | None = None
@@ -221,7 +201,7 @@ class RegisterCampaign(Command):
 
 
 @campaign.command(post="/{campaign_id}/start", allowed=[PLANNED])
-class StartCampaign(Command):
+class StartCampaign(Verb[Campaign]):
     """Begin the campaign."""
 
     def decide(self, campaign: Campaign, call: Call) -> Outcome:
@@ -229,17 +209,17 @@ class StartCampaign(Command):
 
 
 @campaign.command(post="/{campaign_id}/hold", allowed=[ACTIVE], attempts=3)
-class HoldCampaign(Command):
+class HoldCampaign(Verb[Campaign]):
     """Pause the campaign; its runs are not touched."""
 
-    reason: Annotated[str, Text(500, InvalidCampaignHoldReasonError, "reason", personal=True)]
+    reason: Annotated[str, campaign.text("hold_reason", 500, label="reason", personal=True)]
 
     def decide(self, campaign: Campaign, call: Call) -> Outcome:
         return [CampaignHeld(reason=self.reason)]
 
 
 @campaign.command(post="/{campaign_id}/resume", allowed=[HELD])
-class ResumeCampaign(Command):
+class ResumeCampaign(Verb[Campaign]):
     """Go on after a hold."""
 
     def decide(self, campaign: Campaign, call: Call) -> Outcome:
@@ -247,7 +227,7 @@ class ResumeCampaign(Command):
 
 
 @campaign.command(post="/{campaign_id}/close", allowed=[ACTIVE, HELD], destructive=True)
-class CloseCampaign(Command):
+class CloseCampaign(Verb[Campaign]):
     """End the campaign; its runs stay as they are, and so does who belongs to it."""
 
     def decide(self, campaign: Campaign, call: Call) -> Outcome:
@@ -255,10 +235,10 @@ class CloseCampaign(Command):
 
 
 @campaign.command(post="/{campaign_id}/abandon", allowed=OPEN, destructive=True)
-class AbandonCampaign(Command):
+class AbandonCampaign(Verb[Campaign]):
     """Give the campaign up; its runs stay as they are, and so does who belongs to it."""
 
-    reason: Annotated[str, Text(500, InvalidCampaignAbandonReasonError, "reason", personal=True)]
+    reason: Annotated[str, campaign.text("abandon_reason", 500, label="reason", personal=True)]
 
     def decide(self, campaign: Campaign, call: Call) -> Outcome:
         return [CampaignAbandoned(reason=self.reason)]

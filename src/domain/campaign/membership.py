@@ -4,11 +4,10 @@ from typing import Annotated
 from uuid import UUID
 
 from baton.domain.campaign.campaign import OPEN, Campaign, CampaignRunAdded, CampaignRunRemoved, campaign
-from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.kernel import Call, JudgedVerb, Outcome
 from baton.domain.run.run import Run, RunAddedToCampaign, RunRemovedFromCampaign
 from baton.domain.shared.reads import Reads, required
-from baton.domain.shared.refusals import Conflict, Invalid
-from baton.domain.shared.text import Text
+from baton.domain.shared.refusals import Conflict
 from baton.domain.shared.writes import Also
 
 
@@ -24,17 +23,8 @@ class RunAlreadyAssignedToCampaignError(Conflict, context="campaign"):
     """The run belongs to another campaign."""
 
 
-class InvalidCampaignRunRemoveReasonError(Invalid, context="campaign"):
-    """Taking a run out of a campaign takes a reason that is not blank."""
-
-
-@campaign.command(
-    post="/{campaign_id}/runs/{run_id}/add",
-    allowed=OPEN,
-    verb="AddRun",
-    refuses=[Run.aggregate.NotFound, CampaignRunAlreadyMemberError, RunAlreadyAssignedToCampaignError],
-)
-class AddRunToCampaign(Command):
+@campaign.command(post="/{campaign_id}/runs/{run_id}/add", allowed=OPEN, verb="AddRun")
+class AddRunToCampaign(JudgedVerb[Campaign, Run]):
     """Let a run join, whatever its status; a run belongs to one campaign at a time."""
 
     run_id: UUID
@@ -55,18 +45,12 @@ class AddRunToCampaign(Command):
         return [CampaignRunAdded(run_id=run.id), Also(Run, run.id, [joined])]
 
 
-@campaign.command(
-    post="/{campaign_id}/runs/{run_id}/remove",
-    allowed=OPEN,
-    verb="RemoveRun",
-    refuses=[Run.aggregate.NotFound, CampaignRunNotMemberError],
-    destructive=True,
-)
-class RemoveRunFromCampaign(Command):
+@campaign.command(post="/{campaign_id}/runs/{run_id}/remove", allowed=OPEN, verb="RemoveRun", destructive=True)
+class RemoveRunFromCampaign(JudgedVerb[Campaign, Run]):
     """Take a run out; to move it, add it elsewhere afterwards."""
 
     run_id: UUID
-    reason: Annotated[str, Text(500, InvalidCampaignRunRemoveReasonError, "reason", personal=True)]
+    reason: Annotated[str, campaign.text("run_remove_reason", 500, label="reason", personal=True)]
 
     def gather(self, campaign: Campaign, call: Call) -> Reads[Run]:
         run = yield from required(Run, self.run_id)

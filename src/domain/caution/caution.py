@@ -13,12 +13,12 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, Verb, changed
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import Hidden, ListQuery, Page, Summary, Where
 from baton.domain.shared.reads import Reads, Rows, every, members_of, required
 from baton.domain.shared.refusals import Invalid, NotFound
-from baton.domain.shared.text import FreeText, MayContainPersonalData, Text
+from baton.domain.shared.text import FreeText, MayContainPersonalData
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Also, Answer, Delist, Enlist
 
@@ -195,18 +195,6 @@ def evolve(caution: Caution, event: CautionEvent) -> Caution:
             assert_never(event)
 
 
-class InvalidCautionTextError(Invalid, context="caution"):
-    """A caution says what is wrong in text that is not blank."""
-
-
-class InvalidCautionWorkaroundError(Invalid, context="caution"):
-    """A caution says what to do about it in text that is not blank."""
-
-
-class InvalidCautionTagError(Invalid, context="caution"):
-    """A tag must not be blank."""
-
-
 class InvalidCautionExpiresAtError(Invalid, context="caution"):
     """A caution expires in the future, or never."""
 
@@ -219,7 +207,7 @@ class InvalidCautionSupersedeTargetError(Invalid, context="caution"):
     """A caution is superseded by one on the same target."""
 
 
-Tag = Annotated[str, Text(50, InvalidCautionTagError, "tag", personal=True)]
+Tag = Annotated[str, caution.text("tag", 50, personal=True)]
 
 
 class CautionNote(Command):
@@ -228,8 +216,8 @@ class CautionNote(Command):
     target: CautionTarget
     category: CautionCategory
     severity: CautionSeverity
-    text: Annotated[str, Text(2000, InvalidCautionTextError, "text", personal=True)]
-    workaround: Annotated[str, Text(2000, InvalidCautionWorkaroundError, "workaround", personal=True)]
+    text: Annotated[str, caution.text("text", 2000, personal=True)]
+    workaround: Annotated[str, caution.text("workaround", 2000, personal=True)]
     tags: Annotated[SortedSet[Tag], Field(max_length=100)] = frozenset()
     expires_at: Instant | None = None
     propagate_to_children: bool = False
@@ -266,9 +254,7 @@ def check_target(target: CautionTarget) -> Reads[None]:
     yield from required(REGISTRY.aggregates[target.kind.value].state, target.id, CautionTargetNotFoundError)
 
 
-@caution.creation(
-    returns=NewCaution, refuses=[CautionTargetNotFoundError, InvalidCautionExpiresAtError, caution.AlreadyExists]
-)
+@caution.creation(returns=NewCaution, refuses=[caution.AlreadyExists])
 class RegisterCaution(CautionNote):
     """Warn everybody who will work with an asset, a procedure, a recipe or a plan, and say what to do about it."""
 
@@ -279,13 +265,7 @@ class RegisterCaution(CautionNote):
         return enlisted(self.written(call, None))
 
 
-@caution.command(
-    post="/{caution_id}/supersede",
-    allowed=[ACTIVE],
-    status=201,
-    returns=NewCaution,
-    refuses=[InvalidCautionExpiresAtError, InvalidCautionSupersedeTargetError],
-)
+@caution.command(post="/{caution_id}/supersede", allowed=[ACTIVE], status=201, returns=NewCaution)
 class SupersedeCaution(CautionNote):
     """Replace a caution by another one on the same target; nothing of the old one is copied."""
 
@@ -310,7 +290,7 @@ def superseded(caution: Caution, successor_id: UUID) -> Outcome:
 
 
 @caution.command(post="/{caution_id}/retire", allowed=[ACTIVE], destructive=True)
-class RetireCaution(Command):
+class RetireCaution(Verb[Caution]):
     """Stop warning, without a successor."""
 
     reason: CautionRetireReason

@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue
 
 from baton.domain.access.actor import Actor, ActorKind
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, Value, Verb, changed
 from baton.domain.shared.listing import ListQuery, Summary, Where
 from baton.domain.shared.logbooks import LogbookKind, LogbookOpened
 from baton.domain.shared.reads import Reads, required, required_if_given
@@ -154,18 +154,6 @@ def evolve(decision: Decision, event: DecisionEvent) -> Decision:
             assert_never(event)
 
 
-class InvalidDecisionContextError(Invalid, context="decision"):
-    """A decision names the context it was made in, which must not be blank."""
-
-
-class InvalidDecisionChoiceError(Invalid, context="decision"):
-    """A decision says what was chosen, which must not be blank."""
-
-
-class InvalidDecisionRuleError(Invalid, context="decision"):
-    """The rule a decision cites, where one is given, must not be blank."""
-
-
 class InvalidDecisionConfidenceError(Invalid, context="decision"):
     """A confidence lies between 0 and 1."""
 
@@ -186,10 +174,6 @@ class InvalidActorKindForDecisionError(Invalid, context="decision"):
     """A decision in an agent's name can be registered by that agent alone."""
 
 
-class InvalidDecisionRatingCommentError(Invalid, context="decision"):
-    """A comment on a rating, where one is given, must not be blank."""
-
-
 class DeciderActorNotFoundError(NotFound, context="decision"):
     """The actor who is said to have decided does not exist."""
 
@@ -198,26 +182,16 @@ class DecisionParentNotFoundError(NotFound, context="decision"):
     """The decision this one corrects does not exist."""
 
 
-@decision.creation(
-    refuses=[
-        DeciderActorNotFoundError,
-        DecisionParentNotFoundError,
-        InvalidActorKindForDecisionError,
-        OverrideKindRequiresParentError,
-        InvalidDecisionConfidenceError,
-        InvalidDecisionAlternativesError,
-        InvalidDecisionInputsError,
-    ]
-)
-class RegisterDecision(Command):
+@decision.creation()
+class RegisterDecision(JudgedCreation[Actor]):
     """Record a consequential choice."""
 
     decided_by: UUID
-    context: Annotated[str, Text(100, InvalidDecisionContextError, "context")]
-    choice: Annotated[str, Text(500, InvalidDecisionChoiceError, "choice", personal=True)]
+    context: Annotated[str, decision.text("context", 100)]
+    choice: Annotated[str, decision.text("choice", 500, personal=True)]
     parent_id: UUID | None = None
     override_kind: OverrideKind | None = None
-    rule: Annotated[str, Text(500, InvalidDecisionRuleError, "rule")] | None = None
+    rule: Annotated[str, decision.text("rule", 500)] | None = None
     reasoning: Annotated[str | None, Remark(5000, personal=True)] = None
     confidence: Annotated[float, Field(strict=True)] | None = None
     confidence_source: ConfidenceSource | None = None
@@ -270,11 +244,11 @@ def check_inputs(inputs: Mapping[str, JsonValue]) -> None:
 
 
 @decision.command(post="/{decision_id}/rate")
-class RateDecision(Command):
+class RateDecision(Verb[Decision]):
     """Say whether a decision helped; who rates again replaces the own rating."""
 
     rating: DecisionRating
-    comment: Annotated[str, Text(2000, InvalidDecisionRatingCommentError, "comment", personal=True)] | None = None
+    comment: Annotated[str, decision.text("rating_comment", 2000, label="comment", personal=True)] | None = None
 
     def decide(self, decision: Decision, call: Call) -> Outcome:
         return [

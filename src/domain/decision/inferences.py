@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue
 
 from baton.domain.decision.decision import Decision, DecisionLogbookOpened, decision
-from baton.domain.kernel import Call, Command, Outcome, Value
+from baton.domain.kernel import Call, Outcome, Value, Verb
 from baton.domain.shared.listing import ListQuery, Where
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
 from baton.domain.shared.reads import Reads
@@ -83,7 +83,7 @@ class Inference(Entry):
 
 
 @decision.command(post="/{decision_id}/inferences", status=200, returns=Appended, attempts=3)
-class AppendInferences(Command):
+class AppendInferences(Verb[Decision]):
     """Add the model and tool calls behind a decision to its inference logbook."""
 
     entries: Annotated[tuple[Span, ...], Field(min_length=1, max_length=100)]

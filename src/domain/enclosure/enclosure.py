@@ -12,13 +12,14 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.access.actor import ActorKind
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, changed
 from baton.domain.registry import Internal
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
+from baton.domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
-from baton.domain.shared.reads import Reads, answered, record_of, records_of
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, record_of, records_of
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.times import Instant
@@ -134,10 +135,6 @@ def evolve(enclosure: Enclosure, event: EnclosureEvent) -> Enclosure:
             assert_never(event)
 
 
-class InvalidEnclosureNameError(Invalid, context="enclosure"):
-    """An enclosure needs a name that is not blank."""
-
-
 class InvalidEnclosureReasonError(Invalid, context="enclosure"):
     """An observation or a decommissioning needs a reason that is not blank."""
 
@@ -146,11 +143,11 @@ class EnclosureFacilityNotFoundError(NotFound, context="enclosure"):
     """No facility has this code."""
 
 
-@enclosure.creation(refuses=[EnclosureFacilityNotFoundError, InvalidFacilityCodeError, enclosure.AlreadyExists])
-class RegisterEnclosure(Command):
+@enclosure.creation()
+class RegisterEnclosure(JudgedCreation[None]):
     """Make an interlock-gated volume known; its permit status is Unknown until it is observed."""
 
-    name: Annotated[str, Text(200, InvalidEnclosureNameError, "name")]
+    name: Annotated[str, enclosure.text("name", 200)]
     facility_code: FacilityCode
 
     def gather(self, call: Call) -> Reads[None]:
@@ -178,7 +175,7 @@ def name_key(named: RegisterEnclosure | Enclosure) -> str:
     post="/{enclosure_id}/observe-status",
     allowed=[EnclosureLifecycle.ACTIVE],
     verb="Observe",
-    refuses=[InvalidEnclosureReasonError, InvalidMonitorRefError],
+    refuses=[InvalidMonitorRefError],
     callers=(ActorKind.SERVICE_ACCOUNT,),
     attempts=3,
     mcp=False,
@@ -207,7 +204,7 @@ class ObserveEnclosureStatus(Observation):
 
 
 @enclosure.command(post="/{enclosure_id}/decommission", allowed=[EnclosureLifecycle.ACTIVE], destructive=True)
-class DecommissionEnclosure(Command):
+class DecommissionEnclosure(Verb[Enclosure]):
     """Retire an enclosure for good: nothing starts in it any more, and its name is free again."""
 
     reason: Annotated[str, Text(500, InvalidEnclosureReasonError, "reason", personal=True)]
@@ -253,7 +250,7 @@ class GetEnclosure(TimeTravel):
         if self.travels:
             return PastEnclosureView(**shown)
         contact = yield from record_of(EnclosureContact, enclosure_id=enclosure.id)
-        deployment = yield from answered("deployment")
+        deployment = yield from ask(Ports.deployment)
         return EnclosureView(
             **shown,
             observation_age=observation_age(contact, call.now),

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.role import Role
 from baton.domain.equipment.values import Drawing, OptionalReason
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, Verb, changed
 from baton.domain.shared.canonical import canonical_json, content_hash
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every
@@ -346,7 +346,7 @@ REFUSES = [
 VersionTag = Annotated[str, Text(50, InvalidAssemblyError, "version tag")]
 
 
-@assembly.creation(reasons=["sub_assembly_hash_mismatch"], refuses=REFUSES)
+@assembly.creation(refuses=REFUSES)
 class DefineAssembly(BlueprintCommand):
     """Define a blueprint: its slots, the wires between them, and the assemblies it includes."""
 
@@ -359,7 +359,7 @@ class DefineAssembly(BlueprintCommand):
         return [AssemblyDefined(**self.blueprint(call.new_id, self.version_tag, references))]
 
 
-@assembly.command(post="/{assembly_id}/version", allowed=LIVE, reasons=["sub_assembly_hash_mismatch"], refuses=REFUSES)
+@assembly.command(post="/{assembly_id}/version", allowed=LIVE, refuses=REFUSES)
 class VersionAssembly(BlueprintCommand):
     """Replace a blueprint as a whole; fixtures made from the old one keep its hash."""
 
@@ -374,7 +374,7 @@ class VersionAssembly(BlueprintCommand):
 
 
 @assembly.command(post="/{assembly_id}/deprecate", allowed=LIVE, destructive=True)
-class DeprecateAssembly(Command):
+class DeprecateAssembly(Verb[Assembly]):
     """Let no fixture be made from this blueprint any more."""
 
     reason: OptionalReason = None

@@ -22,9 +22,8 @@ from baton.domain.equipment.values import (
     PortDirection,
     Reason,
 )
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, changed
-from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.kernel import Aggregate, Call, Event, IdSet, Outcome, State, Verb, changed
+from baton.domain.shared.text import FreeText
 
 
 class AssetTier(StrEnum):
@@ -346,15 +345,11 @@ def by_kind_and_value(identifiers: Iterable[AlternateIdentifier]) -> tuple[Alter
     return tuple(sorted(identifiers, key=lambda identifier: (identifier.kind, identifier.value)))
 
 
-class InvalidAssetNameError(Invalid, context="equipment"):
-    """An asset needs a name that is not blank."""
-
-
-AssetName = Annotated[str, Text(200, InvalidAssetNameError, "name")]
+AssetName = Annotated[str, asset.text("name", 200)]
 
 
 @asset.command(post="/{asset_id}/rename", allowed=IN_SERVICE)
-class RenameAsset(Command):
+class RenameAsset(Verb[Asset]):
     """Give an asset another role label; the name is no key, so nothing else changes."""
 
     name: AssetName
@@ -364,7 +359,7 @@ class RenameAsset(Command):
 
 
 @asset.command(post="/{asset_id}/activate", allowed=[COMMISSIONED])
-class ActivateAsset(Command):
+class ActivateAsset(Verb[Asset]):
     """Put a commissioned asset into use."""
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
@@ -372,7 +367,7 @@ class ActivateAsset(Command):
 
 
 @asset.command(post="/{asset_id}/enter-maintenance", allowed=[ACTIVE])
-class EnterAssetMaintenance(Command):
+class EnterAssetMaintenance(Verb[Asset]):
     """Take an active asset out of use to work on it."""
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
@@ -380,7 +375,7 @@ class EnterAssetMaintenance(Command):
 
 
 @asset.command(post="/{asset_id}/exit-maintenance", allowed=[MAINTENANCE])
-class ExitAssetMaintenance(Command):
+class ExitAssetMaintenance(Verb[Asset]):
     """Put an asset back into use after maintenance."""
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
@@ -388,7 +383,7 @@ class ExitAssetMaintenance(Command):
 
 
 @asset.command(post="/{asset_id}/degrade")
-class DegradeAsset(Command):
+class DegradeAsset(Verb[Asset]):
     """Record that the asset works, but not as it should; nothing happens when it is degraded already.
 
     So it is after a partial repair, too.
@@ -401,7 +396,7 @@ class DegradeAsset(Command):
 
 
 @asset.command(post="/{asset_id}/fault")
-class FaultAsset(Command):
+class FaultAsset(Verb[Asset]):
     """Record that the asset does not work; nothing happens when it is faulted already."""
 
     reason: Reason
@@ -411,7 +406,7 @@ class FaultAsset(Command):
 
 
 @asset.command(post="/{asset_id}/restore")
-class RestoreAsset(Command):
+class RestoreAsset(Verb[Asset]):
     """Record that the asset works as it should again; nothing happens when it does already."""
 
     reason: Reason

@@ -16,22 +16,22 @@ from baton.domain.equipment.minting import MINT_REFUSALS, mint_identifier, refus
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.pidinst import PidinstRecord, asset_record, pidinst_gap
 from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
-from baton.domain.kernel import Call, Command, Outcome, Query, Value
+from baton.domain.kernel import Call, JudgedCreation, JudgedVerb, Outcome, Query, Value
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code
-from baton.domain.shared.reads import Reads, answered, every, existing, record_of
-from baton.domain.shared.refusals import Conflict, ExternalIdMintingNotConfiguredError, NotFound, Refusal
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, every, existing, record_of
+from baton.domain.shared.refusals import Conflict, NotFound, Refusal
 from baton.domain.shared.writes import Answer, Put, Record
 
 
 @asset.command(
     post="/{asset_id}/assign-external-id",
     allowed=IN_SERVICE,
-    reasons=["already_assigned", "virtual_axis"],
     refuses=[*MINT_REFUSALS],
     status=201,
     returns=AssignedExternalId,
 )
-class AssignAssetExternalId(Command):
+class AssignAssetExternalId(JudgedVerb[Asset, Any]):
     """Have a persistent identifier minted and keep it, once and for all.
 
     The suffix defaults to the asset's id, so a repeat after a lost answer mints the same identifier.
@@ -130,14 +130,9 @@ class MintSweepAccepted(Value):
 
 
 @asset.command(
-    post="/mint-missing-external-ids",
-    status=200,
-    returns=MintSweepView,
-    refuses=[ExternalIdMintingNotConfiguredError],
-    work="mint-sweep",
-    accepted=MintSweepAccepted,
+    post="/mint-missing-external-ids", status=200, returns=MintSweepView, work="mint-sweep", accepted=MintSweepAccepted
 )
-class MintMissingAssetExternalIds(Command):
+class MintMissingAssetExternalIds(JudgedCreation[None]):
     """Assign an identifier to every asset in service that lacks one, oldest first; one failure never stops the rest."""
 
     external_id_scheme: ExternalIdScheme = ExternalIdScheme.DOI
@@ -274,5 +269,5 @@ def published_record(asset: Asset) -> Reads[PidinstRecord]:
     model = yield from existing(Model, asset.model_id)
     families = yield from every(Family, sorted(asset.family_ids))
     parent = yield from existing(Asset, asset.parent_id)
-    deployment = yield from answered("deployment")
+    deployment = yield from ask(Ports.deployment)
     return asset_record(asset, model, families, parent, deployment)

@@ -26,7 +26,7 @@ from baton.domain.equipment.family import Family, FamilyStatus
 from baton.domain.equipment.fixture import Fixture
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.mount import INSTALLED
-from baton.domain.equipment.partition import InvalidPartitionRuleError, PartitionRule, check_partition_rule
+from baton.domain.equipment.partition import PartitionRule, check_partition_rule
 from baton.domain.equipment.values import (
     AlternateIdentifier,
     AlternateIdentifierKind,
@@ -35,18 +35,13 @@ from baton.domain.equipment.values import (
     PortDirection,
     check_owner,
 )
-from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Verb
 from baton.domain.shared.reads import Reads, existing, holder_of, required
 from baton.domain.shared.text import Text
 
 
-@asset.command(
-    post="/{asset_id}/add-family",
-    allowed=IN_SERVICE,
-    reasons=["already_present", "family_deprecated"],
-    refuses=[Family.aggregate.NotFound],
-)
-class AddAssetFamily(Command):
+@asset.command(post="/{asset_id}/add-family", allowed=IN_SERVICE)
+class AddAssetFamily(JudgedVerb[Asset, Family]):
     """Say that an asset is of a further family: it gains the family's affordances and settings schema."""
 
     family_id: UUID
@@ -64,10 +59,8 @@ class AddAssetFamily(Command):
         return [AssetFamilyAdded(family_id=family.id)]
 
 
-@asset.command(
-    post="/{asset_id}/remove-family", allowed=IN_SERVICE, reasons=["not_present", "declared_by_model"], destructive=True
-)
-class RemoveAssetFamily(Command):
+@asset.command(post="/{asset_id}/remove-family", allowed=IN_SERVICE, destructive=True)
+class RemoveAssetFamily(JudgedVerb[Asset, Model | None]):
     """Say that an asset is not of a family; settings only that family declares must go with the next settings patch."""
 
     family_id: UUID
@@ -87,8 +80,8 @@ class RemoveAssetFamily(Command):
         return [AssetFamilyRemoved(family_id=self.family_id)]
 
 
-@asset.command(post="/{asset_id}/add-port", allowed=IN_SERVICE, reasons=["already_present"])
-class AddAssetPort(Command):
+@asset.command(post="/{asset_id}/add-port", allowed=IN_SERVICE)
+class AddAssetPort(Verb[Asset]):
     """Declare a place where a signal enters or leaves the asset; one that does both is two ports."""
 
     port_name: Annotated[str, Text(100, InvalidAssetPortError, "port name")]
@@ -101,8 +94,8 @@ class AddAssetPort(Command):
         return [AssetPortAdded(port_name=self.port_name, direction=self.direction, signal_type=self.signal_type)]
 
 
-@asset.command(post="/{asset_id}/remove-port", allowed=IN_SERVICE, reasons=["not_present"], destructive=True)
-class RemoveAssetPort(Command):
+@asset.command(post="/{asset_id}/remove-port", allowed=IN_SERVICE, destructive=True)
+class RemoveAssetPort(Verb[Asset]):
     """Take a port away."""
 
     port_name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -114,8 +107,8 @@ class RemoveAssetPort(Command):
         return [AssetPortRemoved(port_name=name)]
 
 
-@asset.command(post="/{asset_id}/add-alternate-identifier", allowed=IN_SERVICE, reasons=["already_present"])
-class AddAssetAlternateIdentifier(AlternateIdentifier, Command):
+@asset.command(post="/{asset_id}/add-alternate-identifier", allowed=IN_SERVICE)
+class AddAssetAlternateIdentifier(AlternateIdentifier, Verb[Asset]):
     """Record another name the asset goes by, such as its process variable."""
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
@@ -124,8 +117,8 @@ class AddAssetAlternateIdentifier(AlternateIdentifier, Command):
         return [AssetAlternateIdentifierAdded(kind=self.kind, value=self.value)]
 
 
-@asset.command(post="/{asset_id}/remove-alternate-identifier", allowed=IN_SERVICE, reasons=["not_present"], destructive=True)
-class RemoveAssetAlternateIdentifier(Command):
+@asset.command(post="/{asset_id}/remove-alternate-identifier", allowed=IN_SERVICE, destructive=True)
+class RemoveAssetAlternateIdentifier(Verb[Asset]):
     """Take another name away from the asset."""
 
     kind: AlternateIdentifierKind
@@ -138,8 +131,8 @@ class RemoveAssetAlternateIdentifier(Command):
         return [AssetAlternateIdentifierRemoved(kind=self.kind, value=value)]
 
 
-@asset.command(post="/{asset_id}/add-owner", allowed=IN_SERVICE, reasons=["already_present"])
-class AddAssetOwner(Owner, Command):
+@asset.command(post="/{asset_id}/add-owner", allowed=IN_SERVICE)
+class AddAssetOwner(Owner, Verb[Asset]):
     """Record an institution that owns the asset."""
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
@@ -149,8 +142,8 @@ class AddAssetOwner(Owner, Command):
         return [AssetOwnerAdded(name=self.name, identifier=self.identifier, identifier_type=self.identifier_type)]
 
 
-@asset.command(post="/{asset_id}/remove-owner", allowed=IN_SERVICE, reasons=["not_present"], destructive=True)
-class RemoveAssetOwner(Command):
+@asset.command(post="/{asset_id}/remove-owner", allowed=IN_SERVICE, destructive=True)
+class RemoveAssetOwner(Verb[Asset]):
     """Take an owner away; the last one may go too."""
 
     name: Annotated[str, Field(min_length=1, max_length=255)]
@@ -162,8 +155,8 @@ class RemoveAssetOwner(Command):
         return [AssetOwnerRemoved(name=name)]
 
 
-@asset.command(put="/{asset_id}/partition-rule", allowed=IN_SERVICE, refuses=[InvalidPartitionRuleError])
-class UpdateAssetPartitionRule(Command):
+@asset.command(put="/{asset_id}/partition-rule", allowed=IN_SERVICE)
+class UpdateAssetPartitionRule(Verb[Asset]):
     """Make the asset a virtual axis, or with null a plain one again."""
 
     partition_rule: PartitionRule | None
@@ -176,14 +169,8 @@ class UpdateAssetPartitionRule(Command):
         return [AssetPartitionRuleUpdated(partition_rule=self.partition_rule)]
 
 
-@asset.command(
-    post="/{asset_id}/fixture/attach",
-    allowed=IN_SERVICE,
-    reasons=["already_attached", "not_in_bindings", "not_installed"],
-    refuses=[Fixture.aggregate.NotFound],
-    lock=TREE_LOCK,
-)
-class AttachAssetToFixture(Command):
+@asset.command(post="/{asset_id}/fixture/attach", allowed=IN_SERVICE, lock=TREE_LOCK)
+class AttachAssetToFixture(JudgedVerb[Asset, tuple[Fixture, UUID | None]]):
     """Note on the asset the fixture it is bound into; from then on it stays in its mount."""
 
     fixture_id: UUID
@@ -207,8 +194,8 @@ class AttachAssetToFixture(Command):
         return [AssetAttachedToFixture(fixture_id=fixture.id)]
 
 
-@asset.command(post="/{asset_id}/fixture/detach", reasons=["not_attached", "other_fixture"], destructive=True)
-class DetachAssetFromFixture(Command):
+@asset.command(post="/{asset_id}/fixture/detach", destructive=True)
+class DetachAssetFromFixture(Verb[Asset]):
     """Free the asset from its fixture, named so that nobody detaches it from another."""
 
     fixture_id: UUID

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from baton.domain.equipment.asset import IN_SERVICE, Asset, AssetSettingsUpdated, asset
 from baton.domain.equipment.family import Family
-from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.kernel import Call, JudgedVerb, Outcome
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.merge_patch import merge_patch
 from baton.domain.shared.reads import Reads, every
@@ -25,8 +25,8 @@ class InvalidAssetSettingsError(Invalid, context="equipment"):
     """The settings break a schema of the asset's families, or no family declares one, or a unit changed under a value."""
 
 
-@asset.command(patch="/{asset_id}/settings", allowed=IN_SERVICE, refuses=[InvalidAssetSettingsError], essential=True)
-class UpdateAssetSettings(Command):
+@asset.command(patch="/{asset_id}/settings", allowed=IN_SERVICE, essential=True)
+class UpdateAssetSettings(JudgedVerb[Asset, dict[UUID, Family]]):
     """Merge a patch into the settings: a value sets, null deletes, what is left out stays, objects merge."""
 
     settings_patch: dict[str, Any]

@@ -38,7 +38,7 @@ from baton.domain.equipment.values import (
     Reason,
     check_owner,
 )
-from baton.domain.kernel import Call, Command, IdSet, LogPosition, Outcome, Query, Value, omitted
+from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, LogPosition, Outcome, Query, Value, omitted
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
 from baton.domain.shared.reads import Reads, every, holder_of, members_of, required, required_all, required_if_given
 from baton.domain.shared.refusals import Invalid, NotFound, Refusal
@@ -138,21 +138,8 @@ class Surroundings:
     model: Model | None
 
 
-@asset.creation(
-    reasons=["parent_decommissioned", "too_deep", "family_deprecated"],
-    refuses=[
-        AssetParentNotFoundError,
-        AssetFacilityNotFoundError,
-        Family.aggregate.NotFound,
-        Model.aggregate.NotFound,
-        Enclosure.aggregate.NotFound,
-        InvalidAssetParentError,
-        AncestorWalkDepthExceededError,
-    ],
-    lock=TREE_LOCK,
-    essential=True,
-)
-class RegisterAsset(Command):
+@asset.creation(refuses=[Model.aggregate.NotFound, Enclosure.aggregate.NotFound], lock=TREE_LOCK, essential=True)
+class RegisterAsset(JudgedCreation[Surroundings]):
     """Register a piece of equipment: a root of a facility, or a part of another asset."""
 
     name: AssetName
@@ -233,14 +220,8 @@ class Destination:
     height: int
 
 
-@asset.command(
-    post="/{asset_id}/relocate",
-    allowed=IN_SERVICE,
-    reasons=["root_has_no_parent", "self_parent", "cycle", "too_deep", "no_change", "parent_decommissioned"],
-    refuses=[AssetParentNotFoundError, Enclosure.aggregate.NotFound, AncestorWalkDepthExceededError],
-    lock=TREE_LOCK,
-)
-class RelocateAsset(Command):
+@asset.command(post="/{asset_id}/relocate", allowed=IN_SERVICE, refuses=[Enclosure.aggregate.NotFound], lock=TREE_LOCK)
+class RelocateAsset(JudgedVerb[Asset, Destination | None]):
     """Move an asset, with everything below it, under another parent, into another enclosure, or both.
 
     A key left out keeps what is; a null enclosure clears it.
@@ -313,11 +294,10 @@ class RelocateAsset(Command):
     post="/{asset_id}/decommission",
     allowed=IN_SERVICE,
     state_reason="already_decommissioned",
-    reasons=["fixture_bound", "installed", "active_children"],
     lock=TREE_LOCK,
     destructive=True,
 )
-class DecommissionAsset(Command):
+class DecommissionAsset(JudgedVerb[Asset, tuple[UUID | None, list[UUID]]]):
     """Retire an asset for good: detach it from its fixture, uninstall it, retire its parts, then this."""
 
     def gather(self, asset: Asset, call: Call) -> Reads[tuple[UUID | None, list[UUID]]]:

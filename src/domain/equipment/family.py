@@ -13,14 +13,28 @@ from uuid import UUID
 from baton.domain.equipment.affordance import Affordance, AffordanceGroup, AffordanceKind
 from baton.domain.equipment.role import Role
 from baton.domain.equipment.values import OptionalReason
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, Query, SortedSet, State, Value, changed
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Creation,
+    Event,
+    IdSet,
+    JudgedVerb,
+    Outcome,
+    Query,
+    SortedSet,
+    State,
+    Value,
+    Verb,
+    changed,
+)
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.listing import ListQuery, Page, Summary
 from baton.domain.shared.reads import Reads, every, required
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import Schema, changed_units, check_declaration, declared_units
 from baton.domain.shared.stored_units import Units
-from baton.domain.shared.text import FreeText, Text, name_key
+from baton.domain.shared.text import FreeText, name_key
 from baton.domain.shared.writes import Claim
 
 FAMILY_NAME = "family-name"
@@ -153,23 +167,15 @@ def with_schema(family: Family, schema: Schema | None, revision: int) -> Family:
     )
 
 
-class InvalidFamilyNameError(Invalid, context="equipment"):
-    """A family needs a name that is not blank."""
-
-
-class InvalidFamilyVersionTagError(Invalid, context="equipment"):
-    """A version needs a tag that is not blank."""
-
-
 class InvalidFamilySettingsSchemaError(Invalid, context="equipment"):
     """The settings schema names the wrong dialect, uses a keyword outside the allowed set or does not compile."""
 
 
-@family.creation(refuses=[InvalidFamilySettingsSchemaError, family.AlreadyExists])
-class DefineFamily(Command):
+@family.creation()
+class DefineFamily(Creation):
     """Define a device class: what its assets let one do, and the schema their settings are checked against."""
 
-    name: Annotated[str, Text(200, InvalidFamilyNameError, "name")]
+    name: Annotated[str, family.text("name", 200)]
     affordances: SortedSet[Affordance]
     settings_schema: Schema | None = None
 
@@ -181,16 +187,11 @@ class DefineFamily(Command):
         return [FamilyDefined(**dict(self)), Claim(FAMILY_NAME, name_key(self.name), taken)]
 
 
-@family.command(
-    post="/{family_id}/version",
-    allowed=CURRENT,
-    reasons=["role_contract_broken"],
-    refuses=[InvalidFamilySettingsSchemaError],
-)
-class VersionFamily(Command):
+@family.command(post="/{family_id}/version", allowed=CURRENT)
+class VersionFamily(JudgedVerb[Family, dict[UUID, Role]]):
     """Replace the affordances and, where one is given, the schema: left out it stays, null withdraws it."""
 
-    version_tag: Annotated[str, Text(50, InvalidFamilyVersionTagError, "version tag")]
+    version_tag: Annotated[str, family.text("version_tag", 50)]
     affordances: SortedSet[Affordance]
     settings_schema: Schema | None = None
 
@@ -218,10 +219,8 @@ class VersionFamily(Command):
         ]
 
 
-@family.command(
-    put="/{family_id}/settings-schema", allowed=CURRENT, reasons=["unit_changed"], refuses=[InvalidFamilySettingsSchemaError]
-)
-class UpdateFamilySettingsSchema(Command):
+@family.command(put="/{family_id}/settings-schema", allowed=CURRENT)
+class UpdateFamilySettingsSchema(Verb[Family]):
     """Replace or, with null, withdraw the settings schema; units of properties that stay must stay too."""
 
     settings_schema: Schema | None
@@ -245,13 +244,8 @@ def revision_after(family: Family, schema: Schema | None) -> int:
     return family.settings_schema_revision + (canonical_json(schema) != canonical_json(family.settings_schema))
 
 
-@family.command(
-    post="/{family_id}/add-role",
-    allowed=CURRENT,
-    reasons=["already_present", "missing_affordances"],
-    refuses=[Role.aggregate.NotFound],
-)
-class AddFamilyRole(Command):
+@family.command(post="/{family_id}/add-role", allowed=CURRENT)
+class AddFamilyRole(JudgedVerb[Family, Role]):
     """Let the family present a role whose required affordances it has."""
 
     role_id: UUID
@@ -271,8 +265,8 @@ class AddFamilyRole(Command):
         return [FamilyRoleAdded(role_id=role.id)]
 
 
-@family.command(post="/{family_id}/remove-role", reasons=["not_present"])
-class RemoveFamilyRole(Command):
+@family.command(post="/{family_id}/remove-role")
+class RemoveFamilyRole(Verb[Family]):
     """Stop the family from presenting a role."""
 
     role_id: UUID
@@ -284,7 +278,7 @@ class RemoveFamilyRole(Command):
 
 
 @family.command(post="/{family_id}/deprecate", allowed=CURRENT, destructive=True)
-class DeprecateFamily(Command):
+class DeprecateFamily(Verb[Family]):
     """Keep the family from being newly assigned; assets that have it keep it, and its affordances still count."""
 
     reason: OptionalReason = None

@@ -17,9 +17,10 @@ from baton.domain.equipment.model import Model
 from baton.domain.equipment.mount import INSTALLED
 from baton.domain.equipment.pidinst import PidinstRecord, fixture_record, pidinst_gap
 from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, State, Value, changed
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Holders, Reads, answered, every, existing, required, required_all
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Holders, Reads, ask, every, existing, required, required_all
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.schema import check_values
 from baton.domain.shared.writes import Answer
@@ -109,18 +110,8 @@ class Materials:
     mounts: dict[str, UUID]
 
 
-@fixture.creation(
-    path="/assemblies/{assembly_id}/fixtures",
-    reasons=["assembly_deprecated", "sub_assembly_hash_mismatch", "asset_decommissioned", "asset_not_installed"],
-    refuses=[
-        Assembly.aggregate.NotFound,
-        Asset.aggregate.NotFound,
-        InvalidFixtureBindingsError,
-        InvalidFixtureParameterOverridesError,
-    ],
-    lock=assets.TREE_LOCK,
-)
-class RegisterFixture(Command):
+@fixture.creation(path="/assemblies/{assembly_id}/fixtures", lock=assets.TREE_LOCK)
+class RegisterFixture(JudgedCreation[Materials]):
     """Make an assembly real: bind installed assets to its slots and to those of the assemblies it includes."""
 
     assembly_id: UUID
@@ -207,14 +198,8 @@ def check_bindings(bindings: tuple[SlotBinding, ...], materials: Materials) -> N
         )
 
 
-@fixture.command(
-    post="/{fixture_id}/assign-external-id",
-    status=201,
-    returns=AssignedExternalId,
-    reasons=["already_assigned"],
-    refuses=[*MINT_REFUSALS],
-)
-class AssignFixtureExternalId(Command):
+@fixture.command(post="/{fixture_id}/assign-external-id", status=201, returns=AssignedExternalId, refuses=[*MINT_REFUSALS])
+class AssignFixtureExternalId(JudgedVerb[Fixture, Any]):
     """Have a persistent identifier minted for the fixture and keep it, once and for all.
 
     The suffix defaults to the fixture's id, so a repeat after a lost answer mints the same identifier.
@@ -300,5 +285,5 @@ def published_record(fixture: Fixture) -> Reads[PidinstRecord]:
     assets = list(found.values())
     models = yield from every(Model, sorted({asset.model_id for asset in assets if asset.model_id is not None}))
     families = yield from every(Family, sorted({id for asset in assets for id in asset.family_ids}))
-    deployment = yield from answered("deployment")
+    deployment = yield from ask(Ports.deployment)
     return fixture_record(fixture, None if assembly is None else assembly.name, assets, models, families, deployment)

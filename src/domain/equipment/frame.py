@@ -6,13 +6,13 @@ from enum import StrEnum
 from typing import Annotated, assert_never
 from uuid import UUID
 
-from baton.domain.equipment.placement import InvalidPlacementError, Placement, Survey, check_measured
+from baton.domain.equipment.placement import Placement, Survey, check_measured
 from baton.domain.equipment.values import Reason
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, changed
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, members_of, required, required_if_given
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Delist, Enlist
 
 TREE_LOCK = "frame-tree"
@@ -89,23 +89,15 @@ def evolve(frame: Frame, event: FrameEvent) -> Frame:
             assert_never(event)
 
 
-class InvalidFrameNameError(Invalid, context="equipment"):
-    """A frame needs a name that is not blank."""
-
-
 class InvalidFramePlacementError(Invalid, context="equipment"):
     """A root frame has no placement, every other frame one in its parent; a transform is placed in the predecessor."""
 
 
-@frame.creation(
-    reasons=["parent_decommissioned"],
-    refuses=[frame.NotFound, InvalidFramePlacementError, InvalidPlacementError],
-    lock=TREE_LOCK,
-)
-class RegisterFrame(Command):
+@frame.creation(lock=TREE_LOCK)
+class RegisterFrame(JudgedCreation[Frame | None]):
     """Register a root frame, or one placed in a parent frame."""
 
-    name: Annotated[str, Text(200, InvalidFrameNameError, "name")]
+    name: Annotated[str, frame.text("name", 200)]
     parent_id: UUID | None = None
     placement: Placement | None = None
     supersedes: Supersession | None = None
@@ -148,13 +140,8 @@ class RegisterFrame(Command):
             check_measured(self.supersedes.transform)
 
 
-@frame.command(
-    patch="/{frame_id}/placement",
-    allowed=[FrameStatus.ACTIVE],
-    reasons=["root_frame"],
-    refuses=[InvalidFramePlacementError, InvalidPlacementError],
-)
-class UpdateFramePlacement(Command):
+@frame.command(patch="/{frame_id}/placement", allowed=[FrameStatus.ACTIVE])
+class UpdateFramePlacement(Verb[Frame]):
     """Correct where a frame sits in its parent, for instance after a survey."""
 
     placement: Placement
@@ -183,7 +170,7 @@ class UpdateFramePlacement(Command):
     lock=TREE_LOCK,
     destructive=True,
 )
-class DecommissionFrame(Command):
+class DecommissionFrame(JudgedVerb[Frame, dict[str, list[str]]]):
     """Retire a frame that nothing stands on any more."""
 
     reason: Reason

@@ -1,11 +1,11 @@
 """How a persistent identifier comes from a registry: which ones this deployment issues, and what is published with them."""
 
 import re
-from typing import Any
 
 from baton.domain.equipment.pidinst import PidinstRecord, citation_of
 from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.shared.reads import Reads, answered
+from baton.domain.shared.ports import MintedIdentifier, Ports
+from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError, Invalid
 
 SUFFIX = re.compile(r"[-._;()/:*~$=a-zA-Z0-9]+")
@@ -22,7 +22,7 @@ MINT_REFUSALS = (ExternalIdMintingNotConfiguredError, InvalidExternalIdSuffixErr
 
 def refuse_unminted(scheme: ExternalIdScheme) -> Reads[None]:
     """Refuse to mint where no registry is configured that issues identifiers of this scheme."""
-    deployment = yield from answered("deployment")
+    deployment = yield from ask(Ports.deployment)
     if not deployment.minted_schemes:
         raise ExternalIdMintingNotConfiguredError(
             "No identifier registry is configured here; set PID_MINTER, or ask the operator of the service to.",
@@ -37,11 +37,11 @@ def refuse_unminted(scheme: ExternalIdScheme) -> Reads[None]:
         )
 
 
-def mint_identifier(scheme: ExternalIdScheme, suffix: str, record: PidinstRecord) -> Reads[Any]:
+def mint_identifier(scheme: ExternalIdScheme, suffix: str, record: PidinstRecord) -> Reads[MintedIdentifier]:
     """Have the registry issue an identifier under this suffix and publish the record with it."""
     yield from refuse_unminted(scheme)
     if not SUFFIX.fullmatch(suffix):
         raise InvalidExternalIdSuffixError(
             "The suffix has characters that no registry accepts; use letters of a to z, digits, and -._;()/:*~$= only."
         )
-    return (yield from answered("mint", scheme=scheme, suffix=suffix, metadata=citation_of(record)))
+    return (yield from ask(Ports.mint, scheme, suffix, citation_of(record)))

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.values import OptionalReason
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, Verb, changed
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.listing import Hidden, ListQuery, Summary
 from baton.domain.shared.reads import Reads, required, required_all
@@ -169,7 +169,7 @@ def vendor_key(manufacturer: Manufacturer, part_number: str) -> list[str]:
 VersionTag = Annotated[str, Text(50, InvalidModelError, "version tag")]
 
 
-@model.creation(refuses=[InvalidModelError, Family.aggregate.NotFound, model.AlreadyExists])
+@model.creation()
 class DefineModel(ModelDescription):
     """Enter a vendor's model in the catalog."""
 
@@ -183,9 +183,7 @@ class DefineModel(ModelDescription):
         return [ModelDefined(**dict(self)), *self.claim()]
 
 
-@model.command(
-    post="/{model_id}/version", allowed=CURRENT, refuses=[InvalidModelError, Family.aggregate.NotFound, model.AlreadyExists]
-)
+@model.command(post="/{model_id}/version", allowed=CURRENT)
 class VersionModel(ModelDescription):
     """Replace the whole entry under a new version tag; existing assets are not touched."""
 
@@ -202,10 +200,8 @@ class VersionModel(ModelDescription):
         return [ModelVersioned(**dict(self)), *(Release(VENDOR_KEY, key) for key in held), *self.claim()]
 
 
-@model.command(
-    post="/{model_id}/add-family", allowed=CURRENT, reasons=["already_present"], refuses=[Family.aggregate.NotFound]
-)
-class AddModelFamily(Command):
+@model.command(post="/{model_id}/add-family", allowed=CURRENT)
+class AddModelFamily(JudgedVerb[Model, Family]):
     """Declare a further family of this model; assets registered from now on get it."""
 
     family_id: UUID
@@ -219,8 +215,8 @@ class AddModelFamily(Command):
         return [ModelFamilyAdded(family_id=family.id)]
 
 
-@model.command(post="/{model_id}/remove-family", allowed=CURRENT, reasons=["not_present", "last_family"])
-class RemoveModelFamily(Command):
+@model.command(post="/{model_id}/remove-family", allowed=CURRENT)
+class RemoveModelFamily(Verb[Model]):
     """Declare a family no longer; assets that have it keep it."""
 
     family_id: UUID
@@ -234,7 +230,7 @@ class RemoveModelFamily(Command):
 
 
 @model.command(post="/{model_id}/deprecate", allowed=CURRENT, destructive=True)
-class DeprecateModel(Command):
+class DeprecateModel(Verb[Model]):
     """Mark a model as no longer to be bought; it can still be bound to assets."""
 
     reason: OptionalReason = None

@@ -15,9 +15,9 @@ from pydantic import Field
 from baton.domain.equipment import asset as assets
 from baton.domain.equipment.asset import Asset, AssetLifecycle
 from baton.domain.equipment.frame import CONSUMERS, TREE_LOCK, Frame, FrameStatus
-from baton.domain.equipment.placement import InvalidPlacementError, Placement, Survey, check_measured
+from baton.domain.equipment.placement import Placement, Survey, check_measured
 from baton.domain.equipment.values import Drawing, Reason
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, existing, holder_of, members_of, required, required_if_given
 from baton.domain.shared.refusals import Invalid, Refusal
@@ -115,12 +115,8 @@ class InvalidSlotCodeError(Invalid, context="equipment"):
     """A mount needs a slot code that is not blank."""
 
 
-@mount.creation(
-    reasons=["parent_decommissioned", "frame_decommissioned"],
-    refuses=[mount.NotFound, Frame.aggregate.NotFound, InvalidPlacementError, mount.AlreadyExists],
-    lock=TREE_LOCK,
-)
-class RegisterMount(Command):
+@mount.creation(refuses=[mount.NotFound], lock=TREE_LOCK)
+class RegisterMount(JudgedCreation[tuple[Mount | None, Frame]]):
     """Provision a slot for an asset, placed in a frame."""
 
     slot_code: Annotated[str, Text(200, InvalidSlotCodeError, "slot code")]
@@ -158,10 +154,8 @@ def slot_key(slot_code: str) -> str:
     return unicodedata.normalize("NFC", slot_code)
 
 
-@mount.command(
-    patch="/{mount_id}/placement", allowed=[MountStatus.ACTIVE], reasons=["other_frame"], refuses=[InvalidPlacementError]
-)
-class UpdateMountPlacement(Command):
+@mount.command(patch="/{mount_id}/placement", allowed=[MountStatus.ACTIVE])
+class UpdateMountPlacement(Verb[Mount]):
     """Correct where a mount sits in its frame, for instance after a survey."""
 
     placement: Placement
@@ -180,13 +174,9 @@ class UpdateMountPlacement(Command):
 
 
 @mount.command(
-    post="/{mount_id}/install",
-    allowed=[MountStatus.ACTIVE],
-    reasons=["occupied", "asset_not_active", "asset_installed_elsewhere"],
-    refuses=[Asset.aggregate.NotFound],
-    lock=assets.TREE_LOCK,
+    post="/{mount_id}/install", allowed=[MountStatus.ACTIVE], reasons=["asset_installed_elsewhere"], lock=assets.TREE_LOCK
 )
-class InstallAsset(Command):
+class InstallAsset(JudgedVerb[Mount, tuple[Asset, UUID | None]]):
     """Put an Active asset into an empty slot; an asset is in one slot at most."""
 
     asset_id: UUID
@@ -223,14 +213,8 @@ class InstallAsset(Command):
         )
 
 
-@mount.command(
-    post="/{mount_id}/uninstall",
-    allowed=[MountStatus.ACTIVE],
-    reasons=["empty", "asset_fixture_bound"],
-    lock=assets.TREE_LOCK,
-    destructive=True,
-)
-class UninstallAsset(Command):
+@mount.command(post="/{mount_id}/uninstall", allowed=[MountStatus.ACTIVE], lock=assets.TREE_LOCK, destructive=True)
+class UninstallAsset(JudgedVerb[Mount, Asset | None]):
     """Take the asset out of its slot."""
 
     reason: Reason
@@ -255,11 +239,10 @@ class UninstallAsset(Command):
     post="/{mount_id}/decommission",
     allowed=[MountStatus.ACTIVE],
     state_reason="already_decommissioned",
-    reasons=["asset_installed", "active_children"],
     lock=TREE_LOCK,
     destructive=True,
 )
-class DecommissionMount(Command):
+class DecommissionMount(JudgedVerb[Mount, list[UUID]]):
     """Retire an empty slot without slots under it; its code is free again."""
 
     reason: Reason

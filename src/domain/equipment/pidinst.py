@@ -6,7 +6,7 @@ Nothing here refuses; `pidinst_gap` says what a record lacks to be exported.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from baton.domain.equipment.asset import Asset
@@ -15,24 +15,12 @@ from baton.domain.equipment.model import Model
 from baton.domain.equipment.values import AlternateIdentifierKind, ExternalIdScheme
 from baton.domain.kernel import Value
 from baton.domain.shared.citation import Citation, CitedDate, CitedIdentifier, CitedParty, CitedRelation
+from baton.domain.shared.ports import Deployment
 
 if TYPE_CHECKING:
     from baton.domain.equipment.fixture import Fixture
 
 URN = "URN"
-
-
-class Deployment(Protocol):
-    """What the records say about the service that publishes them."""
-
-    @property
-    def base_url(self) -> str: ...
-
-    @property
-    def landing_page_template(self) -> str | None: ...
-
-    @property
-    def publisher(self) -> str: ...
 
 
 class PidinstIdentifier(Value):

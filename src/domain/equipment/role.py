@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.equipment.affordance import Affordance
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State
+from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, SortedSet, State
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import Text, name_key
@@ -59,8 +59,8 @@ class InvalidRoleError(Invalid, context="equipment"):
 SignalLabels = Annotated[SortedSet[Annotated[str, Text(50, InvalidRoleError, "signal label")]], Field(max_length=100)]
 
 
-@role.creation(refuses=[InvalidRoleError, role.AlreadyExists])
-class DefineRole(Command):
+@role.creation()
+class DefineRole(Creation):
     """Define a functional contract by the affordances whoever presents it must have."""
 
     name: Annotated[str, Text(200, InvalidRoleError, "name")]

@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema
 from baton.domain.federation.audit import audited
 from baton.domain.federation.facility import Facility
 from baton.domain.federation.reasons import OptionalReason
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required
@@ -162,16 +162,8 @@ def without_rotation(credential: Credential, status: CredentialStatus) -> Creden
     return changed(credential, status=status, rotation_pending_secret_ref=None, rotation_pending_public_material_ref=None)
 
 
-class InvalidCredentialAudienceError(Invalid, context="federation"):
-    """A credential is for an audience, which must not be blank."""
-
-
 class InvalidCredentialSecretRefError(Invalid, context="federation"):
     """A secret reference must not be blank, and rotation leads to another one."""
-
-
-class InvalidCredentialPublicMaterialRefError(Invalid, context="federation"):
-    """A reference to public material, where one is given, must not be blank."""
 
 
 class InvalidCredentialExpiresAtError(Invalid, context="federation"):
@@ -183,15 +175,15 @@ class CredentialExpiredError(Conflict, context="federation"):
 
 
 SecretRefInput = Annotated[str, Text(2000, InvalidCredentialSecretRefError, "secret reference")]
-PublicMaterialRef = Annotated[str, Text(2000, InvalidCredentialPublicMaterialRefError, "public material reference")]
+PublicMaterialRef = Annotated[str, credential.text("public_material_ref", 2000, label="public material reference")]
 
 
-@credential.creation(refuses=[Facility.aggregate.NotFound, InvalidCredentialExpiresAtError, credential.AlreadyExists])
-class RegisterCredential(Command):
+@credential.creation()
+class RegisterCredential(JudgedCreation[Facility]):
     """Say where a facility's key or token for one audience and purpose is kept; the secret itself stays there."""
 
     facility_id: UUID
-    audience: Annotated[str, Text(500, InvalidCredentialAudienceError, "audience")]
+    audience: Annotated[str, credential.text("audience", 500)]
     purpose: CredentialPurpose
     secret_ref: SecretRefInput
     public_material_ref: PublicMaterialRef | None = None
@@ -221,10 +213,8 @@ def identity_key(facility_id: UUID, audience: str, purpose: CredentialPurpose) -
     return content_hash([facility_id, audience, purpose])
 
 
-@credential.command(
-    post="/{credential_id}/rotation/start", allowed=[CredentialStatus.ACTIVE], refuses=[CredentialExpiredError]
-)
-class StartCredentialRotation(Command):
+@credential.command(post="/{credential_id}/rotation/start", allowed=[CredentialStatus.ACTIVE])
+class StartCredentialRotation(JudgedVerb[Credential, None]):
     """Name the material that is to follow; until the rotation is completed the current one stays in use."""
 
     new_secret_ref: SecretRefInput
@@ -255,7 +245,7 @@ class StartCredentialRotation(Command):
 
 
 @credential.command(post="/{credential_id}/rotation/complete", allowed=[CredentialStatus.ROTATING])
-class CompleteCredentialRotation(Command):
+class CompleteCredentialRotation(Verb[Credential]):
     """Use the new material from now on; the expiry stays as it was."""
 
     def decide(self, credential: Credential, call: Call) -> Outcome:
@@ -263,7 +253,7 @@ class CompleteCredentialRotation(Command):
 
 
 @credential.command(post="/{credential_id}/rotation/abort", allowed=[CredentialStatus.ROTATING], attempts=3)
-class AbortCredentialRotation(Command):
+class AbortCredentialRotation(Verb[Credential]):
     """Stay with the current material."""
 
     reason: OptionalReason = None
@@ -275,7 +265,7 @@ class AbortCredentialRotation(Command):
 @credential.command(
     post="/{credential_id}/revoke", allowed=[CredentialStatus.ACTIVE, CredentialStatus.ROTATING], destructive=True
 )
-class RevokeCredential(Command):
+class RevokeCredential(Verb[Credential]):
     """Trust this credential no longer, for good; its facility may register another for the same audience and purpose."""
 
     reason: OptionalReason = None

@@ -12,10 +12,11 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.federation.reasons import OptionalReason
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
-from baton.domain.shared.identifiers import FACILITY_CODE, FacilityCode, InvalidFacilityCodeError, check_facility_code
+from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, State, Value, Verb, changed
+from baton.domain.shared.identifiers import FACILITY_CODE, FacilityCode, check_facility_code
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, answered, existing, holder_of, required_if_given
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, existing, holder_of, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.writes import Answer, Claim
@@ -129,10 +130,6 @@ def evolve(facility: Facility, event: FacilityEvent) -> Facility:
             assert_never(event)
 
 
-class InvalidFacilityNameError(Invalid, context="federation"):
-    """A facility needs a display name that is not blank."""
-
-
 class FacilitySiteCannotHaveParentError(Invalid, context="federation"):
     """A Site stands alone; only an Area has a parent."""
 
@@ -156,22 +153,12 @@ class RegisteredFacility(Value):
     code: str
 
 
-@facility.creation(
-    returns=RegisteredFacility,
-    refuses=[
-        FacilityParentNotFoundError,
-        InvalidFacilityCodeError,
-        FacilitySiteCannotHaveParentError,
-        FacilityAreaMustHaveParentError,
-        FacilityAreaParentMustBeSiteError,
-        facility.AlreadyExists,
-    ],
-)
-class RegisterFacility(Command):
+@facility.creation(returns=RegisteredFacility)
+class RegisterFacility(JudgedCreation[Facility | None]):
     """Make a site, one of its areas or a peer known; its code is taken for ever."""
 
     code: FacilityCode
-    display_name: Annotated[str, Text(200, InvalidFacilityNameError, "display name", personal=True)]
+    display_name: Annotated[str, facility.text("name", 200, label="display name", personal=True)]
     kind: FacilityKind
     parent_id: UUID | None = None
     alternate_identifiers: Annotated[tuple[FacilityIdentifier, ...], Field(max_length=100)] = ()
@@ -206,7 +193,7 @@ class RegisterFacility(Command):
 
 
 @facility.command(post="/{facility_id}/decommission", allowed=[FacilityStatus.ACTIVE], destructive=True)
-class DecommissionFacility(Command):
+class DecommissionFacility(Verb[Facility]):
     """Close a facility; its code stays its own, and what was recorded under it stays valid."""
 
     reason: OptionalReason = None
@@ -255,5 +242,5 @@ class ListFacilities(ListQuery):
 
 def own_facility() -> Reads[Facility | None]:
     """The facility this deployment serves."""
-    deployment = yield from answered("deployment")
+    deployment = yield from ask(Ports.deployment)
     return (yield from existing(Facility, (yield from holder_of(FACILITY_CODE, deployment.self_facility_code))))

@@ -15,7 +15,19 @@ from pydantic import Field
 from baton.domain.federation.audit import audited
 from baton.domain.federation.facility import Facility, FacilityKind, FacilityStatus, own_facility
 from baton.domain.federation.reasons import OptionalReason
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, Value, changed
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    IdSet,
+    JudgedCreation,
+    Outcome,
+    SortedSet,
+    State,
+    Value,
+    Verb,
+    changed,
+)
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, members_of, required
@@ -242,17 +254,8 @@ def evolve(permit: Permit, event: PermitEvent) -> Permit:
             assert_never(event)
 
 
-@permit.creation(
-    refuses=[
-        Facility.aggregate.NotFound,
-        InvalidPermitScopeError,
-        PermitScopeCollapseError,
-        UnsupportedCanonicalizationVersionError,
-        PermitRequiresActivePeerError,
-        permit.AlreadyExists,
-    ]
-)
-class DefinePermit(Command):
+@permit.creation()
+class DefinePermit(JudgedCreation[tuple[Facility, Facility | None]]):
     """Set down what may flow to or from a peer, until when and under which credentials; it counts once activated."""
 
     peer_facility_id: UUID
@@ -374,7 +377,7 @@ def permit_in_force(permits: Iterable[Permit], now: datetime) -> Permit | None:
 
 
 @permit.command(post="/{permit_id}/activate", allowed=[DEFINED])
-class ActivatePermit(Command):
+class ActivatePermit(Verb[Permit]):
     """Put the permit in force."""
 
     def decide(self, permit: Permit, call: Call) -> Outcome:
@@ -382,7 +385,7 @@ class ActivatePermit(Command):
 
 
 @permit.command(post="/{permit_id}/suspend", allowed=[ACTIVE])
-class SuspendPermit(Command):
+class SuspendPermit(Verb[Permit]):
     """Let nothing flow for now; only a person's resume ends it."""
 
     reason: OptionalReason = None
@@ -392,7 +395,7 @@ class SuspendPermit(Command):
 
 
 @permit.command(post="/{permit_id}/resume", allowed=[SUSPENDED])
-class ResumePermit(Command):
+class ResumePermit(Verb[Permit]):
     """Let data flow again."""
 
     def decide(self, permit: Permit, call: Call) -> Outcome:
@@ -400,7 +403,7 @@ class ResumePermit(Command):
 
 
 @permit.command(post="/{permit_id}/revoke", allowed=[DEFINED, ACTIVE, SUSPENDED], destructive=True)
-class RevokePermit(Command):
+class RevokePermit(Verb[Permit]):
     """End the permit for good; the same peer, audience and purpose may be granted anew."""
 
     reason: OptionalReason = None

@@ -12,7 +12,7 @@ from baton.domain.federation.facility import (
     facility,
 )
 from baton.domain.federation.reasons import OptionalReason
-from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Verb
 from baton.domain.shared.reads import Reads, required
 from baton.domain.shared.refusals import Conflict
 
@@ -25,13 +25,8 @@ class FacilityTrustAnchorCredentialNotPresentError(Conflict, context="federation
     """The credential is no trust anchor of this facility."""
 
 
-@facility.command(
-    post="/{facility_id}/trust-anchors/add",
-    allowed=[FacilityStatus.ACTIVE],
-    reasons=["area"],
-    refuses=[Credential.aggregate.NotFound, FacilityTrustAnchorCredentialAlreadyPresentError],
-)
-class AddFacilityTrustAnchorCredential(Command):
+@facility.command(post="/{facility_id}/trust-anchors/add", allowed=[FacilityStatus.ACTIVE])
+class AddFacilityTrustAnchorCredential(JudgedVerb[Facility, Credential]):
     """Let a Site's seals rest on this credential."""
 
     credential_id: UUID
@@ -49,13 +44,8 @@ class AddFacilityTrustAnchorCredential(Command):
         return [FacilityTrustAnchorCredentialAdded(credential_id=self.credential_id, added_by=call.principal_id)]
 
 
-@facility.command(
-    post="/{facility_id}/trust-anchors/remove",
-    allowed=[FacilityStatus.ACTIVE],
-    refuses=[FacilityTrustAnchorCredentialNotPresentError],
-    destructive=True,
-)
-class RemoveFacilityTrustAnchorCredential(Command):
+@facility.command(post="/{facility_id}/trust-anchors/remove", allowed=[FacilityStatus.ACTIVE], destructive=True)
+class RemoveFacilityTrustAnchorCredential(Verb[Facility]):
     """Let no new seal rest on this credential; seals that use it already keep it."""
 
     credential_id: UUID

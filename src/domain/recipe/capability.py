@@ -14,7 +14,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.equipment.affordance import Affordance
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, changed
+from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, SortedSet, State, Verb, changed
 from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
 from baton.domain.recipe.parameters import InvalidCapabilityParametersSchemaError
 from baton.domain.shared.listing import ListQuery, Summary
@@ -119,14 +119,6 @@ class InvalidCapabilityCodeError(Invalid, context="recipe"):
     """A capability's code begins with the common prefix and has a name of its own behind it."""
 
 
-class InvalidCapabilityNameError(Invalid, context="recipe"):
-    """A capability needs a name that is not blank."""
-
-
-class InvalidCapabilityVersionTagError(Invalid, context="recipe"):
-    """A version needs a tag that is not blank."""
-
-
 class InvalidExecutorShapesError(Invalid, context="recipe"):
     """A capability must be realised by methods, by procedures or by both."""
 
@@ -142,19 +134,12 @@ class CapabilityCodeAlreadyExistsError(Conflict, context="recipe"):
 Description = Annotated[str | None, Remark(2000)]
 
 
-@capability.creation(
-    refuses=[
-        InvalidCapabilityCodeError,
-        InvalidExecutorShapesError,
-        InvalidCapabilityParametersSchemaError,
-        CapabilityCodeAlreadyExistsError,
-    ]
-)
-class DefineCapability(Command):
+@capability.creation()
+class DefineCapability(Creation):
     """Define the contract of a kind of operation: the affordances it needs, its parameters and who may realise it."""
 
     code: Annotated[str, Text(200, InvalidCapabilityCodeError, "code")]
-    name: Annotated[str, Text(200, InvalidCapabilityNameError, "name")]
+    name: Annotated[str, capability.text("name", 200)]
     required_affordances: SortedSet[Affordance]
     executor_shapes: SortedSet[ExecutorShape]
     description: Description = None
@@ -180,15 +165,11 @@ class DefineCapability(Command):
         ]
 
 
-@capability.command(
-    post="/{capability_id}/version",
-    allowed=CURRENT,
-    refuses=[InvalidExecutorShapesError, InvalidCapabilityParametersSchemaError],
-)
-class VersionCapability(Command):
+@capability.command(post="/{capability_id}/version", allowed=CURRENT)
+class VersionCapability(Verb[Capability]):
     """Replace the contract as a whole: nothing is kept by leaving it out; methods written under the old one stand."""
 
-    version_tag: Annotated[str, Text(50, InvalidCapabilityVersionTagError, "version tag")]
+    version_tag: Annotated[str, capability.text("version_tag", 50)]
     required_affordances: SortedSet[Affordance]
     executor_shapes: SortedSet[ExecutorShape]
     description: Description
@@ -206,13 +187,8 @@ def check_contract(contract: DefineCapability | VersionCapability) -> None:
     check_declaration(contract.parameters_schema, InvalidCapabilityParametersSchemaError)
 
 
-@capability.command(
-    post="/{capability_id}/deprecate",
-    allowed=CURRENT,
-    refuses=[capability.NotFound, InvalidCapabilityReplacementError],
-    destructive=True,
-)
-class DeprecateCapability(Command):
+@capability.command(post="/{capability_id}/deprecate", allowed=CURRENT, refuses=[capability.NotFound], destructive=True)
+class DeprecateCapability(JudgedVerb[Capability, None]):
     """Keep procedures from being newly registered for it, and say what replaces it; what refers to it stays as it is."""
 
     reason: OptionalReason = None

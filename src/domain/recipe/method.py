@@ -15,7 +15,20 @@ from pydantic import Field
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.role import Role
 from baton.domain.equipment.values import PortDirection
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, SortedSet, State, Value, changed
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    IdSet,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    SortedSet,
+    State,
+    Value,
+    Verb,
+    changed,
+)
 from baton.domain.recipe.capability import Capability, ExecutorShape
 from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
 from baton.domain.recipe.parameters import InvalidMethodParametersSchemaError, check_units_kept
@@ -187,18 +200,6 @@ def with_schema(method: Method, schema: Schema | None, revision: int) -> Method:
     )
 
 
-class InvalidMethodNameError(Invalid, context="recipe"):
-    """A method needs a name that is not blank."""
-
-
-class InvalidMethodNeededSuppliesError(Invalid, context="recipe"):
-    """A needed kind of supply must not be blank."""
-
-
-class InvalidMethodVersionTagError(Invalid, context="recipe"):
-    """A version needs a tag that is not blank."""
-
-
 class InvalidRoleRequirementTargetError(Invalid, context="recipe"):
     """A role is played by an asset of a family or by a presenter of an equipment role: one of the two is named."""
 
@@ -220,23 +221,15 @@ class MethodRoleNameNotFoundError(NotFound, context="recipe"):
 
 
 SupplyKinds = Annotated[
-    SortedSet[Annotated[str, Text(50, InvalidMethodNeededSuppliesError, "kind of supply")]], Field(max_length=100)
+    SortedSet[Annotated[str, method.text("needed_supplies", 50, label="kind of supply")]], Field(max_length=100)
 ]
 
 
-@method.creation(
-    refuses=[
-        Capability.aggregate.NotFound,
-        Family.aggregate.NotFound,
-        InvalidMethodParametersSchemaError,
-        MethodCapabilityExecutorMismatchError,
-        MethodParametersNotSubsetError,
-    ]
-)
-class DefineMethod(Command):
+@method.creation()
+class DefineMethod(JudgedCreation[Capability]):
     """Define a technique that realises a capability: the families and supplies it needs, and its parameters."""
 
-    name: Annotated[str, Text(200, InvalidMethodNameError, "name")]
+    name: Annotated[str, method.text("name", 200)]
     capability_id: UUID
     needed_family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
     needed_supplies: SupplyKinds = frozenset()
@@ -259,11 +252,8 @@ class DefineMethod(Command):
         return [MethodDefined(**dict(self))]
 
 
-@method.command(
-    put="/{method_id}/parameters-schema",
-    refuses=[Capability.aggregate.NotFound, InvalidMethodParametersSchemaError, MethodParametersNotSubsetError],
-)
-class UpdateMethodParametersSchema(Command):
+@method.command(put="/{method_id}/parameters-schema")
+class UpdateMethodParametersSchema(JudgedVerb[Method, Capability]):
     """Replace or, with null, withdraw the parameter schema; units of properties that stay must stay too."""
 
     parameters_schema: Schema | None
@@ -302,16 +292,9 @@ def check_subset(method: Method | None, schema: Schema | None, capability: Capab
 
 
 @method.command(
-    post="/{method_id}/add-required-role",
-    allowed=[DEFINED],
-    refuses=[
-        Family.aggregate.NotFound,
-        Role.aggregate.NotFound,
-        InvalidRoleRequirementTargetError,
-        MethodRoleNameAlreadyDeclaredError,
-    ],
+    post="/{method_id}/add-required-role", allowed=[DEFINED], refuses=[Family.aggregate.NotFound, Role.aggregate.NotFound]
 )
-class AddMethodRequiredRole(Command):
+class AddMethodRequiredRole(JudgedVerb[Method, None]):
     """Add a role that an asset is to play, by its family or by an equipment role it presents, with the ports it needs."""
 
     requirement: RoleRequirement
@@ -337,10 +320,8 @@ class AddMethodRequiredRole(Command):
         return [MethodRequiredRoleAdded(**{**dict(requirement), "required_ports": tuple(ports)})]
 
 
-@method.command(
-    post="/{method_id}/remove-required-role", allowed=[DEFINED], refuses=[MethodRoleNameNotFoundError], destructive=True
-)
-class RemoveMethodRequiredRole(Command):
+@method.command(post="/{method_id}/remove-required-role", allowed=[DEFINED], destructive=True)
+class RemoveMethodRequiredRole(Verb[Method]):
     """Take a role out of the method."""
 
     role_name: RoleName
@@ -354,15 +335,11 @@ class RemoveMethodRequiredRole(Command):
         return [MethodRequiredRoleRemoved(role_name=self.role_name)]
 
 
-@method.command(
-    post="/{method_id}/version",
-    allowed=CURRENT,
-    refuses=[Capability.aggregate.NotFound, InvalidMethodParametersSchemaError, MethodParametersNotSubsetError],
-)
-class VersionMethod(Command):
+@method.command(post="/{method_id}/version", allowed=CURRENT)
+class VersionMethod(JudgedVerb[Method, Capability]):
     """Label the method as it stands and, where one is given, replace its schema: left out it stays, null withdraws it."""
 
-    version_tag: Annotated[str, Text(50, InvalidMethodVersionTagError, "version tag")]
+    version_tag: Annotated[str, method.text("version_tag", 50)]
     parameters_schema: Schema | None = None
 
     def gather(self, method: Method, call: Call) -> Reads[Capability]:
@@ -384,7 +361,7 @@ class VersionMethod(Command):
 
 
 @method.command(post="/{method_id}/deprecate", allowed=CURRENT, destructive=True)
-class DeprecateMethod(Command):
+class DeprecateMethod(Verb[Method]):
     """Keep new plans from being made of it; the practices and plans there are stay as they are."""
 
     reason: OptionalReason = None

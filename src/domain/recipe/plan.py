@@ -12,24 +12,23 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.equipment.asset import Asset
-from baton.domain.equipment.family import Family
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
-from baton.domain.recipe.capability import Capability
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    IdSet,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    State,
+    Value,
+    Verb,
+    changed,
+)
 from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.parameters import merged_parameters
-from baton.domain.recipe.plan_binding import (
-    Binding,
-    PlanAffordancesNotSatisfiedError,
-    PlanAssetDecommissionedError,
-    PlanBoundMethodDeprecatedError,
-    PlanBoundPracticeDeprecatedError,
-    PlanFamiliesNotSatisfiedError,
-    binding_of,
-    check_binding,
-)
-from baton.domain.recipe.practice import Practice
+from baton.domain.recipe.plan_binding import Binding, binding_of, check_binding
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required
 from baton.domain.shared.refusals import Invalid
@@ -218,20 +217,12 @@ def in_order(values: Iterable[V]) -> tuple[V, ...]:
     return tuple(sorted(values, key=lambda value: tuple(dict(value).values())))
 
 
-class InvalidPlanNameError(Invalid, context="recipe"):
-    """A plan needs a name that is not blank."""
-
-
 class InvalidPlanWindowError(Invalid, context="recipe"):
     """A window has a start and a later end, or there is none."""
 
 
 class InvalidPlanDefaultParametersError(Invalid, context="recipe"):
     """The default parameters break the method's schema, or there is none, or a unit changed under a stored value."""
-
-
-class InvalidPlanVersionTagError(Invalid, context="recipe"):
-    """A version needs a tag that is not blank."""
 
 
 class PlanAssetsRequiredError(Invalid, context="recipe"):
@@ -241,26 +232,11 @@ class PlanAssetsRequiredError(Invalid, context="recipe"):
 AssetIds = Annotated[IdSet, Field(max_length=1000)]
 
 
-@plan.creation(
-    refuses=[
-        Practice.aggregate.NotFound,
-        Method.aggregate.NotFound,
-        Asset.aggregate.NotFound,
-        Capability.aggregate.NotFound,
-        Family.aggregate.NotFound,
-        InvalidPlanWindowError,
-        PlanAssetsRequiredError,
-        PlanBoundPracticeDeprecatedError,
-        PlanBoundMethodDeprecatedError,
-        PlanAssetDecommissionedError,
-        PlanFamiliesNotSatisfiedError,
-        PlanAffordancesNotSatisfiedError,
-    ]
-)
-class DefinePlan(Command):
+@plan.creation()
+class DefinePlan(JudgedCreation[Binding]):
     """Bind a practice to assets that together cover what it needs, and say when it is meant to be executed."""
 
-    name: Annotated[str, Text(200, InvalidPlanNameError, "name")]
+    name: Annotated[str, plan.text("name", 200)]
     practice_id: UUID
     asset_ids: AssetIds
     window_starts_at: Instant | None = None
@@ -303,8 +279,8 @@ def check_assets_given(asset_ids: IdSet) -> None:
         raise PlanAssetsRequiredError("No asset is given; name at least one asset to bind.", reason="empty")
 
 
-@plan.command(post="/{plan_id}/reschedule", allowed=CURRENT, refuses=[InvalidPlanWindowError])
-class ReschedulePlan(Command):
+@plan.command(post="/{plan_id}/reschedule", allowed=CURRENT)
+class ReschedulePlan(Verb[Plan]):
     """Move the window or, with null for both ends, clear it; the window informs and keeps no run from starting."""
 
     window_starts_at: Instant | None
@@ -315,8 +291,8 @@ class ReschedulePlan(Command):
         return [PlanRescheduled(**dict(self))]
 
 
-@plan.command(patch="/{plan_id}/default-parameters", refuses=[Method.aggregate.NotFound, InvalidPlanDefaultParametersError])
-class UpdatePlanDefaultParameters(Command):
+@plan.command(patch="/{plan_id}/default-parameters")
+class UpdatePlanDefaultParameters(JudgedVerb[Plan, Method]):
     """Merge a patch into the default parameters: a value sets, null deletes, what is left out stays, objects merge."""
 
     default_parameters_patch: dict[str, Any]
@@ -339,17 +315,17 @@ class UpdatePlanDefaultParameters(Command):
 
 
 @plan.command(post="/{plan_id}/version", allowed=CURRENT)
-class VersionPlan(Command):
+class VersionPlan(Verb[Plan]):
     """Label the plan as it stands; its roles are settled with that."""
 
-    version_tag: Annotated[str, Text(50, InvalidPlanVersionTagError, "version tag")]
+    version_tag: Annotated[str, plan.text("version_tag", 50)]
 
     def decide(self, plan: Plan, call: Call) -> Outcome:
         return [PlanVersioned(version_tag=self.version_tag)]
 
 
 @plan.command(post="/{plan_id}/deprecate", allowed=CURRENT, destructive=True)
-class DeprecatePlan(Command):
+class DeprecatePlan(Verb[Plan]):
     """Keep new runs from being started on it; those that were started stay as they are."""
 
     reason: OptionalReason = None

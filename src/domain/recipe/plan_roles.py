@@ -9,11 +9,11 @@ from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.fixture import Fixture
 from baton.domain.equipment.role import Role
-from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Verb
 from baton.domain.recipe.lifecycle import DEFINED
 from baton.domain.recipe.method import Method, PortRequirement, RoleName, RoleRequirement
 from baton.domain.recipe.plan import Plan, PlanRoleBound, PlanRoleUnbound, plan
-from baton.domain.recipe.plan_wires import PlanWireRoleEndpointMismatchError, check_role_endpoints
+from baton.domain.recipe.plan_wires import check_role_endpoints
 from baton.domain.shared.reads import Reads, every, existing, required
 from baton.domain.shared.refusals import Conflict, NotFound
 
@@ -133,23 +133,8 @@ class Casting:
         return Contract(self.role, tuple(self.families.values()), self.assembly)
 
 
-@plan.command(
-    post="/{plan_id}/bind-role",
-    allowed=[DEFINED],
-    refuses=[
-        Method.aggregate.NotFound,
-        PlanRoleAssetNotBoundError,
-        PlanRoleAlreadyBoundError,
-        PlanRoleNameNotDeclaredError,
-        Role.aggregate.NotFound,
-        Family.aggregate.NotFound,
-        PlanRoleFamilyMismatchError,
-        PlanRoleAssetCannotPresentError,
-        PlanRolePortCoverageNotSatisfiedError,
-        PlanWireRoleEndpointMismatchError,
-    ],
-)
-class BindPlanRole(Command):
+@plan.command(post="/{plan_id}/bind-role", allowed=[DEFINED], refuses=[Role.aggregate.NotFound, Family.aggregate.NotFound])
+class BindPlanRole(JudgedVerb[Plan, Casting]):
     """Let an asset of the plan play a role of its method; unbind the role first to give it to another."""
 
     role_name: RoleName
@@ -193,8 +178,8 @@ class BindPlanRole(Command):
         return [PlanRoleBound(role_name=self.role_name, asset_id=self.asset_id)]
 
 
-@plan.command(post="/{plan_id}/unbind-role", allowed=[DEFINED], refuses=[PlanRoleNotBoundError], destructive=True)
-class UnbindPlanRole(Command):
+@plan.command(post="/{plan_id}/unbind-role", allowed=[DEFINED], destructive=True)
+class UnbindPlanRole(Verb[Plan]):
     """Leave a role of the plan unplayed again."""
 
     role_name: RoleName

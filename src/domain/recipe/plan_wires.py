@@ -11,7 +11,7 @@ from uuid import UUID
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.partition import arity
 from baton.domain.equipment.values import Port, PortDirection
-from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Verb
 from baton.domain.recipe.method import Method, RoleRequirement
 from baton.domain.recipe.plan import Plan, PlanWireAdded, PlanWireRemoved, Wire, plan
 from baton.domain.shared.reads import Reads, required, required_all
@@ -214,25 +214,8 @@ class Wired:
     method: Method
 
 
-@plan.command(
-    post="/{plan_id}/add-wire",
-    refuses=[
-        Asset.aggregate.NotFound,
-        Method.aggregate.NotFound,
-        PlanWireAlreadyExistsError,
-        PlanWireTargetAlreadyConnectedError,
-        PlanWireSelfLoopError,
-        PlanWireAssetNotBoundError,
-        PlanWirePortNotFoundError,
-        PlanWireDirectionMismatchError,
-        PlanWireSignalTypeMismatchError,
-        PlanVirtualAxisOutputMismatchError,
-        PlanVirtualAxisArityMismatchError,
-        PlanVirtualAxisSignalTypeMismatchError,
-        PlanWireRoleEndpointMismatchError,
-    ],
-)
-class AddPlanWire(Wire, Command):
+@plan.command(post="/{plan_id}/add-wire")
+class AddPlanWire(Wire, JudgedVerb[Plan, Wired]):
     """Connect an output of one asset of the plan to an input of another: a source may feed many, a target takes one."""
 
     def gather(self, plan: Plan, call: Call) -> Reads[Wired]:
@@ -252,8 +235,8 @@ class AddPlanWire(Wire, Command):
         return [PlanWireAdded(**dict(wire))]
 
 
-@plan.command(post="/{plan_id}/remove-wire", refuses=[PlanWireNotFoundError], destructive=True)
-class RemovePlanWire(Wire, Command):
+@plan.command(post="/{plan_id}/remove-wire", destructive=True)
+class RemovePlanWire(Wire, Verb[Plan]):
     """Take a connection out of the plan."""
 
     def decide(self, plan: Plan, call: Call) -> Outcome:

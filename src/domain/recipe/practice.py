@@ -9,13 +9,13 @@ from pydantic import Field
 
 from baton.domain.equipment.family import Family
 from baton.domain.federation.facility import Facility
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, changed
+from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, State, Verb, changed
 from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
 from baton.domain.recipe.method import Method
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required, required_all, required_if_given
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,25 +75,15 @@ def evolve(practice: Practice, event: PracticeEvent) -> Practice:
             assert_never(event)
 
 
-class InvalidPracticeNameError(Invalid, context="recipe"):
-    """A practice needs a name that is not blank."""
-
-
 class InvalidPracticeTargetError(Invalid, context="recipe"):
     """A practice is adopted at a site, for families, or both."""
 
 
-class InvalidPracticeVersionTagError(Invalid, context="recipe"):
-    """A version needs a tag that is not blank."""
-
-
-@practice.creation(
-    refuses=[Method.aggregate.NotFound, Facility.aggregate.NotFound, Family.aggregate.NotFound, InvalidPracticeTargetError]
-)
-class DefinePractice(Command):
+@practice.creation(refuses=[Facility.aggregate.NotFound])
+class DefinePractice(JudgedCreation[None]):
     """Adopt a method at a site, for a set of families, or both."""
 
-    name: Annotated[str, Text(200, InvalidPracticeNameError, "name")]
+    name: Annotated[str, practice.text("name", 200)]
     method_id: UUID
     site_id: UUID | None = None
     family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
@@ -112,17 +102,17 @@ class DefinePractice(Command):
 
 
 @practice.command(post="/{practice_id}/version", allowed=CURRENT)
-class VersionPractice(Command):
+class VersionPractice(Verb[Practice]):
     """Label the practice as it stands."""
 
-    version_tag: Annotated[str, Text(50, InvalidPracticeVersionTagError, "version tag")]
+    version_tag: Annotated[str, practice.text("version_tag", 50)]
 
     def decide(self, practice: Practice, call: Call) -> Outcome:
         return [PracticeVersioned(version_tag=self.version_tag)]
 
 
 @practice.command(post="/{practice_id}/deprecate", allowed=CURRENT, destructive=True)
-class DeprecatePractice(Command):
+class DeprecatePractice(Verb[Practice]):
     """Keep new plans from being made of it; the plans there are stay as they are."""
 
     reason: OptionalReason = None

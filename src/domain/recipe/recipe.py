@@ -12,7 +12,19 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, TimeTravel, Value, changed
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    Query,
+    State,
+    TimeTravel,
+    Value,
+    changed,
+)
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.expansion import steps_hash
 from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
@@ -30,7 +42,7 @@ from baton.domain.recipe.steps import RecipeStep
 from baton.domain.shared.listing import ListQuery, Order, Page, Summary
 from baton.domain.shared.reads import Reads, required, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText
 
 
 class RecipeVersion(Value):
@@ -139,14 +151,6 @@ def evolve(recipe: Recipe, event: RecipeEvent) -> Recipe:
             assert_never(event)
 
 
-class InvalidRecipeNameError(Invalid, context="recipe"):
-    """A recipe needs a name that is not blank."""
-
-
-class InvalidRecipeVersionTagError(Invalid, context="recipe"):
-    """A version needs a tag that is not blank."""
-
-
 class EmptyRecipeStepsError(Invalid, context="recipe"):
     """A recipe has at least one step; closing steps alone do nothing to close."""
 
@@ -176,11 +180,11 @@ STEP_REFUSALS = (
 Content = dict[str, tuple[RecipeStep, ...]]
 
 
-@recipe.creation(refuses=[Capability.aggregate.NotFound, *STEP_REFUSALS])
-class DefineRecipe(Command):
+@recipe.creation()
+class DefineRecipe(JudgedCreation[Capability]):
     """Write down the steps that realise a capability here, and those that leave everything safe afterwards."""
 
-    name: Annotated[str, Text(200, InvalidRecipeNameError, "name")]
+    name: Annotated[str, recipe.text("name", 200)]
     capability_id: UUID
     steps: RawSteps
     closing_steps: RawSteps = ()
@@ -193,15 +197,11 @@ class DefineRecipe(Command):
         return [RecipeDefined(name=self.name, capability_id=self.capability_id, **content)]
 
 
-@recipe.command(
-    post="/{recipe_id}/version",
-    allowed=CURRENT,
-    refuses=[Capability.aggregate.NotFound, *STEP_REFUSALS, RecipeVersionTagConflictError],
-)
-class VersionRecipe(Command):
+@recipe.command(post="/{recipe_id}/version", allowed=CURRENT)
+class VersionRecipe(JudgedVerb[Recipe, Capability]):
     """Replace all steps and closing steps under a tag; the tag may be used again for the same content only."""
 
-    version_tag: Annotated[str, Text(50, InvalidRecipeVersionTagError, "version tag")]
+    version_tag: Annotated[str, recipe.text("version_tag", 50)]
     steps: RawSteps
     closing_steps: RawSteps = ()
 
@@ -228,13 +228,8 @@ def read_content(steps: Sequence[Any], closing_steps: Sequence[Any], capability:
     return content
 
 
-@recipe.command(
-    post="/{recipe_id}/deprecate",
-    allowed=CURRENT,
-    refuses=[recipe.NotFound, InvalidRecipeReplacementError],
-    destructive=True,
-)
-class DeprecateRecipe(Command):
+@recipe.command(post="/{recipe_id}/deprecate", allowed=CURRENT, refuses=[recipe.NotFound], destructive=True)
+class DeprecateRecipe(JudgedVerb[Recipe, None]):
     """Keep procedures from being newly registered from it, and say what replaces it; registered ones are conducted."""
 
     reason: OptionalReason = None

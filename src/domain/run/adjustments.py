@@ -5,44 +5,25 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
-from baton.domain.kernel import Call, Command, Outcome
-from baton.domain.recipe.method import Method
+from baton.domain.kernel import Call, JudgedVerb, Outcome
 from baton.domain.recipe.parameters import merged_parameters
-from baton.domain.recipe.plan import Plan
-from baton.domain.recipe.practice import Practice
 from baton.domain.run.gates import Execution, execution_of
 from baton.domain.run.run import LIVE, Run, RunAdjusted, run
 from baton.domain.run.start import InvalidRunParametersError
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import Text
 
 
 class InvalidRunAdjustPatchError(Invalid, context="run"):
     """An adjustment changes at least one parameter."""
 
 
-class InvalidRunAdjustReasonError(Invalid, context="run"):
-    """An adjustment takes a reason that is not blank."""
-
-
-@run.command(
-    post="/{run_id}/adjust",
-    allowed=LIVE,
-    refuses=[
-        Plan.aggregate.NotFound,
-        Practice.aggregate.NotFound,
-        Method.aggregate.NotFound,
-        InvalidRunAdjustPatchError,
-        InvalidRunParametersError,
-    ],
-    essential=True,
-)
-class AdjustRun(Command):
+@run.command(post="/{run_id}/adjust", allowed=LIVE, essential=True)
+class AdjustRun(JudgedVerb[Run, Execution]):
     """Merge a patch into the parameters of a run that is on: a value sets, null deletes, objects merge."""
 
     parameters_patch: dict[str, JsonValue]
-    reason: Annotated[str, Text(500, InvalidRunAdjustReasonError, "reason", personal=True)]
+    reason: Annotated[str, run.text("adjust_reason", 500, label="reason", personal=True)]
     decided_by_decision_id: UUID | None = None
 
     def gather(self, run: Run, call: Call) -> Reads[Execution]:

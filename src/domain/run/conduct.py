@@ -11,11 +11,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, model_validator
 
-from baton.domain.kernel import Call, Command, Outcome, Query, Value, omitted
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, omitted
 from baton.domain.operation.conduct.actuation import merged_kind
 from baton.domain.operation.conduct.conduct import ConductProcedure, Wait
 from baton.domain.operation.conduct.grants import RUN_ISSUED, needed_grants, refuse_missing_grants
-from baton.domain.operation.conduct.messages import lifecycle
+from baton.domain.operation.conduct.messages import lifecycle_failure
 from baton.domain.operation.conduct.pins import PIN_REFUSALS, ProcedureStepsForbiddenError
 from baton.domain.operation.conduct.programs import ComputeProgramNotAllowedError
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor, submitted_by
@@ -127,8 +127,6 @@ def unfit(reason: str, phase: Procedure, refusal: Refusal) -> RunPhaseMismatchEr
 
 @run.command(
     post="/{run_id}/conduct",
-    reasons=["run_not_running", "conduct_live"],
-    refuses=[Procedure.aggregate.NotFound, RunPhaseMismatchError],
     status=200,
     returns=RunConductResult,
     accepted=RunConductAccepted,
@@ -136,7 +134,7 @@ def unfit(reason: str, phase: Procedure, refusal: Refusal) -> RunPhaseMismatchEr
     attempts=3,
     essential=True,
 )
-class ConductRun(Command):
+class ConductRun(JudgedVerb[Run, UUID | None]):
     """Conduct phases of the run one after the other, then complete it; the first phase that fails aborts it.
 
     A repeat by the same principal with the same phases attaches to the conduct that is live.
@@ -244,7 +242,7 @@ def failure_of(phase: Procedure, ends: Sequence[ConductResult]) -> Failure | Non
             return last.failure
     if phase.status in UNDER_WAY:
         return None
-    return lifecycle("abort", f"Procedure{phase.status.value}", phase.last_status_reason or "It was given up.")
+    return lifecycle_failure("abort", f"Procedure{phase.status.value}", phase.last_status_reason or "It was given up.")
 
 
 def result_of(
@@ -256,7 +254,9 @@ def result_of(
     )
     first = failure or next((phase.failure for phase in phases if phase.failure is not None), None)
     if first is None and not (run.status is RunStatus.COMPLETED and all(phase.succeeded for phase in phases)):
-        first = lifecycle("complete", f"Run{run.status.value}", f"The run is {run.status.value}, and not by this conduct.")
+        first = lifecycle_failure(
+            "complete", f"Run{run.status.value}", f"The run is {run.status.value}, and not by this conduct."
+        )
     brought = [end for phase in course.phases for end in course.ends[phase.id]]
     return RunConductResult(
         run_id=run.id,
@@ -286,7 +286,7 @@ def phase_result(phase: Procedure, ends: Sequence[ConductResult], failure: Failu
 
 
 @run.inner()
-class RecordRunConductEnd(Command):
+class RecordRunConductEnd(JudgedVerb[Run, tuple[RunConductProgress | None, Course | None]]):
     """Record the end of a conduct of the run; what came of it is put together from the record of its phases."""
 
     conduct_id: UUID
@@ -299,13 +299,13 @@ class RecordRunConductEnd(Command):
     def lost(cls, conduct_id: UUID) -> Self:
         """The end of a conduct that nobody works on any more; where the run stands is left to a person."""
         message = "The engine does not know of this conduct any more; look at its phases before going on."
-        return cls(conduct_id=conduct_id, failure=lifecycle("conduct", "ConductLost", message))
+        return cls(conduct_id=conduct_id, failure=lifecycle_failure("conduct", "ConductLost", message))
 
     @classmethod
     def expired(cls, conduct_id: UUID) -> Self:
         """The end of a conduct that nobody began in time: no phase was touched, and the run stands where it stood."""
         message = "No worker took the conduct up in time; no phase was touched."
-        return cls(conduct_id=conduct_id, failure=lifecycle("start", "ConductStartExpired", message))
+        return cls(conduct_id=conduct_id, failure=lifecycle_failure("start", "ConductStartExpired", message))
 
     def gather(self, run: Run, call: Call) -> Reads[tuple[RunConductProgress | None, Course | None]]:
         progress = yield from record_of(RunConductProgress, run_id=run.id, conduct_id=self.conduct_id)

@@ -3,29 +3,17 @@
 from typing import Annotated
 from uuid import UUID
 
-from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.kernel import Call, Command, JudgedVerb, Outcome
 from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
 from baton.domain.operation.procedure.procedure import COMPLETED, PHASES, Procedure
 from baton.domain.registry import Internal
 from baton.domain.run.run import HELD, LIVE, Run, RunAborted, RunCompleted, RunStopped, RunTruncated, run
 from baton.domain.shared.reads import Reads, every, members_of
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import Text, refuse_blank_text
+from baton.domain.shared.text import refuse_blank_text
 from baton.domain.shared.times import Instant
 
 Phases = tuple[Procedure, ...]
-
-
-class InvalidRunStopReasonError(Invalid, context="run"):
-    """Stopping a run takes a reason that is not blank."""
-
-
-class InvalidRunAbortReasonError(Invalid, context="run"):
-    """Aborting a run takes a reason that is not blank."""
-
-
-class InvalidRunTruncateReasonError(Invalid, context="run"):
-    """Truncating a run takes a reason that is not blank."""
 
 
 class InvalidRunInterruptedAtError(Invalid, context="run"):
@@ -55,10 +43,8 @@ def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = N
         )
 
 
-@run.command(
-    post="/{run_id}/complete", allowed=LIVE, reasons=["held", "phase_not_completed", "conduct_live"], essential=True
-)
-class CompleteRun(Command):
+@run.command(post="/{run_id}/complete", allowed=LIVE, essential=True)
+class CompleteRun(JudgedVerb[Run, Phases]):
     """Complete the run as intended; a held one only once it has phases and every one of them is Completed."""
 
     conduct_id: Annotated[UUID | None, Internal()] = None
@@ -98,7 +84,7 @@ class EndingCommand(Command):
 class StopRun(EndingCommand):
     """End the run early by choice; what it measured so far is good."""
 
-    reason: Annotated[str, Text(500, InvalidRunStopReasonError, "reason", personal=True)]
+    reason: Annotated[str, run.text("stop_reason", 500, label="reason", personal=True)]
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
         return [RunStopped(**dict(self), actuation_kind=kind_of(run, phases))]
@@ -108,23 +94,17 @@ class StopRun(EndingCommand):
 class AbortRun(EndingCommand):
     """End the run in an emergency; what it measured is suspect."""
 
-    reason: Annotated[str, Text(500, InvalidRunAbortReasonError, "reason", personal=True)]
+    reason: Annotated[str, run.text("abort_reason", 500, label="reason", personal=True)]
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
         return [RunAborted(**dict(self), actuation_kind=kind_of(run, phases))]
 
 
-@run.command(
-    post="/{run_id}/truncate",
-    allowed=LIVE,
-    reasons=["conduct_live"],
-    refuses=[InvalidRunInterruptedAtError],
-    destructive=True,
-)
+@run.command(post="/{run_id}/truncate", allowed=LIVE, destructive=True)
 class TruncateRun(EndingCommand):
     """Close the books on a run that died by itself, with the best guess of when."""
 
-    reason: Annotated[str, Text(500, InvalidRunTruncateReasonError, "reason", personal=True)]
+    reason: Annotated[str, run.text("truncate_reason", 500, label="reason", personal=True)]
     interrupted_at: Instant | None = None
 
     def gather(self, run: Run, call: Call) -> Reads[Phases]:

@@ -17,7 +17,8 @@ from baton.domain.recipe.practice import Practice
 from baton.domain.safety.clearance import Clearance
 from baton.domain.safety.coverage import clearance_finding, covering
 from baton.domain.shared.gates import Finding
-from baton.domain.shared.reads import Reads, answered, required
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, required
 from baton.domain.shared.refusals import Conflict
 from baton.domain.supply.coverage import supplies_in_scope, supply_finding
 from baton.domain.supply.supply import Supply
@@ -115,7 +116,7 @@ def footing_of(
     run_id: UUID, subject_id: UUID | None, method: Method, scope: AssetScope, call: Call, *, resuming: bool = False
 ) -> Reads[Footing]:
     """Load what a run stands on; verdicts rest on folded streams, never on a projection."""
-    deployment = yield from answered("deployment")
+    deployment = yield from ask(Ports.deployment)
     clearances = yield from covering(run_id, subject_id, scope.assets.keys(), call.now)
     supplies = yield from supplies_in_scope(method.needed_supplies, scope, deployment.self_facility_code)
     enclosures, contacts = yield from enclosures_with_contacts(scope.enclosure_ids)

@@ -72,7 +72,7 @@ class RunOutcome(Message):
     failure: Failure | None = None
 
 
-ENDS = {
+RUN_FINISH_BY_VERDICT = {
     PhaseVerdict.FAILED: RunFinish.FAILED,
     PhaseVerdict.RUN_ENDED: RunFinish.ENDED,
     PhaseVerdict.DENIED: RunFinish.DENIED,

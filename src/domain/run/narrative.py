@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.access.actor import Actor, ActorKind
-from baton.domain.kernel import Call, Command, Outcome, Value
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Value
 from baton.domain.run.run import Run, RunNarrativeLogbookOpened, run
 from baton.domain.shared.listing import ListQuery, Where
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
@@ -50,10 +50,8 @@ class RunLogbookEntry(Entry):
     decision_id: UUID | None
 
 
-@run.command(
-    post="/{run_id}/logbook", status=200, returns=Appended, attempts=3, refuses=[InvalidRunLogbookEntryError], essential=True
-)
-class AppendRunLogbookEntries(Command):
+@run.command(post="/{run_id}/logbook", status=200, returns=Appended, attempts=3, essential=True)
+class AppendRunLogbookEntries(JudgedVerb[Run, Actor | None]):
     """Write into the logbook of a run, whether it is on or over; debriefs are for agents."""
 
     entries: Annotated[tuple[Writing, ...], Field(min_length=1, max_length=100)]

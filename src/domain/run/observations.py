@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Call, Command, Outcome, Query, Value
+from baton.domain.kernel import Call, Outcome, Query, Value, Verb
 from baton.domain.run.run import LIVE, Run, RunObservationLogbookOpened, run
 from baton.domain.shared.listing import ListQuery, Page, Where
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
@@ -76,14 +76,8 @@ class Observation(Entry):
     sampled_at: datetime
 
 
-@run.command(
-    post="/{run_id}/observations",
-    status=200,
-    returns=Appended,
-    attempts=3,
-    refuses=[InvalidObservationValueError, InvalidSamplingProcedureError, RunObservationLogbookClosedError],
-)
-class AppendObservations(Command):
+@run.command(post="/{run_id}/observations", status=200, returns=Appended, attempts=3)
+class AppendObservations(Verb[Run]):
     """Add readings to a run that is on; the batch is taken whole or not at all, and repeats are harmless."""
 
     entries: Annotated[tuple[Sample, ...], Field(min_length=1, max_length=500)]

@@ -13,7 +13,7 @@ from baton.domain.operation.conduct.progress import Submission
 from baton.domain.shared.writes import Record
 
 
-class WaitingFor(StrEnum):
+class RunWaitingFor(StrEnum):
     RUN = "run"
     """The run is held."""
     PHASE = "phase"
@@ -27,7 +27,7 @@ class Waiting(Value):
 
     model_config = ConfigDict(serialize_by_alias=True)
 
-    for_: Annotated[WaitingFor, Field(validation_alias=AliasChoices("for", "for_"), serialization_alias="for")]
+    for_: Annotated[RunWaitingFor, Field(validation_alias=AliasChoices("for", "for_"), serialization_alias="for")]
     procedure_id: UUID | None = None
     code: str | None = None
     detail: str | None = None

@@ -14,14 +14,13 @@ from uuid import UUID
 from pydantic import model_validator
 
 from baton.domain.caution.banner import AcknowledgedCaution
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Event, IdSet, Outcome, State, Value, Verb, changed
 from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
 from baton.domain.operation.conduct.results import with_success
 from baton.domain.run.results import RunConductResult
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
-from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import FreeText, MayContainPersonalData, Text, TextsMayContainPersonalData
+from baton.domain.shared.text import FreeText, MayContainPersonalData, TextsMayContainPersonalData
 
 
 class RunStatus(StrEnum):
@@ -280,15 +279,11 @@ ENDINGS: dict[type[Event], RunStatus] = {
 }
 
 
-class InvalidRunHoldReasonError(Invalid, context="run"):
-    """A reason for holding, where one is given, must not be blank."""
-
-
 @run.command(post="/{run_id}/hold", allowed=[RUNNING], attempts=3, essential=True)
-class HoldRun(Command):
+class HoldRun(Verb[Run]):
     """Pause the run; it goes on only when somebody resumes it."""
 
-    reason: Annotated[str, Text(500, InvalidRunHoldReasonError, "reason", personal=True)] | None = None
+    reason: Annotated[str, run.text("hold_reason", 500, label="reason", personal=True)] | None = None
     decided_by_decision_id: UUID | None = None
 
     def decide(self, run: Run, call: Call) -> Outcome:

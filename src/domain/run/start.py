@@ -13,7 +13,7 @@ from baton.domain.caution.caution import Caution, CautionTarget, CautionTargetKi
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError
 from baton.domain.equipment.scope import asset_scope
-from baton.domain.kernel import Call, Command, IdSet, Outcome, Query, Value
+from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, Outcome, Query, Value
 from baton.domain.operation.conduct.grants import RUN_ISSUED, ask_grants, needed_grants
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.method import Method
@@ -299,11 +299,10 @@ class RunStartedAnswer(BaseModel):
         RunCannotJoinCampaignError,
         InvalidRunNameError,
         InvalidPinnedCalibrationsError,
-        InvalidRunExternalRefError,
     ],
     essential=True,
 )
-class StartRun(RunRequest, Command):
+class StartRun(RunRequest, JudgedCreation[Start]):
     """Execute a plan: pass every gate, merge the parameters, and acknowledge the cautions on it and its assets."""
 
     def gather(self, call: Call) -> Reads[Start]:
@@ -372,10 +371,8 @@ def verdict(gate: Gate, start: Start) -> GateVerdict:
     return judged(gate.name, gate.subjects(start), lambda: gate.judge(start))
 
 
-@run.command(
-    post="/{run_id}/resume", allowed=[HELD], refuses=[*MISSING[:4], *MISSING[-1:], *FOOTING_REFUSALS], essential=True
-)
-class ResumeRun(Command):
+@run.command(post="/{run_id}/resume", allowed=[HELD], refuses=[*FOOTING_REFUSALS], essential=True)
+class ResumeRun(JudgedVerb[Run, Footing]):
     """Let a held run go on, if what it stands on still carries it; nothing resumes by itself."""
 
     decided_by_decision_id: UUID | None = None

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, Verb, changed
 from baton.domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus
 from baton.domain.safety.hazards import (
     Binding,
@@ -29,7 +29,8 @@ from baton.domain.safety.hazards import (
     check_targets,
 )
 from baton.domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
-from baton.domain.shared.reads import Reads, answered, happened, required
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, happened, required
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, MayContainPersonalData, Text
 from baton.domain.shared.times import Instant
@@ -222,10 +223,6 @@ def evolve(clearance: Clearance, event: ClearanceEvent) -> Clearance:
             assert_never(event)
 
 
-class InvalidClearanceTitleError(Invalid, context="safety"):
-    """A clearance needs a title that is not blank."""
-
-
 class InvalidClearanceExternalIdError(Invalid, context="safety"):
     """The form's own number is blank, or its scheme stands without a number."""
 
@@ -234,28 +231,12 @@ class InvalidClearanceValidityWindowError(Invalid, context="safety"):
     """A clearance must be valid from before it is valid until."""
 
 
-class InvalidClearanceReviewerRoleError(Invalid, context="safety"):
-    """A reviewer's role must not be blank."""
-
-
 class InvalidClearanceReviewStepIndexError(Invalid, context="safety"):
     """Review steps are numbered from 0 without a gap."""
 
 
 class InvalidClearanceReviewStepDecidedAtError(Invalid, context="safety"):
     """A review step is decided no later than now and no earlier than the step before it."""
-
-
-class InvalidClearanceReviewerNotesError(Invalid, context="safety"):
-    """A reviewer's notes are empty or have visible text."""
-
-
-class InvalidClearanceRejectReasonError(Invalid, context="safety"):
-    """A rejection needs a reason that is not blank."""
-
-
-class InvalidClearanceExpireReasonError(Invalid, context="safety"):
-    """An expiry needs a reason that is not blank."""
 
 
 class ClearanceFacilityNotFoundError(NotFound, context="safety"):
@@ -268,8 +249,8 @@ class ClearanceTemplateNotBindableError(Conflict, context="safety"):
 
 ExternalId = Annotated[str, Text(100, InvalidClearanceExternalIdError, "external id")]
 ExternalIdScheme = Annotated[str, Text(50, InvalidClearanceExternalIdError, "external id scheme")]
-ReviewerRole = Annotated[str, Text(50, InvalidClearanceReviewerRoleError, "role")]
-ReviewerNotes = Annotated[str, Text(2000, InvalidClearanceReviewerNotesError, "notes", personal=True)] | Literal[""]
+ReviewerRole = Annotated[str, clearance.text("reviewer_role", 50, label="role")]
+ReviewerNotes = Annotated[str, clearance.text("reviewer_notes", 2000, label="notes", personal=True)] | Literal[""]
 
 
 class ClearanceForm(Command):
@@ -277,7 +258,7 @@ class ClearanceForm(Command):
 
     template_id: UUID
     facility_code: FacilityCode
-    title: Annotated[str, Text(200, InvalidClearanceTitleError, "title", personal=True)]
+    title: Annotated[str, clearance.text("title", 200, personal=True)]
     bindings: Annotated[tuple[Binding, ...], Field(max_length=100)]
     declarations: Annotated[tuple[HazardDeclaration, ...], Field(max_length=100)] = ()
     risk_band: RiskBand | None = None
@@ -367,7 +348,7 @@ class RegisterClearance(ClearanceForm):
 
 
 @clearance.command(post="/{clearance_id}/submit", allowed=[DEFINED])
-class SubmitClearance(Command):
+class SubmitClearance(Verb[Clearance]):
     """Hand the form in for review."""
 
     def decide(self, clearance: Clearance, call: Call) -> Outcome:
@@ -375,7 +356,7 @@ class SubmitClearance(Command):
 
 
 @clearance.command(post="/{clearance_id}/start-review", allowed=[SUBMITTED])
-class StartClearanceReview(Command):
+class StartClearanceReview(Verb[Clearance]):
     """Begin the review, naming the role that looks first."""
 
     first_reviewer_role: ReviewerRole
@@ -386,7 +367,7 @@ class StartClearanceReview(Command):
 
 def barred_reviewers(clearance: Clearance) -> Reads[frozenset[UUID]]:
     """Who may neither review nor approve the form: its author, where the deployment asks for four eyes."""
-    deployment = yield from answered("deployment")
+    deployment = yield from ask(Ports.deployment)
     if not deployment.clearance_four_eyes:
         return frozenset()
     registered = yield from happened(clearance.id, ClearanceRegistered)
@@ -408,12 +389,7 @@ class ClearanceReview(Command):
             )
 
 
-@clearance.command(
-    post="/{clearance_id}/append-review-step",
-    allowed=[UNDER_REVIEW],
-    reasons=["same_person"],
-    refuses=[InvalidClearanceReviewStepIndexError, InvalidClearanceReviewStepDecidedAtError],
-)
+@clearance.command(post="/{clearance_id}/append-review-step", allowed=[UNDER_REVIEW])
 class AppendClearanceReviewStep(ClearanceReview):
     """Record what one reviewer decided; the caller is the reviewer, and only approve and reject end the review."""
 
@@ -444,12 +420,7 @@ class AppendClearanceReviewStep(ClearanceReview):
         return [ClearanceReviewStepAppended(**dict(self), decided_by=call.principal_id)]
 
 
-@clearance.command(
-    post="/{clearance_id}/approve",
-    allowed=[UNDER_REVIEW],
-    reasons=["same_person", "no_review_step", "last_step_not_approved"],
-    refuses=[InvalidClearanceValidityWindowError],
-)
+@clearance.command(post="/{clearance_id}/approve", allowed=[UNDER_REVIEW])
 class ApproveClearance(ClearanceReview):
     """End the review in favour; an end of the validity window that is given replaces the registered one."""
 
@@ -474,17 +445,17 @@ class ApproveClearance(ClearanceReview):
 
 
 @clearance.command(post="/{clearance_id}/reject", allowed=[UNDER_REVIEW], destructive=True)
-class RejectClearance(Command):
+class RejectClearance(Verb[Clearance]):
     """End the review against the form, for good."""
 
-    reason: Annotated[str, Text(500, InvalidClearanceRejectReasonError, "reason", personal=True)]
+    reason: Annotated[str, clearance.text("reject_reason", 500, label="reason", personal=True)]
 
     def decide(self, clearance: Clearance, call: Call) -> Outcome:
         return [ClearanceRejected(reason=self.reason, reviewed_by=call.principal_id), *ended(clearance)]
 
 
 @clearance.command(post="/{clearance_id}/activate", allowed=[APPROVED])
-class ActivateClearance(Command):
+class ActivateClearance(Verb[Clearance]):
     """Let the clearance count; within its validity window it lets runs start."""
 
     def decide(self, clearance: Clearance, call: Call) -> Outcome:
@@ -492,10 +463,10 @@ class ActivateClearance(Command):
 
 
 @clearance.command(post="/{clearance_id}/expire", allowed=[ACTIVE], destructive=True)
-class ExpireClearance(Command):
+class ExpireClearance(Verb[Clearance]):
     """Take the clearance out of force, whatever its validity window says."""
 
-    reason: Annotated[str, Text(500, InvalidClearanceExpireReasonError, "reason", personal=True)]
+    reason: Annotated[str, clearance.text("expire_reason", 500, label="reason", personal=True)]
 
     def decide(self, clearance: Clearance, call: Call) -> Outcome:
         return [ClearanceExpired(reason=self.reason), *ended(clearance)]
@@ -531,12 +502,8 @@ class AmendClearance(ClearanceForm):
         ]
 
 
-@clearance.command(
-    post="/{clearance_id}/assign-external-id",
-    allowed=[DEFINED, SUBMITTED, UNDER_REVIEW, APPROVED, ACTIVE],
-    reasons=["already_assigned"],
-)
-class AssignClearanceExternalId(Command):
+@clearance.command(post="/{clearance_id}/assign-external-id", allowed=[DEFINED, SUBMITTED, UNDER_REVIEW, APPROVED, ACTIVE])
+class AssignClearanceExternalId(Verb[Clearance]):
     """Fill in the facility's own number of this form; without a scheme, the template's code is the scheme."""
 
     external_id: ExternalId

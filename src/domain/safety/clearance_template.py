@@ -12,12 +12,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
-from baton.domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
+from baton.domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required_if_given
-from baton.domain.shared.refusals import Conflict, Invalid, NotFound
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.refusals import Conflict, NotFound
+from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Claim, Release
 
 TEMPLATE_CODE = "clearance-template-code"
@@ -129,22 +129,6 @@ def evolve(template: ClearanceTemplate, event: ClearanceTemplateEvent) -> Cleara
             assert_never(event)
 
 
-class InvalidClearanceTemplateCodeError(Invalid, context="safety"):
-    """A template needs a code that is not blank."""
-
-
-class InvalidClearanceTemplateTitleError(Invalid, context="safety"):
-    """A template needs a title that is not blank."""
-
-
-class InvalidClearanceTemplateExternalRefError(Invalid, context="safety"):
-    """A document reference, where one is given, must not be blank."""
-
-
-class InvalidClearanceTemplateReasonError(Invalid, context="safety"):
-    """A reason, where one is given, must not be blank."""
-
-
 class ClearanceTemplateFacilityNotFoundError(NotFound, context="safety"):
     """No facility has this code."""
 
@@ -153,16 +137,14 @@ class ClearanceTemplateFacilityMismatchError(Conflict, context="safety"):
     """A template replaces only a template of its own facility."""
 
 
-@template.creation(refuses=[ClearanceTemplateFacilityNotFoundError, InvalidFacilityCodeError, template.AlreadyExists])
-class DefineClearanceTemplate(Command):
+@template.creation()
+class DefineClearanceTemplate(JudgedCreation[None]):
     """Enter a kind of safety form into a facility's catalog, as a draft."""
 
-    code: Annotated[str, Text(50, InvalidClearanceTemplateCodeError, "code")]
-    title: Annotated[str, Text(200, InvalidClearanceTemplateTitleError, "title", personal=True)]
+    code: Annotated[str, template.text("code", 50)]
+    title: Annotated[str, template.text("title", 200, personal=True)]
     facility_code: FacilityCode
-    external_ref: (
-        Annotated[str, Text(500, InvalidClearanceTemplateExternalRefError, "document reference", personal=True)] | None
-    ) = None
+    external_ref: Annotated[str, template.text("external_ref", 500, label="document reference", personal=True)] | None = None
 
     def gather(self, call: Call) -> Reads[None]:
         yield from required_facility(self.facility_code, ClearanceTemplateFacilityNotFoundError)
@@ -194,20 +176,15 @@ def seeded_template(facility_code: str, code: str, call: Call) -> Outcome:
 
 
 @template.command(post="/{template_id}/activate", allowed=[DRAFT])
-class ActivateClearanceTemplate(Command):
+class ActivateClearanceTemplate(Verb[ClearanceTemplate]):
     """Let clearances be registered under this template."""
 
     def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:
         return [ClearanceTemplateActivated(activated_by=call.principal_id)]
 
 
-@template.command(
-    post="/{template_id}/version",
-    allowed=[ACTIVE],
-    reasons=["self_reference", "not_next_version"],
-    refuses=[ClearanceTemplateFacilityMismatchError],
-)
-class VersionClearanceTemplate(Command):
+@template.command(post="/{template_id}/version", allowed=[ACTIVE])
+class VersionClearanceTemplate(JudgedVerb[ClearanceTemplate, ClearanceTemplate | None]):
     """Record that the form was revised, and which other template it replaces, if any."""
 
     new_version: Annotated[int, Field(ge=2, le=2**31 - 1)]
@@ -236,17 +213,17 @@ class VersionClearanceTemplate(Command):
 
 
 @template.command(post="/{template_id}/deprecate", allowed=[ACTIVE], destructive=True)
-class DeprecateClearanceTemplate(Command):
+class DeprecateClearanceTemplate(Verb[ClearanceTemplate]):
     """Take no new clearances under this template; its code stays taken."""
 
-    reason: Annotated[str, Text(500, InvalidClearanceTemplateReasonError, "reason", personal=True)] | None = None
+    reason: Annotated[str, template.text("reason", 500, personal=True)] | None = None
 
     def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:
         return [ClearanceTemplateDeprecated(reason=self.reason, deprecated_by=call.principal_id)]
 
 
 @template.command(post="/{template_id}/withdraw", allowed=[DRAFT, ACTIVE, DEPRECATED], destructive=True)
-class WithdrawClearanceTemplate(Command):
+class WithdrawClearanceTemplate(Verb[ClearanceTemplate]):
     """Strike the template from the catalog; its code is free again."""
 
     def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:

@@ -5,10 +5,10 @@ module and receives the answers: `family = yield from required(Family, self.fami
 requests from the store; a unit test fulfils them from a dictionary.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from uuid import UUID
 
 from baton.domain.shared.refusals import Refusal
@@ -16,12 +16,14 @@ from baton.domain.shared.refusals import Refusal
 if TYPE_CHECKING:
     from baton.domain.kernel import Event, State
     from baton.domain.shared.listing import ListQuery, Summary, Where
+    from baton.domain.shared.ports import Ports
     from baton.domain.shared.writes import Record
 
 S = TypeVar("S", bound="State")
 R = TypeVar("R", bound="Record")
 E = TypeVar("E", bound="Event")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 @dataclass(frozen=True)
@@ -109,22 +111,28 @@ class Grants:
 
 
 @dataclass(frozen=True)
-class Answered:
-    """An answer from a port named in the composition root (minter, settings, feeds), asked with plain arguments."""
-
-    port: str
-    arguments: Mapping[str, Any]
+class PermittedCommands:
+    """Every command that the caller may call on its surface."""
 
 
 @dataclass(frozen=True)
-class Aside:
-    """What a pure function makes of these arguments, worked out where it keeps nobody else waiting."""
+class AskPort:
+    """What a method of `Ports` answers to plain arguments."""
+
+    method: Callable[..., Awaitable[Any]]
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class RunInThread:
+    """The result of a pure function that may take long, computed where it blocks nobody else."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
 
 
-Read = Streams | Happened | Latest | Holders | Members | Enlisted | Records | Rows | Permission | Grants | Answered | Aside
+Rights = Permission | Grants | PermittedCommands
+Read = Streams | Happened | Latest | Holders | Members | Enlisted | Records | Rows | Rights | AskPort | RunInThread
 Reads = Generator[Read, Any, T]
 
 
@@ -225,13 +233,19 @@ def grants_missing(*command_names: str) -> Reads[tuple[str | None, tuple[str, ..
     return found
 
 
-def answered(port: str, **arguments: Any) -> Reads[Any]:
-    """What a port answers to plain arguments."""
-    answer = yield Answered(port, arguments)
+def permitted_commands() -> Reads[frozenset[str]]:
+    """Every command that the caller may call on its surface; nothing is recorded."""
+    found: frozenset[str] = yield PermittedCommands()
+    return found
+
+
+def ask(method: Callable[["Ports", *Ts], Awaitable[T]], *arguments: *Ts) -> Reads[T]:
+    """The answer of a port: `yield from ask(Ports.deployment)`."""
+    answer: T = yield AskPort(method, arguments)
     return answer
 
 
-def aside(function: Callable[..., T], *arguments: Any) -> Reads[T]:
+def run_in_thread(function: Callable[[*Ts], T], *arguments: *Ts) -> Reads[T]:
     """The result of a pure function that may take long."""
-    result: T = yield Aside(function, arguments)
+    result: T = yield RunInThread(function, arguments)
     return result

@@ -4,6 +4,7 @@ A refusal's class name is its machine code, its docstring the sentence shown in 
 sentence a person can act on, its `reason` the machine-readable cause and its `facts` whatever the reader needs to mend it.
 """
 
+import sys
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -14,6 +15,8 @@ class Refusal(Exception):
 
     status: ClassVar[int] = 500
     context: ClassVar[str] = "edge"
+    declared_at: ClassVar[tuple[str, int] | None] = None
+    """Module and line of the declaration that generated this class; None where it has a class statement."""
 
     def __init_subclass__(cls, context: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -112,6 +115,10 @@ def kept_refusal(kept: Mapping[str, Any], among: Iterable[type[Refusal]]) -> Ref
     return kinds[told.pop("code")](**told)
 
 
-def named(family: type[Refusal], name: str, doc: str, context: str) -> type[Refusal]:
-    """Return a refusal class made from a declaration of this context."""
-    return types.new_class(name, (family,), {"context": context}, lambda body: body.update(__doc__=doc))
+def refusal_class(family: type[Refusal], name: str, doc: str, context: str) -> type[Refusal]:
+    """Return a refusal class that a declaration of this context generates; it knows the line of that declaration."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"] in (__name__, "baton.domain.kernel"):
+        frame = frame.f_back
+    body = {"__doc__": doc, "declared_at": (frame.f_globals["__name__"], frame.f_lineno)}
+    return types.new_class(name, (family,), {"context": context}, lambda namespace: namespace.update(body))

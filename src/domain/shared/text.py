@@ -1,6 +1,6 @@
 """Bounded text: length is the edge's business, blankness the domain's, and what is stored is trimmed.
 
-`Annotated[str, Text(200, InvalidZoneNameError)]` refuses a raw length outside 1..200 at the edge, strips the rest, and
+`Annotated[str, zone.text("name", 200, label="text")]` refuses a raw length outside 1..200 at the edge, strips the rest, and
 leaves text that was blank marked as such, so that the decision path can refuse it in its proper turn (after 404 and
 state) by the class named here; likewise a name with control characters.
 """

@@ -10,7 +10,7 @@ from typing import Annotated, assert_never
 from uuid import UUID
 
 from baton.domain.equipment.asset import Asset, AssetLifecycle
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, State, Verb, changed
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required
 from baton.domain.shared.refusals import Conflict, Invalid
@@ -148,22 +148,6 @@ def evolve(subject: Subject, event: SubjectEvent) -> Subject:
             assert_never(event)
 
 
-class InvalidSubjectNameError(Invalid, context="subject"):
-    """A subject needs a name that is not blank."""
-
-
-class InvalidSubjectMountReasonError(Invalid, context="subject"):
-    """Mounting needs a reason that is not blank."""
-
-
-class InvalidSubjectDismountReasonError(Invalid, context="subject"):
-    """Dismounting needs a reason that is not blank."""
-
-
-class InvalidSubjectDiscardReasonError(Invalid, context="subject"):
-    """Discarding needs a reason that is not blank."""
-
-
 class InvalidSubjectExternalIdError(Invalid, context="subject"):
     """An external identifier needs a value and a scheme that are not blank, the value without the scheme before it."""
 
@@ -173,23 +157,21 @@ class SubjectMountTargetUnavailableError(Conflict, context="subject"):
 
 
 @subject.creation(refuses=[subject.AlreadyExists])
-class RegisterSubject(Command):
+class RegisterSubject(Creation):
     """Take in something that is to be measured."""
 
-    name: Annotated[str, Text(200, InvalidSubjectNameError, "name", personal=True)]
+    name: Annotated[str, subject.text("name", 200, personal=True)]
 
     def decide(self, call: Call) -> Outcome:
         return [SubjectRegistered(name=self.name, registered_by=call.principal_id)]
 
 
-@subject.command(
-    post="/{subject_id}/mount", allowed=[RECEIVED], refuses=[Asset.aggregate.NotFound, SubjectMountTargetUnavailableError]
-)
-class MountSubject(Command):
+@subject.command(post="/{subject_id}/mount", allowed=[RECEIVED])
+class MountSubject(JudgedVerb[Subject, Asset]):
     """Put a subject on an Active asset, which may hold several at once; the asset's condition is not looked at."""
 
     asset_id: UUID
-    reason: Annotated[str, Text(500, InvalidSubjectMountReasonError, "reason", personal=True)]
+    reason: Annotated[str, subject.text("mount_reason", 500, label="reason", personal=True)]
 
     def gather(self, subject: Subject, call: Call) -> Reads[Asset]:
         return (yield from required(Asset, self.asset_id))
@@ -205,7 +187,7 @@ class MountSubject(Command):
 
 
 @subject.command(post="/{subject_id}/measure", allowed=[MOUNTED])
-class MeasureSubject(Command):
+class MeasureSubject(Verb[Subject]):
     """Record that a subject was measured since it was mounted; nothing else records it."""
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
@@ -213,10 +195,10 @@ class MeasureSubject(Command):
 
 
 @subject.command(post="/{subject_id}/dismount", allowed=IN_PLACE)
-class DismountSubject(Command):
+class DismountSubject(Verb[Subject]):
     """Take a subject off its asset; it may be mounted again, there or elsewhere."""
 
-    reason: Annotated[str, Text(500, InvalidSubjectDismountReasonError, "reason", personal=True)]
+    reason: Annotated[str, subject.text("dismount_reason", 500, label="reason", personal=True)]
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
         asset_id = subject.mounted_on_asset_id
@@ -225,7 +207,7 @@ class DismountSubject(Command):
 
 
 @subject.command(post="/{subject_id}/remove", allowed=[RECEIVED, *IN_PLACE], destructive=True)
-class RemoveSubject(Command):
+class RemoveSubject(Verb[Subject]):
     """Take a subject out of use for good, mounted or not; only its return, storage or discarding follows."""
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
@@ -233,7 +215,7 @@ class RemoveSubject(Command):
 
 
 @subject.command(post="/{subject_id}/return", allowed=[REMOVED])
-class ReturnSubject(Command):
+class ReturnSubject(Verb[Subject]):
     """Record that the subject went back to whoever brought it."""
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
@@ -241,7 +223,7 @@ class ReturnSubject(Command):
 
 
 @subject.command(post="/{subject_id}/store", allowed=[REMOVED])
-class StoreSubject(Command):
+class StoreSubject(Verb[Subject]):
     """Record that the subject stays at the facility, in store."""
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
@@ -249,19 +231,17 @@ class StoreSubject(Command):
 
 
 @subject.command(post="/{subject_id}/discard", allowed=[REMOVED], destructive=True)
-class DiscardSubject(Command):
+class DiscardSubject(Verb[Subject]):
     """Record that the subject was disposed of."""
 
-    reason: Annotated[str, Text(500, InvalidSubjectDiscardReasonError, "reason", personal=True)]
+    reason: Annotated[str, subject.text("discard_reason", 500, label="reason", personal=True)]
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
         return [SubjectDiscarded(reason=self.reason, discarded_by=call.principal_id)]
 
 
-@subject.command(
-    post="/{subject_id}/assign-external-id", reasons=["already_assigned"], refuses=[InvalidSubjectExternalIdError]
-)
-class AssignSubjectExternalId(Command):
+@subject.command(post="/{subject_id}/assign-external-id")
+class AssignSubjectExternalId(Verb[Subject]):
     """Keep the identifier a registry gave the subject, once and for all, in whatever status it is."""
 
     external_id: Annotated[str, Text(200, InvalidSubjectExternalIdError, "external identifier")]

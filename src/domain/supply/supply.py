@@ -13,12 +13,13 @@ from pydantic import Field
 
 from baton.domain.access.actor import ActorKind
 from baton.domain.equipment.asset import Asset
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, TimeTravel, Value, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, changed
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
+from baton.domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
-from baton.domain.shared.reads import Reads, answered, record_of, required_if_given
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, record_of, required_if_given
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.writes import Claim, Delist, Enlist, Put, Record, Release
@@ -169,14 +170,6 @@ def status_after(event: SupplyEvent) -> SupplyStatus:
             assert_never(event)
 
 
-class InvalidSupplyKindError(Invalid, context="supply"):
-    """A supply needs a kind that is not blank."""
-
-
-class InvalidSupplyNameError(Invalid, context="supply"):
-    """A supply needs a name that is not blank."""
-
-
 class InvalidSupplyReasonError(Invalid, context="supply"):
     """A change of status needs a reason that is not blank."""
 
@@ -196,14 +189,12 @@ class MonitorTriggerNotPermittedError(Invalid, context="supply"):
 Reason = Annotated[str, Text(500, InvalidSupplyReasonError, "reason", personal=True)]
 
 
-@supply.creation(
-    refuses=[SupplyFacilityNotFoundError, SupplyContainingAssetNotFoundError, InvalidFacilityCodeError, supply.AlreadyExists]
-)
-class RegisterSupply(Command):
+@supply.creation()
+class RegisterSupply(JudgedCreation[None]):
     """Make a resource known, of a whole facility or of one asset; its status is Unknown until somebody looks."""
 
-    kind: Annotated[str, Text(50, InvalidSupplyKindError, "kind")]
-    name: Annotated[str, Text(200, InvalidSupplyNameError, "name")]
+    kind: Annotated[str, supply.text("kind", 50)]
+    name: Annotated[str, supply.text("name", 200)]
     facility_code: FacilityCode
     containing_asset_id: UUID | None = None
 
@@ -231,7 +222,7 @@ def address_key(addressed: RegisterSupply | Supply) -> str:
     return canonical_json(parts).decode()
 
 
-class SupplyVerb(Command):
+class SupplyVerb(Verb[Supply]):
     """An operator's word on a supply, with its reason."""
 
     leads_to: ClassVar[type[SupplyTransition]]
@@ -308,12 +299,7 @@ MONITORED: dict[SupplyStatus, type[SupplyVerb]] = {
 
 @supply.command(
     post="/{supply_id}/observe-status",
-    refuses=[
-        MonitorTriggerNotPermittedError,
-        *(verb.Cannot for verb in MONITORED.values()),
-        InvalidSupplyReasonError,
-        InvalidMonitorRefError,
-    ],
+    refuses=[*(verb.Cannot for verb in MONITORED.values()), InvalidMonitorRefError],
     callers=(ActorKind.SERVICE_ACCOUNT,),
     attempts=3,
     mcp=False,
@@ -373,7 +359,7 @@ class GetSupply(TimeTravel):
         if self.travels:
             return PastSupplyView(**shown)
         contact = yield from record_of(SupplyContact, supply_id=supply.id)
-        deployment = yield from answered("deployment")
+        deployment = yield from ask(Ports.deployment)
         return SupplyView(
             **shown,
             monitored=address_key(supply) in deployment.monitored_supplies,

@@ -10,12 +10,10 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.access.principals import names_of
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, changed
+from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, SortedSet, State, changed
 from baton.domain.shared.listing import ListQuery, Summary, Where
 from baton.domain.shared.logbooks import LogbookKind, LogbookOpened
 from baton.domain.shared.reads import Reads
-from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import Text
 
 VERDICT_SCHEMA = {
     "fields": {
@@ -74,15 +72,11 @@ def evolve(conduit: Conduit, event: ConduitEvent) -> Conduit:
             assert_never(event)
 
 
-class InvalidConduitNameError(Invalid, context="trust"):
-    """A conduit needs a name that is not blank."""
-
-
 @conduit.creation()
-class DefineConduit(Command):
+class DefineConduit(Creation):
     """Define a governed path between two zones and open its verdict logbook."""
 
-    name: Annotated[str, Text(200, InvalidConduitNameError, "name")]
+    name: Annotated[str, conduit.text("name", 200)]
     source_zone_id: UUID
     target_zone_id: UUID
 

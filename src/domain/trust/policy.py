@@ -10,12 +10,26 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.access.actor import Actor, ActorKind
-from baton.domain.kernel import NIL, Aggregate, Call, Command, Event, IdSet, Outcome, Query, SortedSet, State, Value, changed
+from baton.domain.kernel import (
+    NIL,
+    Aggregate,
+    Call,
+    Event,
+    IdSet,
+    JudgedCreation,
+    Outcome,
+    Query,
+    SortedSet,
+    State,
+    Value,
+    Verb,
+    changed,
+)
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, permitted, required
 from baton.domain.shared.refusals import Invalid, UnauthorizedError
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Enlist
 from baton.domain.trust.authorization import Standing, judge, permitted_commands
 from baton.domain.trust.conduit import Conduit, Decision
@@ -93,10 +107,6 @@ def evolve(policy: Policy, event: PolicyEvent) -> Policy:
             assert_never(event)
 
 
-class InvalidPolicyNameError(Invalid, context="trust"):
-    """A policy needs a name that is not blank."""
-
-
 class InvalidPolicySurfaceError(Invalid, context="trust"):
     """The nil surface is for in-process callers: only existing agents and service accounts may be permitted on it."""
 
@@ -105,24 +115,17 @@ class InvalidPolicyCommandError(Invalid, context="trust"):
     """A permitted command or command set does not exist."""
 
 
-class InvalidPolicyGrantRevokeReasonError(Invalid, context="trust"):
-    """Revoking a grant needs a reason that is not blank."""
-
-
 CommandName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-@policy.creation(
-    refuses=[Conduit.aggregate.NotFound, Surface.aggregate.NotFound, InvalidPolicySurfaceError, InvalidPolicyCommandError],
-    essential=True,
-)
-class DefinePolicy(Command):
+@policy.creation(essential=True)
+class DefinePolicy(JudgedCreation[None]):
     """Permit principals a set of commands on one conduit and surface; it counts from the next call on.
 
     A command set means what it holds in the release that judges, so that it grows with releases; listed commands do not.
     """
 
-    name: Annotated[str, Text(200, InvalidPolicyNameError, "name")]
+    name: Annotated[str, policy.text("name", 200)]
     conduit_id: UUID
     surface_id: UUID
     permitted_principal_ids: Annotated[IdSet, Field(max_length=1000)]
@@ -159,11 +162,11 @@ class DefinePolicy(Command):
 
 
 @policy.command(post="/{policy_id}/revoke-grant", name="revoke_grant", destructive=True)
-class RevokePolicyGrant(Command):
+class RevokePolicyGrant(Verb[Policy]):
     """Take a principal out of a policy, from its next call on; to grant again, define a new policy."""
 
     permitted_principal_id: UUID
-    reason: Annotated[str, Text(500, InvalidPolicyGrantRevokeReasonError, "reason", personal=True)]
+    reason: Annotated[str, policy.text("grant_revoke_reason", 500, label="reason", personal=True)]
 
     def decide(self, policy: Policy, call: Call) -> Outcome:
         if self.permitted_principal_id not in policy.permitted_principal_ids:

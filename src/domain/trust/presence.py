@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from baton.domain.kernel import Call, Command, CursorText, LogPosition, Outcome, PageLimit, Query, Value
+from baton.domain.kernel import Call, Command, CursorText, LogPosition, Outcome, PageLimit, Query, Value, Verb
 from baton.domain.shared.listing import Cursor, Order, Page
 from baton.domain.shared.reads import Reads, permitted, record_of
 from baton.domain.shared.refusals import UnauthorizedError
@@ -24,12 +24,9 @@ from baton.domain.trust.visit import (
 
 
 @visit.command(
-    post="/{visit_id}/presence/open",
-    allowed=PRESENT,
-    state_reason="status_not_eligible",
-    reasons=["status_not_eligible", "already_checked_in"],
+    post="/{visit_id}/presence/open", allowed=PRESENT, state_reason="status_not_eligible", reasons=["status_not_eligible"]
 )
-class CheckInVisit(Command):
+class CheckInVisit(Verb[Visit]):
     """Record that somebody is here, in person or remotely: the caller, unless an actor is named."""
 
     actor_id: UUID | None = None
@@ -42,8 +39,8 @@ class CheckInVisit(Command):
         return [VisitCheckedIn(actor_id=actor_id, mode=self.mode)]
 
 
-@visit.command(post="/{visit_id}/presence/close", reasons=["not_checked_in"])
-class CheckOutVisit(Command):
+@visit.command(post="/{visit_id}/presence/close")
+class CheckOutVisit(Verb[Visit]):
     """Record that somebody leaves: the caller, unless an actor is named."""
 
     actor_id: UUID | None = None
@@ -76,8 +73,7 @@ class ControlCommand(Command):
     allowed=PRESENT,
     state_reason="status_not_eligible",
     verb="TakeControl",
-    reasons=["surface_mismatch", "status_not_eligible", "not_descendant"],
-    refuses=[UnauthorizedError],
+    reasons=["status_not_eligible"],
     lock=CONTROL_LOCK,
 )
 class TakeControlOfSurface(ControlCommand):
@@ -90,13 +86,7 @@ class TakeControlOfSurface(ControlCommand):
         return [VisitSurfaceControlTaken(surface_id=self.surface_id), Put(taken)]
 
 
-@visit.command(
-    post="/{visit_id}/surface-control/release",
-    verb="ReleaseControl",
-    reasons=["surface_mismatch", "not_holder"],
-    refuses=[UnauthorizedError],
-    lock=CONTROL_LOCK,
-)
+@visit.command(post="/{visit_id}/surface-control/release", verb="ReleaseControl", lock=CONTROL_LOCK)
 class ReleaseControlOfSurface(ControlCommand):
     """Stop driving the surface; nobody gets it back by this."""
 

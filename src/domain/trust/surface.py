@@ -6,11 +6,9 @@ from enum import StrEnum
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, Query, State, Value
+from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, Query, State, Value
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, record_of
-from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Record
 
 SYSTEM_HTTP = UUID(int=0x20)
@@ -58,15 +56,11 @@ def begin(event: SurfaceDefined) -> Surface:
     return Surface(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
-class InvalidSurfaceNameError(Invalid, context="trust"):
-    """A surface needs a name that is not blank."""
-
-
 @surface.creation()
-class DefineSurface(Command):
+class DefineSurface(Creation):
     """Define an arrival point, for instance one endstation's console."""
 
-    name: Annotated[str, Text(200, InvalidSurfaceNameError, "name")]
+    name: Annotated[str, surface.text("name", 200)]
     kind: SurfaceKind
 
     def decide(self, call: Call) -> Outcome:

@@ -12,12 +12,12 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.listing import ListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, record_of, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Drop
 from baton.domain.trust.surface import SurfaceControl
@@ -238,10 +238,6 @@ class InvalidVisitExternalRefError(Invalid, context="trust"):
     """An external reference has a scheme of 1 to 50 and a value of 1 to 200 characters, neither of them blank."""
 
 
-class InvalidVisitReasonError(Invalid, context="trust"):
-    """This verb needs a reason that is not blank."""
-
-
 class VisitParentNotFoundError(NotFound, context="trust"):
     """The parent visit does not exist."""
 
@@ -250,18 +246,11 @@ class VisitParentMismatchedSurfaceError(Conflict, context="trust"):
     """A nested visit must be on its parent's surface."""
 
 
-Reason = Annotated[str, Text(500, InvalidVisitReasonError, "reason", personal=True)]
+Reason = Annotated[str, visit.text("reason", 500, personal=True)]
 
 
-@visit.creation(
-    refuses=[
-        InvalidVisitPlannedPeriodError,
-        InvalidVisitExternalRefError,
-        VisitParentNotFoundError,
-        VisitParentMismatchedSurfaceError,
-    ]
-)
-class RegisterVisit(Command):
+@visit.creation()
+class RegisterVisit(JudgedCreation[Visit | None]):
     """Plan a team's time on a surface."""
 
     policy_id: UUID
@@ -288,7 +277,7 @@ class RegisterVisit(Command):
 
 
 @visit.command(post="/{visit_id}/record-arrival", allowed=[PLANNED], verb="Arrive")
-class RecordVisitArrival(Command):
+class RecordVisitArrival(Verb[Visit]):
     """Record that the team has arrived."""
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
@@ -296,7 +285,7 @@ class RecordVisitArrival(Command):
 
 
 @visit.command(post="/{visit_id}/start", allowed=[ARRIVED])
-class StartVisit(Command):
+class StartVisit(Verb[Visit]):
     """Begin the session."""
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
@@ -304,7 +293,7 @@ class StartVisit(Command):
 
 
 @visit.command(post="/{visit_id}/hold", allowed=[IN_PROGRESS], attempts=3)
-class HoldVisit(Command):
+class HoldVisit(Verb[Visit]):
     """Pause the whole session: beam dump, fault, safety, long break."""
 
     reason: Reason
@@ -314,14 +303,14 @@ class HoldVisit(Command):
 
 
 @visit.command(post="/{visit_id}/resume", allowed=[ON_HOLD])
-class ResumeVisit(Command):
+class ResumeVisit(Verb[Visit]):
     """Go on after a hold; sessions never resume by themselves."""
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
         return [VisitResumed()]
 
 
-class EndingCommand(Command):
+class EndingCommand(JudgedVerb[Visit, bool]):
     """A verb that ends the visit and gives up the surface it drives."""
 
     leads_to: ClassVar[type[Event]]

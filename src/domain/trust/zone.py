@@ -5,10 +5,8 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State
+from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import Text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +30,11 @@ def begin(event: ZoneDefined) -> Zone:
     return Zone(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
-class InvalidZoneNameError(Invalid, context="trust"):
-    """A zone needs a name that is not blank."""
-
-
 @zone.creation()
-class DefineZone(Command):
+class DefineZone(Creation):
     """Define a trust zone."""
 
-    name: Annotated[str, Text(200, InvalidZoneNameError, "name")]
+    name: Annotated[str, zone.text("name", 200)]
 
     def decide(self, call: Call) -> Outcome:
         return [ZoneDefined(name=self.name)]

@@ -1,96 +1,194 @@
-"""The built-in actions: acquire images where the axis stands, at points, along a sweep, or as a stream into a file."""
+"""The built-in actions and their parameters: acquire images in place, at points, along a sweep, or as a stream to a file."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError, model_validator
 
 from baton.application.clock import Timekeeper
-from baton.application.control import Control, Quality, Reading, always_open
-from baton.infrastructure.actions.parameters import Collect, Continuous, Discrete, Stream
-from baton.infrastructure.area_detector import DONE, UNLIMITED, signal_of, writer_signal_of
+from baton.application.conduct.actions import (
+    InvalidActionParametersError,
+    UnboundedAcquisitionError,
+    UnwiredExternalTriggerError,
+)
+from baton.application.control import Control, Quality, always_open
+from baton.application.plant import SignalAddress
+from baton.infrastructure.control.area_detector import DONE, UNLIMITED, camera_signal, writer_signal
 
-POLL_INTERVAL = 0.05
-"""Seconds between two looks at whether an acquisition is done."""
-STOP_TIMEOUT = 5.0
-"""Seconds that something has to confirm that it stopped."""
+POLL_SECONDS = 0.05
+Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class ActionParameters(BaseModel):
+    """The parameters of an action; an unknown one is refused, and so is a number given as text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    detector: SignalAddress
+    dwell: Seconds
+
+    @classmethod
+    def parse(cls, params: Mapping[str, Any]) -> Self:
+        """Return the parameters, or raise InvalidActionParametersError."""
+        try:
+            return cls.model_validate(dict(params))
+        except ValidationError as error:
+            faults = (
+                f"{'.'.join(map(str, fault['loc'])) or 'together'}: {fault['msg'].removeprefix('Value error, ')}"
+                for fault in error.errors(include_url=False, include_input=False)
+            )
+            raise InvalidActionParametersError(f"The parameters cannot be used: {'; '.join(faults)}.") from error
+
+
+class CollectParameters(ActionParameters):
+    """An acquisition of `repetitions` images of `dwell` seconds, each when it is triggered."""
+
+    trigger_mode: Literal["Internal", "ExternalEdge", "ExternalLevel"]
+    polarity: Word | None = None
+    source: Word | None = None
+    repetitions: Annotated[int, Field(ge=1)] | None = None
+
+    @classmethod
+    def parse(cls, params: Mapping[str, Any]) -> Self:
+        given = super().parse(params)
+        if given.repetitions is None:
+            raise UnboundedAcquisitionError("The acquisition has no end; give repetitions, 1 or more.")
+        if given.trigger_mode != "Internal" and given.source is None:
+            raise UnwiredExternalTriggerError(
+                f"A trigger {given.trigger_mode} comes from outside, and no source is named; give source."
+            )
+        return given
+
+    @model_validator(mode="after")
+    def _check_trigger(self) -> Self:
+        if (self.trigger_mode == "ExternalEdge") != (self.polarity is not None):
+            raise ValueError("give a polarity with the trigger mode ExternalEdge, and with no other")
+        if self.trigger_mode == "Internal" and self.source is not None:
+            raise ValueError("a source is for external triggers; leave it out")
+        return self
+
+
+class DiscreteParameters(CollectParameters):
+    """An acquisition at each of several points of an axis, `wait` seconds after the axis arrived."""
+
+    axis: SignalAddress
+    points: Annotated[list[float], Field(min_length=1)]
+    wait: Annotated[float, Field(ge=0)]
+
+
+class ContinuousParameters(CollectParameters):
+    """An acquisition while an axis sweeps from start to stop, at a rate or at its own velocity."""
+
+    axis: SignalAddress
+    start: float
+    stop: float
+    rate: Annotated[float, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _check_distance(self) -> Self:
+        if self.start == self.stop:
+            raise ValueError("start and stop are the same; a sweep goes somewhere")
+        return self
+
+
+class StreamParameters(ActionParameters):
+    """A recording to a file, of a number of events or for a number of seconds."""
+
+    events: Annotated[int, Field(ge=1)] | None = None
+    duration: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _check_end(self) -> Self:
+        if (self.events is None) == (self.duration is None):
+            raise ValueError("give exactly one of events and duration")
+        return self
 
 
 async def collect(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
-    """Acquire images where everything stands."""
-    wanted = Collect.of(params)
-    return {"repetitions": wanted.repetitions, **await _collected(control, time, wanted)}
+    """Acquire images without moving anything."""
+    wanted = CollectParameters.parse(params)
+    return {"repetitions": wanted.repetitions, **await _acquire(control, time, wanted)}
 
 
 async def discrete(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images at each point of an axis."""
-    wanted = Discrete.of(params)
+    wanted = DiscreteParameters.parse(params)
     state: Mapping[str, JsonValue] = {}
     for point in wanted.points:
-        await _moved(control, wanted.axis, point)
+        await _move(control, wanted.axis, point)
         await time.sleep(wanted.wait)
-        state = await _collected(control, time, wanted)
+        state = await _acquire(control, time, wanted)
     return {"points": len(wanted.points), "repetitions": wanted.repetitions, **state}
 
 
 async def continuous(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images while an axis sweeps."""
-    wanted = Continuous.of(params)
-    await _moved(control, wanted.axis, wanted.start)
+    wanted = ContinuousParameters.parse(params)
+    await _move(control, wanted.axis, wanted.start)
     async with _velocity(control, wanted.axis, wanted.rate):
-        await _prepared(control, wanted)
-        acquire = signal_of(wanted.detector, "Acquire")
-        async with _stopped_if_cut_short(control, {_halt(wanted.axis): 1, acquire: 0}):
-            await _started(control, acquire)
+        await _set_up_camera(control, wanted)
+        acquire = camera_signal(wanted.detector, "Acquire")
+        async with _stop_on_failure(control, {f"{wanted.axis}.STOP": 1, acquire: 0}):
+            await _start(control, acquire)
             await control.write(wanted.axis, wanted.stop, wait=False)
-            await _done(control, time, acquire)
-    return {"start": wanted.start, "stop": wanted.stop, **await _state(control, wanted.detector)}
+            await _wait_until_done(control, time, acquire)
+    return {"start": wanted.start, "stop": wanted.stop, **await _camera_state(control, wanted.detector)}
 
 
 async def stream(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
-    """Record into a file, and say which; whatever happens, the recording is stopped."""
-    wanted = Stream.of(params)
-    acquire, capture = signal_of(wanted.detector, "Acquire"), writer_signal_of(wanted.detector, "Capture")
-    await control.write(signal_of(wanted.detector, "AcquireTime"), wanted.dwell)
-    await control.write(signal_of(wanted.detector, "ImageMode"), "Continuous")
-    await control.write(writer_signal_of(wanted.detector, "FileWriteMode"), "Stream")
-    await control.write(writer_signal_of(wanted.detector, "NumCapture"), wanted.events or UNLIMITED)
+    """Record into a file and return its address; the recording is stopped whatever happens."""
+    wanted = StreamParameters.parse(params)
+    detector = wanted.detector
+    acquire, capture = camera_signal(detector, "Acquire"), writer_signal(detector, "Capture")
+    await control.write(camera_signal(detector, "AcquireTime"), wanted.dwell)
+    await control.write(camera_signal(detector, "ImageMode"), "Continuous")
+    await control.write(writer_signal(detector, "FileWriteMode"), "Stream")
+    await control.write(writer_signal(detector, "NumCapture"), wanted.events or UNLIMITED)
+
+    async def stop() -> None:
+        await _write_best_effort(control, acquire, 0)
+        await _write_best_effort(control, capture, 0)
+
     try:
-        await _started(control, capture)
-        await _started(control, acquire)
+        await _start(control, capture)
+        await _start(control, acquire)
         if wanted.duration is None:
-            await _done(control, time, capture)
+            await _wait_until_done(control, time, capture)
         else:
-            await _passed(time, wanted.duration)
+            end = time.now() + timedelta(seconds=wanted.duration)
+            while (left := (end - time.now()).total_seconds()) > 0:
+                await time.sleep(min(POLL_SECONDS, left))
     finally:
-        await _seen_through(_stop_in_turn(control, acquire, capture))
-    recorded = await control.read(writer_signal_of(wanted.detector, "NumCaptured_RBV"))
-    file = _text(await control.read(writer_signal_of(wanted.detector, "FullFileName_RBV")))
+        await _finish_despite_cancellation(stop())
+    recorded = await control.read(writer_signal(detector, "NumCaptured_RBV"))
+    file = (await control.read(writer_signal(detector, "FullFileName_RBV"))).value
+    if not isinstance(file, str):  # some servers give a text as the codes of its characters
+        file = bytes(file).split(b"\0")[0].decode(errors="replace")
     return {"uri": PurePosixPath(file).as_uri() if file.startswith("/") else file, "events": recorded.value}
 
 
-async def _moved(control: Control, axis: str, position: float) -> None:
-    """Move an axis and wait until it is there; cut short on the way, it is halted."""
-    async with _stopped_if_cut_short(control, {_halt(axis): 1}):
+async def _move(control: Control, axis: str, position: float) -> None:
+    """Move an axis and wait until it has arrived; halt it when the wait fails."""
+    async with _stop_on_failure(control, {f"{axis}.STOP": 1}):
         await control.write(axis, position)
 
 
-async def _collected(control: Control, time: Timekeeper, wanted: Collect) -> Mapping[str, JsonValue]:
-    await _prepared(control, wanted)
-    acquire = signal_of(wanted.detector, "Acquire")
-    async with _stopped_if_cut_short(control, {acquire: 0}):
-        await _started(control, acquire)
-        await _done(control, time, acquire)
-    return await _state(control, wanted.detector)
+async def _acquire(control: Control, time: Timekeeper, wanted: CollectParameters) -> Mapping[str, JsonValue]:
+    await _set_up_camera(control, wanted)
+    acquire = camera_signal(wanted.detector, "Acquire")
+    async with _stop_on_failure(control, {acquire: 0}):
+        await _start(control, acquire)
+        await _wait_until_done(control, time, acquire)
+    return await _camera_state(control, wanted.detector)
 
 
-async def _prepared(control: Control, wanted: Collect) -> None:
+async def _set_up_camera(control: Control, wanted: CollectParameters) -> None:
     """Set trigger, exposure and count."""
-    told = {
+    settings = {
         "TriggerMode": wanted.trigger_mode,
         "TriggerSource": wanted.source,
         "TriggerPolarity": wanted.polarity,
@@ -98,49 +196,44 @@ async def _prepared(control: Control, wanted: Collect) -> None:
         "ImageMode": "Multiple",
         "NumImages": wanted.repetitions,
     }
-    for name, value in told.items():
+    for name, value in settings.items():
         if value is not None:
-            await control.write(signal_of(wanted.detector, name), value)
+            await control.write(camera_signal(wanted.detector, name), value)
 
 
-async def _started(control: Control, address: str) -> None:
-    """Begin; the confirmation would come only with the end."""
+async def _start(control: Control, address: str) -> None:
+    """Start without waiting: the confirmation comes only with the end."""
     await control.write(address, 1, wait=False)
 
 
-async def _done(control: Control, time: Timekeeper, address: str) -> None:
-    """Until a signal says by its index that it is done; a reading of bad quality says nothing."""
+async def _wait_until_done(control: Control, time: Timekeeper, address: str) -> None:
+    """Wait until a signal's index says that it is done; a reading of bad quality says nothing."""
     while True:
-        await time.sleep(POLL_INTERVAL)
+        await time.sleep(POLL_SECONDS)
         reading = await control.read(address)
         if reading.quality is not Quality.BAD and (reading.value if reading.index is None else reading.index) == DONE:
             return
 
 
-async def _passed(time: Timekeeper, seconds: float) -> None:
-    end = time.now() + timedelta(seconds=seconds)
-    while (left := (end - time.now()).total_seconds()) > 0:
-        await time.sleep(min(POLL_INTERVAL, left))
-
-
-async def _state(control: Control, detector: str) -> Mapping[str, JsonValue]:
-    reading = await control.read(signal_of(detector, "DetectorState_RBV"))
+async def _camera_state(control: Control, detector: str) -> Mapping[str, JsonValue]:
+    reading = await control.read(camera_signal(detector, "DetectorState_RBV"))
     return {"detector": detector, "state": reading.value, "state_quality": reading.quality.value}
 
 
 @asynccontextmanager
-async def _stopped_if_cut_short(control: Control, stops: Mapping[str, int]) -> AsyncIterator[None]:
-    """Leave nothing running that was set going here, if it does not come to its end; no stop waits for another."""
+async def _stop_on_failure(control: Control, stops: Mapping[str, int]) -> AsyncIterator[None]:
+    """Write all stop signals at once when the body fails or is cancelled, so that nothing it started goes on."""
     try:
         yield
     except BaseException:
-        await _seen_through(asyncio.gather(*(_leave(control, address, value) for address, value in stops.items())))
+        writes = (_write_best_effort(control, address, value) for address, value in stops.items())
+        await _finish_despite_cancellation(asyncio.gather(*writes))
         raise
 
 
 @asynccontextmanager
 async def _velocity(control: Control, axis: str, rate: float | None) -> AsyncIterator[None]:
-    """Let an axis move at a rate, and at its own velocity again afterwards."""
+    """Set an axis to a rate, and back to its own velocity afterwards."""
     if rate is None:
         yield
         return
@@ -149,22 +242,17 @@ async def _velocity(control: Control, axis: str, rate: float | None) -> AsyncIte
         await control.write(f"{axis}.VELO", rate)
         yield
     finally:
-        await _seen_through(_leave(control, f"{axis}.VELO", before.value))
+        await _finish_despite_cancellation(_write_best_effort(control, f"{axis}.VELO", before.value))
 
 
-async def _leave(control: Control, address: str, value: Any) -> None:
-    """Leave a signal at a value as well as can be; what goes wrong with it must not hide why."""
+async def _write_best_effort(control: Control, address: str, value: Any) -> None:
+    """Write past the fence and ignore a failure, which must not hide why the action stops."""
     with suppress(Exception):
-        await control.write(address, value, timeout=STOP_TIMEOUT, fence=always_open)
+        await control.write(address, value, timeout=5.0, fence=always_open)
 
 
-async def _stop_in_turn(control: Control, *addresses: str) -> None:
-    for address in addresses:
-        await _leave(control, address, 0)
-
-
-async def _seen_through(work: Awaitable[Any]) -> None:
-    """Carry something to its end, however often this is cancelled meanwhile."""
+async def _finish_despite_cancellation(work: Awaitable[Any]) -> None:
+    """Run something to its end however often this is cancelled meanwhile, then raise the cancellation."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -174,14 +262,3 @@ async def _seen_through(work: Awaitable[Any]) -> None:
             cancelled = cancellation
     if cancelled is not None:
         raise cancelled
-
-
-def _halt(axis: str) -> str:
-    return f"{axis}.STOP"
-
-
-def _text(reading: Reading) -> str:
-    """A text, which some servers give as the codes of its characters."""
-    if isinstance(reading.value, str):
-        return reading.value
-    return bytes(reading.value).split(b"\0")[0].decode(errors="replace")

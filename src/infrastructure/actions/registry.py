@@ -1,4 +1,4 @@
-"""The actions of a deployment: those that come with the service, and those of the site's own packages."""
+"""The actions of a deployment: the built-in ones, and those of installed site packages."""
 
 import inspect
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from baton.application.conduct.actions import ActionBody, UnknownActionError
 from baton.infrastructure.actions.acquisition import collect, continuous, discrete, stream
 
 ENTRY_POINTS = "baton.actions"
-"""The group under which an installed package offers actions, each under its name."""
+"""The entry-point group in which an installed package offers actions, each under its name."""
 BUILT_IN: Mapping[str, ActionBody] = {"collect": collect, "discrete": discrete, "continuous": continuous, "stream": stream}
 
 
@@ -26,14 +26,14 @@ class ActionRegistry:
     def names(self) -> list[str]:
         return sorted(self._bodies)
 
-    def named(self, name: str) -> ActionBody:
+    def body_of(self, name: str) -> ActionBody:
         if name not in self._bodies:
             raise UnknownActionError(f"There is no action {name} here; there are {', '.join(self.names)}.")
         return self._bodies[name]
 
 
 def installed_actions() -> ActionRegistry:
-    """The built-in actions and those of every installed package; raises ActionUnusableError."""
+    """Return the built-in actions and those of every installed package, or raise ActionUnusableError."""
     bodies = dict(BUILT_IN)
     for point in entry_points(group=ENTRY_POINTS):
         if point.name in bodies:

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import structlog
 
-from baton.application.conduct.conduct_work import Conducts
+from baton.application.conduct.conduct_work import ConductWork
 from baton.application.ports import Clock
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 from baton.infrastructure.compute.local_process import LocalProcesses
 
 log = structlog.get_logger()
@@ -22,7 +22,7 @@ class JobRetention:
     While a conduct is live, what its jobs brought may still have to be collected.
     """
 
-    def __init__(self, compute: LocalProcesses, conducts: Conducts, clock: Clock, retention: timedelta) -> None:
+    def __init__(self, compute: LocalProcesses, conducts: ConductWork, clock: Clock, retention: timedelta) -> None:
         self._compute = compute
         self._conducts = conducts
         self._clock = clock
@@ -34,7 +34,7 @@ class JobRetention:
             try:
                 await self.sweep()
             except Exception as error:
-                log.error("jobs_not_removed", **traced(error))
+                log.error("jobs_not_removed", **error_location(error))
             await asyncio.sleep(INTERVAL)
 
     async def sweep(self) -> None:

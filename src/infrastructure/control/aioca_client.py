@@ -9,47 +9,53 @@ import aioca
 from epicscorelibs.ca import cadef
 
 from baton.application.control import Fence
-from baton.infrastructure.control.channel_access import DISCONNECTED, ENUM, Channel, ChannelRefusal, Properties, Sample, Told
-from baton.infrastructure.control.epics import sampled
-
-LOST_WITHIN = 1.0
-"""Seconds after which a channel counts as lost that went away while a subscription was being made."""
+from baton.infrastructure.control.channel_access import (
+    DISCONNECTED,
+    ENUM,
+    ChannelInfo,
+    ChannelProperties,
+    ChannelRefusal,
+    ChannelSample,
+    OnSample,
+)
+from baton.infrastructure.control.epics import sample_time
 
 
 class AiocaClient:
-    """Finds servers as the variables EPICS_CA_* say. All clients of one event loop share their channels."""
+    """A client that finds servers by the variables EPICS_CA_*. All clients of one event loop share their channels."""
 
-    async def connect(self, address: str) -> Channel:
+    async def connect(self, address: str) -> ChannelInfo:
         while True:
             await aioca.connect(address, timeout=None)
-            known = await aioca.cainfo(address, wait=False, timeout=None)
-            if known.state == cadef.cs_conn:
-                return Channel(type=known.datatype, count=known.count, readable=known.read, writable=known.write)
-            await asyncio.sleep(0)  # the library knows of a loss that this loop hears of in a moment
+            info = await aioca.cainfo(address, wait=False, timeout=None)
+            if info.state == cadef.cs_conn:
+                return ChannelInfo(type=info.datatype, count=info.count, readable=info.read, writable=info.write)
+            await asyncio.sleep(0)  # the library knows of a loss before this loop does
 
-    async def get(self, address: str) -> Sample:
-        async with _answered(address):
+    async def get(self, address: str) -> ChannelSample:
+        async with _translate_errors(address):
             return _sample(await aioca.caget(address, format=aioca.FORMAT_TIME, timeout=None))
 
-    async def properties(self, address: str) -> Properties:
-        async with _answered(address):
-            told = await aioca.caget(address, format=aioca.FORMAT_CTRL, count=1, timeout=None)
-        labels = told.enums if told.datatype == ENUM else ()
-        return Properties(units=getattr(told, "units", "") or None, labels=tuple(labels))
+    async def properties(self, address: str) -> ChannelProperties:
+        async with _translate_errors(address):
+            declared = await aioca.caget(address, format=aioca.FORMAT_CTRL, count=1, timeout=None)
+        labels = declared.enums if declared.datatype == ENUM else ()
+        return ChannelProperties(units=getattr(declared, "units", "") or None, labels=tuple(labels))
 
     async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
-        async with _answered(address):
+        async with _translate_errors(address):
             if (await aioca.cainfo(address, wait=False, timeout=None)).state != cadef.cs_conn:
                 raise ChannelRefusal(DISCONNECTED, f"{address} was lost")
             fence()  # the library sends to a connected channel at once: it awaits nothing before
             await aioca.caput(address, value, wait=wait, timeout=None)
 
-    async def monitor(self, address: str, told: Told) -> Callable[[], Awaitable[None]]:
-        def hear(value: Any) -> None:
-            told(_sample(value) if value.ok else None)
+    async def monitor(self, address: str, on_sample: OnSample) -> Callable[[], Awaitable[None]]:
+        def receive(value: Any) -> None:
+            on_sample(_sample(value) if value.ok else None)
 
+        # a channel that goes away while it is being subscribed to counts as lost after a second
         subscription = aioca.camonitor(
-            address, hear, format=aioca.FORMAT_TIME, all_updates=True, notify_disconnect=True, connect_timeout=LOST_WITHIN
+            address, receive, format=aioca.FORMAT_TIME, all_updates=True, notify_disconnect=True, connect_timeout=1.0
         )
 
         async def end() -> None:
@@ -62,7 +68,8 @@ class AiocaClient:
 
 
 @asynccontextmanager
-async def _answered(address: str) -> AsyncIterator[None]:
+async def _translate_errors(address: str) -> AsyncIterator[None]:
+    """Raise ChannelRefusal for every way in which the library refuses."""
     try:
         yield
     except aioca.CANothing as refusal:
@@ -73,7 +80,7 @@ async def _answered(address: str) -> AsyncIterator[None]:
         raise ChannelRefusal(DISCONNECTED, f"{address} was lost") from refusal
 
 
-def _sample(value: Any) -> Sample:
+def _sample(value: Any) -> ChannelSample:
     seconds, nanoseconds = value.raw_stamp
     plain = value.tolist() if hasattr(value, "tolist") else str(value) if isinstance(value, str) else value + 0
-    return Sample(plain, int(value.status), int(value.severity), sampled(int(seconds), int(nanoseconds)))
+    return ChannelSample(plain, int(value.status), int(value.severity), sample_time(int(seconds), int(nanoseconds)))

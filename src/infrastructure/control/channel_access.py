@@ -1,4 +1,4 @@
-"""EPICS Channel Access behind the control port, whichever client library speaks it."""
+"""EPICS Channel Access behind the control port, over either client library."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -20,41 +20,42 @@ from baton.application.control import (
     ReadingKind,
     always_open,
 )
-from baton.application.latest_queue import News
-from baton.infrastructure.control.epics import TEXT_LENGTH, Element, Form, alarm, coerced, quality, well_formed
+from baton.application.latest_queue import LatestQueue
+from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality
 
 STRING, SHORT, FLOAT, ENUM, CHAR, LONG, DOUBLE = range(7)
-"""The native types of the protocol, by their number."""
-FORMS = {
-    STRING: Form(Element.TEXT, length=TEXT_LENGTH),
-    SHORT: Form(Element.WHOLE, reach=(-(2**15), 2**15 - 1)),
-    FLOAT: Form(Element.REAL),
-    ENUM: Form(Element.CHOICE),
-    CHAR: Form(Element.CHARACTER, reach=(0, 255)),
-    LONG: Form(Element.WHOLE),
-    DOUBLE: Form(Element.REAL),
+"""The protocol's numbers of its native types."""
+SHAPES = {
+    STRING: ValueShape(Element.TEXT, length=39),
+    SHORT: ValueShape(Element.WHOLE, bounds=(-(2**15), 2**15 - 1)),
+    FLOAT: ValueShape(Element.REAL),
+    ENUM: ValueShape(Element.CHOICE),
+    CHAR: ValueShape(Element.CHARACTER, bounds=(0, 255)),
+    LONG: ValueShape(Element.WHOLE),
+    DOUBLE: ValueShape(Element.REAL),
 }
 STATUSES = (
     *("", "READ", "WRITE", "HIHI", "HIGH", "LOLO", "LOW", "STATE", "COS", "COMM", "TIMEOUT", "HWLIMIT", "CALC", "SCAN"),
     *("LINK", "SOFT", "BAD_SUB", "UDF", "DISABLE", "SIMM", "READ_ACCESS", "WRITE_ACCESS"),
 )
-"""The causes of an alarm, by their number."""
+"""The causes of an alarm, by the protocol's number."""
 DISCONNECTED = 192
+"""The protocol's code for a lost channel."""
 DENIED = frozenset({368, 376})
-"""The protocol's codes for a channel that is gone, and for access that is not granted to read and to write."""
+"""The protocol's codes for missing read and write access."""
 
 
 class ChannelRefusal(Exception):
     """The server answered a request with this code of the protocol."""
 
-    def __init__(self, code: int, sentence: str) -> None:
-        super().__init__(sentence)
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
         self.code = code
 
 
 @dataclass(frozen=True)
-class Channel:
-    """What a connected channel is."""
+class ChannelInfo:
+    """The type and access rights of a connected channel."""
 
     type: int
     count: int
@@ -62,8 +63,8 @@ class Channel:
     writable: bool
 
 
-class Sample(NamedTuple):
-    """A value as it comes: an array as a list, a choice as its index."""
+class ChannelSample(NamedTuple):
+    """A value as the library delivers it: an array as a list, a choice as its index."""
 
     value: Any
     status: int
@@ -72,32 +73,32 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Properties:
-    """What a channel says once about all its values."""
+class ChannelProperties:
+    """What a channel declares once about all its values."""
 
     units: str | None = None
     labels: Sequence[str] = ()
 
 
-Told = Callable[[Sample | None], None]
-"""Takes every sample of a subscription, and None when the channel is lost."""
+OnSample = Callable[[ChannelSample | None], None]
+"""Called with every sample of a subscription, and with None when the channel is lost."""
 
 
-class Client(Protocol):
-    """A client library. A request that its channel did not survive raises ChannelRefusal with DISCONNECTED."""
+class ChannelAccessClient(Protocol):
+    """A client library. A request whose channel is lost meanwhile raises ChannelRefusal with DISCONNECTED."""
 
-    async def connect(self, address: str) -> Channel:
-        """The channel, as soon as there is one."""
+    async def connect(self, address: str) -> ChannelInfo:
+        """Return the channel as soon as it is connected."""
         ...
 
-    async def get(self, address: str) -> Sample: ...
-    async def properties(self, address: str) -> Properties: ...
+    async def get(self, address: str) -> ChannelSample: ...
+    async def properties(self, address: str) -> ChannelProperties: ...
     async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
-        """Write to a connected channel, without waiting for a lost one; the fence is asked right before the bytes go out."""
+        """Write to a connected channel; call the fence right before the bytes go out, and do not wait for a lost channel."""
         ...
 
-    async def monitor(self, address: str, told: Told) -> Callable[[], Awaitable[None]]:
-        """Follow a connected channel; what is returned ends it."""
+    async def monitor(self, address: str, on_sample: OnSample) -> Callable[[], Awaitable[None]]:
+        """Subscribe to a connected channel and return what ends the subscription."""
         ...
 
     async def close(self) -> None: ...
@@ -106,71 +107,70 @@ class Client(Protocol):
 class ChannelAccess:
     """The signals that Channel Access servers offer."""
 
-    def __init__(self, client: Client, *, read_timeout: float = READ_TIMEOUT) -> None:
+    def __init__(self, client: ChannelAccessClient, *, read_timeout: float = READ_TIMEOUT) -> None:
         self._client = client
         self._read_timeout = read_timeout
-        self._properties: dict[str, Properties] = {}
+        self._properties: dict[str, ChannelProperties] = {}
 
     async def read(self, address: str) -> Reading:
-        deadline = _in(self._read_timeout)
-        channel = await self._readable(address, deadline)
-        async with self._answered(address, deadline, "gave no value in time"):
-            properties = await self._known(address)
+        deadline = _deadline(self._read_timeout)
+        channel = await self._connect_readable(address, deadline)
+        async with self._translate_errors(address, deadline, "gave no value in time"):
+            properties = await self._cached_properties(address)
             return _reading(await self._client.get(address), channel, properties)
 
     async def write(
         self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
-        deadline = _in(timeout)
-        channel = await self._connected(address, _in(min(timeout, self._read_timeout)))
+        deadline = _deadline(timeout)
+        channel = await self._connect(address, _deadline(min(timeout, self._read_timeout)))
         if not channel.writable:
             raise ControlAccessDeniedError(f"{address} may not be written from here; ask for access at its server.")
         silence = f"did not confirm what was written within {timeout:g} s"
-        async with self._answered(address, deadline, silence, ControlWriteRejectedError):
-            labels = (await self._known(address)).labels if channel.type == ENUM else ()
-            form = replace(FORMS[channel.type], count=channel.count, labels=labels)
-            await self._client.put(address, coerced(address, value, form), wait, fence or always_open)
+        async with self._translate_errors(address, deadline, silence, ControlWriteRejectedError):
+            labels = (await self._cached_properties(address)).labels if channel.type == ENUM else ()
+            shape = replace(SHAPES[channel.type], count=channel.count, labels=labels)
+            await self._client.put(address, coerce(address, value, shape), wait, fence or always_open)
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
-        channel = await self._readable(address, _in(self._read_timeout))
-        news = News[Sample]()
-        end = await self._client.monitor(address, lambda sample: news.end() if sample is None else news.put(sample))
+        channel = await self._connect_readable(address, _deadline(self._read_timeout))
+        queue = LatestQueue[ChannelSample]()
+        end = await self._client.monitor(address, lambda sample: queue.end() if sample is None else queue.put(sample))
         try:
-            async for sample in news:
-                async with self._answered(address, _in(self._read_timeout), "does not say what it is"):
-                    properties = await self._known(address)
+            async for sample in queue:
+                async with self._translate_errors(address, _deadline(self._read_timeout), "does not say what it is"):
+                    properties = await self._cached_properties(address)
                 yield _reading(sample, channel, properties)
         finally:
             await end()
-        raise self._lost(address)
+        raise self._not_connected(address)
 
     async def close(self) -> None:
         await self._client.close()
 
-    async def _connected(self, address: str, deadline: float) -> Channel:
+    async def _connect(self, address: str, deadline: float) -> ChannelInfo:
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._client.connect(well_formed(address))
+                return await self._client.connect(check_name(address))
         except TimeoutError:
-            raise self._lost(address) from None
+            raise self._not_connected(address) from None
 
-    async def _readable(self, address: str, deadline: float) -> Channel:
-        channel = await self._connected(address, deadline)
+    async def _connect_readable(self, address: str, deadline: float) -> ChannelInfo:
+        channel = await self._connect(address, deadline)
         if not channel.readable:
             raise ControlAccessDeniedError(f"{address} may not be read from here; ask for access at its server.")
         return channel
 
-    async def _known(self, address: str) -> Properties:
-        """What a channel says of its values, asked for once."""
+    async def _cached_properties(self, address: str) -> ChannelProperties:
         if address not in self._properties:
             self._properties[address] = await self._client.properties(address)
         return self._properties[address]
 
     @asynccontextmanager
-    async def _answered(
+    async def _translate_errors(
         self, address: str, deadline: float, silence: str, refused: type[ControlError] = ControlNotConnectedError
     ) -> AsyncIterator[None]:
-        """What the protocol's answers and its silence mean to those who asked."""
+        """Raise the port's error for a refusal of the server, or for its silence after the deadline."""
         try:
             async with asyncio.timeout_at(deadline):
                 yield
@@ -180,19 +180,20 @@ class ChannelAccess:
             if refusal.code in DENIED:
                 raise ControlAccessDeniedError(f"{address}: {refusal}") from refusal
             if refusal.code == DISCONNECTED:
-                raise self._lost(address) from refusal
+                raise self._not_connected(address) from refusal
             raise refused(f"{address}: {refusal}") from refusal
 
-    def _lost(self, address: str) -> ControlNotConnectedError:
+    def _not_connected(self, address: str) -> ControlNotConnectedError:
+        """Forget what a lost channel declared, and return the error to raise."""
         self._properties.pop(address, None)
         return ControlNotConnectedError(f"{address} is not connected.")
 
 
-def _in(seconds: float) -> float:
+def _deadline(seconds: float) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
-def _reading(sample: Sample, channel: Channel, properties: Properties) -> Reading:
+def _reading(sample: ChannelSample, channel: ChannelInfo, properties: ChannelProperties) -> Reading:
     value, index, kind = sample.value, None, ReadingKind.SCALAR
     if isinstance(value, list):
         kind = ReadingKind.ARRAY
@@ -204,14 +205,14 @@ def _reading(sample: Sample, channel: Channel, properties: Properties) -> Readin
         kind=kind,
         index=index,
         quality=quality(sample.severity),
-        quality_detail=alarm(sample.severity, STATUSES[sample.status] if sample.status < len(STATUSES) else ""),
+        quality_detail=alarm_text(sample.severity, STATUSES[sample.status] if sample.status < len(STATUSES) else ""),
         sampled_at=sample.sampled_at,
         units=properties.units,
     )
 
 
-def installed_client() -> Client:
-    """The compiled client where it is installed, else the one in pure Python that always is."""
+def installed_client() -> ChannelAccessClient:
+    """Return the compiled client where it is installed, else the one in pure Python."""
     try:
         from baton.infrastructure.control.aioca_client import AiocaClient
     except ImportError:

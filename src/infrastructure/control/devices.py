@@ -1,6 +1,6 @@
-"""What a simulated plant is made of: signals that keep what is written, axes that take time, signals made of others.
+"""The devices of a simulated plant: signals that keep what is written, axes that take time, signals computed from others.
 
-A device has no time of its own: what it reads at a moment follows from what was done to it before, and when.
+A device has no clock: what it reads at a moment follows from what was written to it before, and when.
 """
 
 import math
@@ -8,41 +8,43 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from baton.application.control import ControlValueCoercionError, ControlWriteRejectedError, Quality, Reading, ReadingKind
+from baton.application.plant import SimulatedMotor
 
-Plant = Callable[[str], Reading | None]
-"""What the other signals read at the same moment; nothing where they have no value."""
+ReadOther = Callable[[str], Reading | None]
+"""Returns what another signal reads at the same moment, or None while it has no value."""
 
 
-class Device(Protocol):
-    """One part of a simulated plant, with the addresses it answers at."""
+class Device:
+    """One part of a simulated plant; it can only be read unless it overrides `accept` and `write`."""
 
-    addresses: Sequence[str]
-    restless: bool
-    """Whether what it reads changes without being written."""
+    changes_by_itself = True
+    """Whether what it reads can change without being written."""
 
-    def reading(self, address: str, at: datetime, plant: Plant) -> Reading | None:
-        """What it reads at a time; nothing while it has no value."""
-        ...
+    def __init__(self, *addresses: str) -> None:
+        self.addresses: Sequence[str] = addresses
 
-    def accepted(self, address: str, value: Any) -> Any:
-        """A value as the device takes it; raises ControlError for one that it does not."""
-        ...
+    def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading | None:
+        """Return what it reads at a time, or None while it has no value."""
+        raise NotImplementedError
+
+    def accept(self, address: str, value: Any) -> Any:
+        """Return a value as the device stores it; raise ControlError for one that it refuses."""
+        raise read_only(address)
 
     def write(self, address: str, value: Any, at: datetime) -> None:
         """Take an accepted value."""
-        ...
 
-    def busy(self, address: str, at: datetime) -> bool:
-        """Whether what was last written to the address is still being carried out."""
-        ...
+    def is_busy(self, address: str, at: datetime) -> bool:
+        """Return whether the last write to the address is still in progress."""
+        return False
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The values a signal can be chosen from."""
+    """The choices of a categorical signal."""
 
     address: str
     labels: tuple[str, ...]
@@ -50,8 +52,8 @@ class Labels:
     def reading(self, index: int, at: datetime | None) -> Reading:
         return Reading(value=self.labels[index], kind=ReadingKind.CATEGORICAL, index=index, sampled_at=at)
 
-    def accepted(self, value: Any) -> int:
-        """The index of a label that is given by its text or its index."""
+    def index_of(self, value: Any) -> int:
+        """Return the index of a label that is given by its text or its index."""
         if isinstance(value, str) and value in self.labels:
             return self.labels.index(value)
         if isinstance(value, str) or not 0 <= (index := whole(self.address, value)) < len(self.labels):
@@ -60,7 +62,7 @@ class Labels:
 
 
 class Noise:
-    """A scatter of numbers that is the same for the same seed and address."""
+    """Gaussian noise, the same for the same seed and address."""
 
     def __init__(self, deviation: float, seed: int, address: str) -> None:
         self._deviation = deviation
@@ -69,11 +71,14 @@ class Noise:
     def __bool__(self) -> bool:
         return self._deviation > 0
 
-    def around(self, value: float) -> float:
+    def add_to(self, value: float) -> float:
         return self._random.gauss(value, self._deviation) if self else value
 
 
-class PlainSignal:
+NO_NOISE = Noise(0, 0, "")
+
+
+class PlainSignal(Device):
     """A signal that reads what was set or written last; with labels, a choice among them."""
 
     def __init__(
@@ -82,30 +87,30 @@ class PlainSignal:
         reading: Reading | None = None,
         *,
         labels: tuple[str, ...] = (),
-        noise: Noise | None = None,
+        noise: Noise = NO_NOISE,
         read_only: bool = False,
     ) -> None:
-        self.addresses: Sequence[str] = (address,)
+        super().__init__(address)
         self._reading = reading
         self._labels = Labels(address, labels) if labels else None
         self._noise = noise
         self._read_only = read_only
-        self.restless = bool(noise)
+        self.changes_by_itself = bool(noise)
 
     def set(self, reading: Reading | None) -> None:
-        """Let it read this from now on."""
+        """Make it read this from now on."""
         self._reading = reading
 
-    def reading(self, address: str, at: datetime, plant: Plant) -> Reading | None:
+    def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading | None:
         reading = self._reading
         if reading is None or not self._noise or reading.kind is not ReadingKind.SCALAR:
             return reading
-        return replace(reading, value=self._noise.around(float(reading.value)), sampled_at=at)
+        return replace(reading, value=self._noise.add_to(float(reading.value)), sampled_at=at)
 
-    def accepted(self, address: str, value: Any) -> Any:
+    def accept(self, address: str, value: Any) -> Any:
         if self._read_only:
             raise read_only(address)
-        return self._labels.accepted(value) if self._labels else value
+        return self._labels.index_of(value) if self._labels else value
 
     def write(self, address: str, value: Any, at: datetime) -> None:
         if self._labels:
@@ -115,14 +120,9 @@ class PlainSignal:
         units = self._reading.units if self._reading else None
         self._reading = Reading(value=value, kind=kind, sampled_at=at, units=units)
 
-    def busy(self, address: str, at: datetime) -> bool:
-        return False
 
-
-class DerivedSignal:
-    """A signal that is a function of others: no better than the worst of them, and without a value if one of them is."""
-
-    restless = True
+class DerivedSignal(Device):
+    """A function of other signals: no better than the worst of them, and without a value while one of them has none."""
 
     def __init__(
         self,
@@ -130,79 +130,53 @@ class DerivedSignal:
         inputs: Sequence[str],
         function: Callable[..., float],
         *,
-        noise: Noise | None = None,
+        noise: Noise = NO_NOISE,
         units: str | None = None,
     ) -> None:
-        self.addresses: Sequence[str] = (address,)
-        self._inputs = inputs
-        self._function = function
-        self._noise = noise
-        self._units = units
+        super().__init__(address)
+        self._inputs, self._function, self._noise, self._units = inputs, function, noise, units
 
-    def reading(self, address: str, at: datetime, plant: Plant) -> Reading | None:
-        inputs = [reading for reading in map(plant, self._inputs) if reading is not None]
+    def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading | None:
+        inputs = [reading for reading in map(read_other, self._inputs) if reading is not None]
         if len(inputs) < len(self._inputs):
             return None
-        value = self._function(*(reading.value for reading in inputs))
+        value = self._noise.add_to(self._function(*(reading.value for reading in inputs)))
         worst = max((reading.quality for reading in inputs), key=list(Quality).index, default=Quality.GOOD)
-        value = self._noise.around(value) if self._noise else value
         return Reading(value=value, quality=worst, sampled_at=at, units=self._units)
 
-    def accepted(self, address: str, value: Any) -> Any:
-        raise read_only(address)
 
-    def write(self, address: str, value: Any, at: datetime) -> None:
-        raise read_only(address)
+class Motor(Device):
+    """An axis that moves at its velocity to its target, with the fields of an EPICS motor record.
 
-    def busy(self, address: str, at: datetime) -> bool:
-        return False
-
-
-class Motor:
-    """An axis that moves at its velocity towards where it was sent, with the fields of an EPICS motor record.
-
-    `.RBV` (or an address of its own) reads the position, `.DMOV` and `.MOVN` say whether it stands or moves, `.STOP` halts
+    `.RBV` (or the configured readback) reads the position, `.DMOV` and `.MOVN` whether it stands or moves, `.STOP` halts
     it, `.VELO` is the velocity of its next move, `.LLM` and `.HLM` are its limits.
     """
 
-    restless = True
-
-    def __init__(
-        self,
-        address: str,
-        *,
-        readback: str | None = None,
-        position: float = 0.0,
-        velocity: float = 1.0,
-        lower: float | None = None,
-        upper: float | None = None,
-        noise: Noise | None = None,
-        units: str | None = None,
-    ) -> None:
+    def __init__(self, motor: SimulatedMotor, seed: int = 0) -> None:
+        address = motor.address
+        self._readback = motor.readback or f"{address}.RBV"
+        self._limits = (-math.inf if motor.lower is None else motor.lower, math.inf if motor.upper is None else motor.upper)
+        limits = [field for field, limit in zip((".LLM", ".HLM"), self._limits, strict=True) if math.isfinite(limit)]
+        fields = ("", ".VAL", ".DMOV", ".MOVN", ".STOP", ".VELO", *limits)
+        super().__init__(*(f"{address}{field}" for field in fields), self._readback)
         self._address = address
-        self._readback = readback or f"{address}.RBV"
-        self._limits = (-math.inf if lower is None else lower, math.inf if upper is None else upper)
-        self._noise = noise
-        self._units = units
-        self._origin = self._target = position
-        self._begun: datetime | None = None
-        self._velocity = self._pace = velocity
-        fields = [field for field, limit in zip((".LLM", ".HLM"), self._limits, strict=True) if math.isfinite(limit)]
-        names = [f"{address}{field}" for field in ("", ".VAL", ".DMOV", ".MOVN", ".STOP", ".VELO", *fields)]
-        self.addresses: Sequence[str] = [*names, self._readback]
+        self._noise = Noise(motor.noise, seed, address)
+        self._units = motor.units
+        self._origin = self._target = motor.position
+        self._departed_at: datetime | None = None
+        self._velocity = self._move_velocity = motor.velocity
 
     def position(self, at: datetime) -> float:
-        """Where the axis is."""
-        way = self._target - self._origin
-        if self._begun is None or not way:
+        """Return where the axis is."""
+        distance = self._target - self._origin
+        if self._departed_at is None or not distance:
             return self._target
-        gone = self._pace * max(0.0, (at - self._begun).total_seconds())
-        return self._target if gone >= abs(way) else self._origin + math.copysign(gone, way)
+        travelled = self._move_velocity * max(0.0, (at - self._departed_at).total_seconds())
+        return self._target if travelled >= abs(distance) else self._origin + math.copysign(travelled, distance)
 
-    def reading(self, address: str, at: datetime, plant: Plant) -> Reading:
+    def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading:
         if address == self._readback:
-            position = self.position(at)
-            return self._number(self._noise.around(position) if self._noise else position, at)
+            return self._number(self._noise.add_to(self.position(at)), at)
         match address.removeprefix(self._address):
             case ".DMOV":
                 return Reading(value=int(self.position(at) == self._target), sampled_at=at)
@@ -217,7 +191,7 @@ class Motor:
             case _:
                 return self._number(self._target, at)
 
-    def accepted(self, address: str, value: Any) -> Any:
+    def accept(self, address: str, value: Any) -> Any:
         if address == self._readback or address.endswith((".DMOV", ".MOVN", ".LLM", ".HLM")):
             raise read_only(address)
         given = number(address, value)
@@ -234,49 +208,45 @@ class Motor:
                 self._velocity = value
             case ".STOP":
                 if value:
-                    self._send(self.position(at), at)
+                    self._move_to(self.position(at), at)
             case _:
-                self._send(value, at)
+                self._move_to(value, at)
 
-    def busy(self, address: str, at: datetime) -> bool:
+    def is_busy(self, address: str, at: datetime) -> bool:
         return address in self.addresses[:2] and self.position(at) != self._target
 
-    def _send(self, target: float, at: datetime) -> None:
+    def _move_to(self, target: float, at: datetime) -> None:
         self._origin, self._target = self.position(at), target
-        self._begun, self._pace = at, self._velocity
+        self._departed_at, self._move_velocity = at, self._velocity
 
     def _number(self, value: float, at: datetime) -> Reading:
         return Reading(value=value, sampled_at=at, units=self._units)
 
 
 def peak(centres: Mapping[str, float], width: float, height: float, background: float) -> Callable[..., float]:
-    """A bell over these centres, one input for each in their order."""
+    """Return a Gaussian bell over these centres, a function of one input for each in their order."""
 
     def bell(*inputs: float) -> float:
-        away = sum((given - centre) ** 2 for given, centre in zip(inputs, centres.values(), strict=True))
-        return background + height * math.exp(-away / (2 * width**2))
+        squared = sum((given - centre) ** 2 for given, centre in zip(inputs, centres.values(), strict=True))
+        return background + height * math.exp(-squared / (2 * width**2))
 
     return bell
 
 
 def plane(slopes: Mapping[str, float], offset: float) -> Callable[..., float]:
-    """A sum of its inputs, each times its slope."""
-
-    def height(*inputs: float) -> float:
-        return offset + sum(given * slope for given, slope in zip(inputs, slopes.values(), strict=True))
-
-    return height
+    """Return a linear function: the sum of its inputs, each times its slope."""
+    return lambda *inputs: offset + sum(given * slope for given, slope in zip(inputs, slopes.values(), strict=True))
 
 
 def number(address: str, value: Any) -> float:
-    """A number that was written; a truth value or a text is none."""
+    """Return a number that was written; raise ControlValueCoercionError for a truth value or a text."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ControlValueCoercionError(f"{address} takes a number, not {value!r}.")
     return value
 
 
 def whole(address: str, value: Any) -> int:
-    """A whole number that was written; a truth value counts as 0 or 1."""
+    """Return a whole number that was written; a truth value counts as 0 or 1."""
     given = int(value) if isinstance(value, bool) else number(address, value)
     if given != int(given):
         raise ControlValueCoercionError(f"{address} takes a whole number, not {value!r}.")

@@ -1,54 +1,56 @@
-"""What both EPICS protocols share: names, alarms, times, and what a value must be to fit a signal."""
+"""What both EPICS protocols share: names, alarms, times, and the coercion of a value to what a signal can hold."""
 
 import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import Enum, auto
+from enum import Enum
 from typing import Any
 
 from baton.application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
 
-EPOCH = datetime(1990, 1, 1, tzinfo=UTC)
-"""The time that a signal carries which was never processed."""
+EPICS_EPOCH = datetime(1990, 1, 1, tzinfo=UTC)
+"""The time stamp of a signal that was never processed."""
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-TEXT_LENGTH = 39
-"""Characters that fit a Channel Access string."""
-SEVERITIES = ("NO_ALARM", "MINOR", "MAJOR", "INVALID")
-QUALITIES = (Quality.GOOD, Quality.UNCERTAIN, Quality.UNCERTAIN, Quality.BAD)
-LARGEST = sys.float_info.max
+SEVERITIES = {
+    0: ("NO_ALARM", Quality.GOOD),
+    1: ("MINOR", Quality.UNCERTAIN),
+    2: ("MAJOR", Quality.UNCERTAIN),
+    3: ("INVALID", Quality.BAD),
+}
 MOST_CHOICES = 16
 """How many choices a signal can have that does not name them."""
-_NAME = re.compile(r"[!-~]+")
 
 
 class Element(Enum):
-    """What a signal is made of."""
+    """The kind of a signal's elements, in the words of a refusal."""
 
-    TEXT = auto()
-    WHOLE = auto()
-    REAL = auto()
-    CHOICE = auto()
-    CHARACTER = auto()
-    TRUTH = auto()
+    TEXT = "texts"
+    WHOLE = "whole numbers"
+    REAL = "numbers"
+    CHOICE = "one of its choices"
+    CHARACTER = "characters"
+    TRUTH = "true or false"
 
 
 @dataclass(frozen=True)
-class Form:
-    """What values a signal can hold: how many elements of which kind, and from where to where whole numbers reach."""
+class ValueShape:
+    """What values a signal can hold: the kind of its elements, their number, and their limits."""
 
     element: Element
     count: int = 1
     """The greatest number of elements; 0 is no limit, 1 a single value."""
-    reach: tuple[int, int] = (-(2**31), 2**31 - 1)
+    bounds: tuple[int, int] = (-(2**31), 2**31 - 1)
+    """The least and the greatest whole number."""
     length: int | None = None
+    """The greatest number of bytes of a text."""
     labels: Sequence[str] = ()
 
 
-def well_formed(address: str) -> str:
-    """The name of a signal, if it is one."""
-    if not _NAME.fullmatch(address):
+def check_name(address: str) -> str:
+    """Return the name of a signal, or raise MalformedControlAddressError."""
+    if not re.fullmatch(r"[!-~]+", address):
         raise MalformedControlAddressError(
             f"{address!r} is no name of an EPICS signal; these are of letters, digits and signs, without spaces."
         )
@@ -56,75 +58,65 @@ def well_formed(address: str) -> str:
 
 
 def quality(severity: int) -> Quality:
-    """How far a value in this state of alarm can be trusted; a severity nobody defined is not to be trusted."""
-    return QUALITIES[severity] if 0 <= severity < len(QUALITIES) else Quality.BAD
+    """Return how far a value with this alarm severity can be trusted; an undefined severity is bad."""
+    return SEVERITIES[severity][1] if severity in SEVERITIES else Quality.BAD
 
 
-def alarm(severity: int, status: str) -> str | None:
-    """What is to be said of a value in alarm."""
+def alarm_text(severity: int, status: str) -> str | None:
+    """Return the description of an alarm, or None without one."""
     if severity == 0:
         return None
-    named = SEVERITIES[severity] if 0 < severity < len(SEVERITIES) else f"severity {severity}"
-    return f"{named} {status}".strip()
+    name = SEVERITIES[severity][0] if severity in SEVERITIES else f"severity {severity}"
+    return f"{name} {status}".strip()
 
 
-def sampled(seconds: int, nanoseconds: int) -> datetime | None:
-    """The time of a sample from seconds since 1970; a signal that was never processed has none."""
+def sample_time(seconds: int, nanoseconds: int) -> datetime | None:
+    """Return the time of a sample from seconds since 1970, or None for a signal that was never processed."""
     at = UNIX_EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
-    return at if at > EPOCH else None
+    return at if at > EPICS_EPOCH else None
 
 
-def coerced(address: str, value: Any, form: Form) -> Any:
-    """A value as the signal holds it, without loss; a list for several elements, an index for a choice."""
-    if form.element is Element.CHARACTER and form.count != 1 and isinstance(value, str):
+def coerce(address: str, value: Any, shape: ValueShape) -> Any:
+    """Return a value as the signal holds it, without loss: a list for several elements, an index for a choice."""
+    if shape.element is Element.CHARACTER and shape.count != 1 and isinstance(value, str):
         value = list(value.encode())
     if not isinstance(value, list | tuple):
-        return _single(address, value, form) if form.count == 1 else [_single(address, value, form)]
-    if form.count == 1 and len(value) != 1:
+        return _coerce_element(address, value, shape) if shape.count == 1 else [_coerce_element(address, value, shape)]
+    if shape.count == 1 and len(value) != 1:
         raise ControlValueCoercionError(f"{address} holds a single value; {len(value)} were given.")
-    if form.count and len(value) > form.count:
-        raise ControlValueCoercionError(f"{address} holds {form.count} elements; {len(value)} were given.")
-    elements = [_single(address, element, form) for element in value]
-    return elements[0] if form.count == 1 else elements
+    if shape.count and len(value) > shape.count:
+        raise ControlValueCoercionError(f"{address} holds {shape.count} elements; {len(value)} were given.")
+    elements = [_coerce_element(address, element, shape) for element in value]
+    return elements[0] if shape.count == 1 else elements
 
 
-def _single(address: str, value: Any, form: Form) -> Any:
+def _coerce_element(address: str, value: Any, shape: ValueShape) -> Any:
     number = int(value) if isinstance(value, bool) else value
     if isinstance(number, float) and number.is_integer():
         number = int(number)
-    match form.element:
+    match shape.element:
         case Element.TEXT if isinstance(value, str | int | float):
             text = value if isinstance(value, str) else str(number)
             if "\0" in text:
                 raise ControlValueCoercionError(f"{address} holds texts without null characters, not {text!r}.")
-            if form.length is not None and len(text.encode()) > form.length:
-                raise ControlValueCoercionError(f"{address} holds texts of {form.length} characters; {text!r} is longer.")
+            if shape.length is not None and len(text.encode()) > shape.length:
+                raise ControlValueCoercionError(f"{address} holds texts of {shape.length} characters; {text!r} is longer.")
             return text
         case Element.CHOICE if isinstance(value, str):
-            if value in form.labels:
-                return form.labels.index(value)
-            raise ControlValueCoercionError(f"{address} is one of {', '.join(form.labels)}, not {value!r}.")
+            if value in shape.labels:
+                return shape.labels.index(value)
+            raise ControlValueCoercionError(f"{address} is one of {', '.join(shape.labels)}, not {value!r}.")
         case Element.CHOICE if isinstance(number, int):
-            if 0 <= number < (len(form.labels) or MOST_CHOICES):
+            if 0 <= number < (len(shape.labels) or MOST_CHOICES):
                 return number
-            raise ControlValueCoercionError(f"{address} has {len(form.labels)} choices, counted from 0, not {value!r}.")
-        case Element.REAL if isinstance(number, int | float) and abs(number) < LARGEST:
+            raise ControlValueCoercionError(f"{address} has {len(shape.labels)} choices, counted from 0, not {value!r}.")
+        case Element.REAL if isinstance(number, int | float) and abs(number) < sys.float_info.max:
             return float(number)
         case Element.TRUTH if isinstance(number, int) and number in (0, 1):
             return bool(number)
         case Element.WHOLE | Element.CHARACTER if isinstance(number, int):
-            lower, upper = form.reach
+            lower, upper = shape.bounds
             if lower <= number <= upper:
                 return number
             raise ControlValueCoercionError(f"{address} holds whole numbers from {lower} to {upper}, not {value!r}.")
-    raise ControlValueCoercionError(f"{address} holds {_WORDS[form.element]}, not {value!r}.")
-
-
-_WORDS = {
-    Element.TEXT: "texts",
-    Element.WHOLE: "whole numbers",
-    Element.REAL: "numbers",
-    Element.CHOICE: "one of its choices",
-    Element.CHARACTER: "characters",
-    Element.TRUTH: "true or false",
-}
+    raise ControlValueCoercionError(f"{address} holds {shape.element.value}, not {value!r}.")

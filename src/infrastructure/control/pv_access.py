@@ -1,6 +1,6 @@
 """EPICS PV Access behind the control port; part of the extra `epics`.
 
-The library connects and asks in one, so silence to a read means that there is no such signal.
+The library connects and asks in one call, so a read without an answer means that there is no such signal.
 """
 
 import asyncio
@@ -24,14 +24,16 @@ from baton.application.control import (
     Reading,
     ReadingKind,
 )
-from baton.application.latest_queue import News
-from baton.infrastructure.control.epics import Element, Form, alarm, coerced, quality, sampled, well_formed
+from baton.application.latest_queue import LatestQueue
+from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality, sample_time
 
 DENIED = re.compile(r"permi|denied|access|authori", re.IGNORECASE)
-"""How servers word that somebody may not do something; the protocol has no code for it."""
-WHOLE = {code: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for code, bits in {"b": 8, "h": 16, "i": 32, "l": 64}.items()}
-WHOLE |= {code: (0, 2**bits - 1) for code, bits in {"B": 8, "H": 16, "I": 32, "L": 64}.items()}
-"""How far whole numbers of each type reach."""
+"""The words by which servers deny access; the protocol has no code for it."""
+INTEGER_BOUNDS = {
+    code: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for code, bits in {"b": 8, "h": 16, "i": 32, "l": 64}.items()
+}
+INTEGER_BOUNDS |= {code: (0, 2**bits - 1) for code, bits in {"B": 8, "H": 16, "I": 32, "L": 64}.items()}
+"""The least and the greatest whole number of each type code."""
 
 
 class PvAccess:
@@ -44,8 +46,8 @@ class PvAccess:
 
     async def read(self, address: str) -> Reading:
         try:
-            async with self._answered(address), asyncio.timeout(self._read_timeout):
-                return _reading(address, await self._open().get(well_formed(address)))
+            async with self._translate_errors(address), asyncio.timeout(self._read_timeout):
+                return _reading(address, await self._open().get(check_name(address)))
         except TimeoutError:
             raise _not_connected(address) from None
 
@@ -58,13 +60,13 @@ class PvAccess:
                 fence()
 
         try:
-            async with self._answered(address, ControlWriteRejectedError), asyncio.timeout(timeout):
-                await self._open().put(well_formed(address), fill, wait=wait)
+            async with self._translate_errors(address, ControlWriteRejectedError), asyncio.timeout(timeout):
+                await self._open().put(check_name(address), fill, wait=wait)
         except TimeoutError:
             raise ControlTimeoutError(f"{address} did not confirm what was written within {timeout:g} s.") from None
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
-        async with aclosing(self._followed(well_formed(address))) as values:
+        async with aclosing(self._values(check_name(address))) as values:
             async for value in values:
                 yield _reading(address, value)
 
@@ -73,25 +75,25 @@ class PvAccess:
             context, self._context = self._context, None
             context.close()
 
-    async def _followed(self, address: str) -> AsyncGenerator[Value, None]:
-        """The values of a signal; a first one that stays away, or a loss, raises."""
-        news = News[Value]()
+    async def _values(self, address: str) -> AsyncGenerator[Value, None]:
+        """Yield the values of a signal; raise when the first one does not come in time, or when the signal is lost."""
+        queue = LatestQueue[Value]()
         connected = False
 
-        async def hear(said: Value | Exception) -> None:
+        async def receive(event: Value | Exception) -> None:
             nonlocal connected
-            if not isinstance(said, Exception):
+            if not isinstance(event, Exception):
                 connected = True
-                news.put(said)
-            elif connected or not isinstance(said, Disconnected):  # every subscription begins without a connection
-                news.end(said)
+                queue.put(event)
+            elif connected or not isinstance(event, Disconnected):  # every subscription begins without a connection
+                queue.end(event)
 
-        subscription = self._open().monitor(address, hear, notify_disconnect=True)
+        subscription = self._open().monitor(address, receive, notify_disconnect=True)
         try:
-            async with self._answered(address):
-                if not await news.arrive(self._read_timeout):
+            async with self._translate_errors(address):
+                if not await queue.arrive(self._read_timeout):
                     raise _not_connected(address)
-                async for value in news:
+                async for value in queue:
                     yield value
         finally:
             subscription.close()
@@ -104,8 +106,10 @@ class PvAccess:
         return self._context
 
     @asynccontextmanager
-    async def _answered(self, address: str, refused: type[ControlError] = ControlNotConnectedError) -> AsyncIterator[None]:
-        """What the answers of servers mean to those who asked."""
+    async def _translate_errors(
+        self, address: str, refused: type[ControlError] = ControlNotConnectedError
+    ) -> AsyncIterator[None]:
+        """Raise the port's error for a loss or a refusal."""
         try:
             yield
         except (Disconnected, Cancelled) as lost:
@@ -116,22 +120,22 @@ class PvAccess:
 
 
 def _reading(address: str, value: Value) -> Reading:
-    kind, plain, index = _plain(address, value)
+    kind, plain, index = _plain_value(address, value)
     severity = value.get("alarm.severity", 0)
     return Reading(
         value=plain,
         kind=kind,
         index=index,
         quality=quality(severity),
-        quality_detail=alarm(severity, value.get("alarm.message", "")),
-        sampled_at=sampled(value.get("timeStamp.secondsPastEpoch", 0), value.get("timeStamp.nanoseconds", 0)),
+        quality_detail=alarm_text(severity, value.get("alarm.message", "")),
+        sampled_at=sample_time(value.get("timeStamp.secondsPastEpoch", 0), value.get("timeStamp.nanoseconds", 0)),
         name=value.get("display.description", "") or value.get("descriptor", "") or None,
         units=value.get("display.units", "") or None,
     )
 
 
-def _plain(address: str, value: Value) -> tuple[ReadingKind, Any, int | None]:
-    """The kind of a structure, its value as plain data, and the index of a choice."""
+def _plain_value(address: str, value: Value) -> tuple[ReadingKind, Any, int | None]:
+    """Return the kind of a structure, its value as plain data, and the index of a choice."""
     content = value.get("value")
     match value.getID().split(":")[1:2]:
         case ["nt/NTEnum"]:
@@ -143,37 +147,37 @@ def _plain(address: str, value: Value) -> tuple[ReadingKind, Any, int | None]:
             rows = [dimension["size"] for dimension in reversed(value["dimension"])]
             return ReadingKind.IMAGE, content.reshape(rows).tolist() if content is not None else [], None
         case ["nt/NTTable"]:
-            columns = {name: _listed(column) for name, column in content.items()}
+            columns = {name: _list(column) for name, column in content.items()}
             return ReadingKind.TABULAR, columns, None
     if isinstance(content, str | bool | int | float):
         return ReadingKind.SCALAR, content, None
     if isinstance(content, list) or hasattr(content, "tolist"):
-        return ReadingKind.ARRAY, _listed(content), None
+        return ReadingKind.ARRAY, _list(content), None
     raise ControlValueCoercionError(f"{address} is a structure {value.getID()!r} without a value that could be read.")
 
 
-def _listed(values: Any) -> list[Any]:
+def _list(values: Any) -> list[Any]:
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
 def _fill(address: str, target: Value, value: Any) -> None:
-    """Put a value into the structure that a signal takes."""
+    """Write a value into the structure that a signal takes."""
     type = target.type()["value"] if "value" in target else None
     if target.getID().startswith("epics:nt/NTEnum"):
-        target["value.index"] = coerced(address, value, Form(Element.CHOICE, labels=target["value.choices"]))
-    elif isinstance(type, str) and (form := _form(type)) is not None:
-        target["value"] = coerced(address, value, form)
+        target["value.index"] = coerce(address, value, ValueShape(Element.CHOICE, labels=target["value.choices"]))
+    elif isinstance(type, str) and (shape := _shape(type)) is not None:
+        target["value"] = coerce(address, value, shape)
     else:
         raise ControlValueCoercionError(f"{address} is a structure {target.getID()!r}, which cannot be written from here.")
 
 
-def _form(code: str) -> Form | None:
-    """What a field of a type can hold; an array's code begins with `a`."""
+def _shape(code: str) -> ValueShape | None:
+    """Return what a field with this type code can hold; the code of an array begins with `a`."""
     count, code = (0, code[1:]) if code.startswith("a") else (1, code)
-    if code in WHOLE:
-        return Form(Element.WHOLE, count, WHOLE[code])
+    if code in INTEGER_BOUNDS:
+        return ValueShape(Element.WHOLE, count, INTEGER_BOUNDS[code])
     elements = {"s": Element.TEXT, "f": Element.REAL, "d": Element.REAL, "?": Element.TRUTH}
-    return Form(elements[code], count) if code in elements else None
+    return ValueShape(elements[code], count) if code in elements else None
 
 
 def _not_connected(address: str) -> ControlNotConnectedError:

@@ -1,4 +1,4 @@
-"""Which control system an address belongs to: that of the route with the longest prefix it begins with."""
+"""The configured control systems behind one port: an address belongs to the route with the longest matching prefix."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,7 +15,7 @@ from baton.application.control import (
 from baton.application.plant import ControlRoute, Substrate
 from baton.application.settings import Settings
 from baton.domain.operation.conduct.actuation import route_of
-from baton.infrastructure.control.simulated_plant import simulated_plant
+from baton.infrastructure.control.simulator import simulated_plant
 
 
 class AdapterMissingError(Exception):
@@ -23,7 +23,7 @@ class AdapterMissingError(Exception):
 
 
 class RoutedControl:
-    """Several control systems as one; what is read-only is refused before anything is sent."""
+    """Several control systems as one; a write to a read-only route is refused before anything is sent."""
 
     def __init__(
         self, routes: Sequence[ControlRoute], adapters: Mapping[Substrate, Control], *, writes_enabled: bool = True
@@ -60,15 +60,15 @@ class RoutedControl:
 
 
 def configured_control(settings: Settings) -> Control:
-    """The control systems that the settings name; none named is one in memory."""
+    """Return the control systems that the settings name, or the simulator when they name none."""
     routes = settings.control_routes or (ControlRoute(prefix="", substrate=Substrate.IN_MEMORY),)
-    adapters = {substrate: adapter(substrate, settings) for substrate in {route.substrate for route in routes}}
+    adapters = {substrate: make_adapter(substrate, settings) for substrate in {route.substrate for route in routes}}
     return RoutedControl(routes, adapters, writes_enabled=settings.control_writes_enabled)
 
 
 @asynccontextmanager
-async def opened_control(settings: Settings) -> AsyncIterator[Control]:
-    """The configured control systems, let go of at the end."""
+async def open_control(settings: Settings) -> AsyncIterator[Control]:
+    """Provide the configured control systems, and close them at the end."""
     control = configured_control(settings)
     try:
         yield control
@@ -76,8 +76,8 @@ async def opened_control(settings: Settings) -> AsyncIterator[Control]:
         await control.close()
 
 
-def adapter(substrate: Substrate, settings: Settings) -> Control:
-    """The adapter of one control system; what it needs is loaded only where it is named."""
+def make_adapter(substrate: Substrate, settings: Settings) -> Control:
+    """Return the adapter of one control system; its library is imported only here, when a route names it."""
     match substrate:
         case Substrate.IN_MEMORY:
             return simulated_plant(settings)

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import httpx
 
-from baton.application.minting import Minted
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.shared.citation import Citation, CitedParty
+from baton.domain.shared.ports import MintedIdentifier
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
 from baton.domain.shared.text import shortened
 
@@ -52,7 +52,7 @@ class DataCiteMinter:
         if "_http" in vars(self):
             await self._http.aclose()
 
-    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> Minted:
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
         if not metadata.landing_page.startswith(("https://", "http://")):
             raise ExternalIdMintingNotConfiguredError(
                 "The identifier would lead nowhere, because no address of its page is known; set PUBLIC_BASE_URL.",
@@ -73,7 +73,7 @@ class DataCiteMinter:
         issued = member(answer, "data", "id")
         if not isinstance(issued, str) or issued.lower() != doi.lower():
             unusable("it does not name the identifier that was asked for")
-        return Minted(scheme, issued)
+        return MintedIdentifier(scheme, issued)
 
     async def tombstone(self, scheme: ExternalIdScheme, value: str, reason: str) -> None:
         found = await self._record(value)

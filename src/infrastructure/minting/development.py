@@ -1,8 +1,8 @@
 """The development minter of persistent identifiers: deterministic, never fails, and never leaves the process."""
 
-from baton.application.minting import Minted
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.shared.citation import Citation
+from baton.domain.shared.ports import MintedIdentifier
 
 PREFIXES = {ExternalIdScheme.DOI: "10.5072", ExternalIdScheme.HANDLE: "20.500.12345"}
 """The registries' prefixes for testing; what is issued under them leads nowhere."""
@@ -13,8 +13,8 @@ class DeterministicMinter:
 
     schemes = frozenset(PREFIXES)
 
-    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> Minted:
-        return Minted(scheme, f"{PREFIXES[scheme]}/{suffix}")
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
+        return MintedIdentifier(scheme, f"{PREFIXES[scheme]}/{suffix}")
 
     async def tombstone(self, scheme: ExternalIdScheme, value: str, reason: str) -> None:
         return

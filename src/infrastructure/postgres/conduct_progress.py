@@ -18,7 +18,7 @@ WHERE {LIVE}
 STALL = "UPDATE {} SET stalled_at = clock_timestamp() WHERE conduct_id = %s AND phase <> 'Ended'"
 
 
-class PostgresStalls:
+class PostgresStallRecord:
     """Says of live conducts that the engine fails with them."""
 
     def __init__(self, store: PostgresStore) -> None:

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from baton.application.conduct.conduct_reader import Bearing, Cursor, Found, Standing
+from baton.application.conduct.conduct_reader import ConductStatus, ReadCursor, RecordSlice, ConductPosition
 from baton.domain.kernel import Event
 from baton.domain.operation.conduct.frames import LedgerRow, Outline, StreamRow
-from baton.domain.operation.conduct.messages import CEILING, Mark
+from baton.domain.operation.conduct.messages import MAX_PASSES, Mark
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, WaitingFor
 from baton.domain.operation.conduct.views import LOOPS, MeasuredObjective, contact_with
 from baton.domain.operation.procedure.activity_logbook import Activity
@@ -101,14 +101,14 @@ REMEMBERED = 1000
 """Conducts of which it is remembered what they are judged by."""
 
 
-class PostgresConductSights:
+class PostgresConductReader:
     """One statement for each look."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
         self._objectives: dict[UUID, str | None] = {}
 
-    async def standing(self, procedure_id: UUID, conduct_id: UUID | None = None) -> Standing | None:
+    async def standing(self, procedure_id: UUID, conduct_id: UUID | None = None) -> ConductPosition | None:
         row = await self._row(STANDING, {"procedure": procedure_id, "conduct": conduct_id, "looping": LOOPING})
         if row is None:
             return None
@@ -123,7 +123,7 @@ class PostgresConductSights:
             objective=objective,
         )
         phase = ConductPhase.ENDED if phase is None else ConductPhase(phase)
-        return Standing(outline, outline.before(phase, iteration_index, step_index))
+        return ConductPosition(outline, outline.before(phase, iteration_index, step_index))
 
     async def version(self, outline: Outline, ordinal: int) -> int:
         if not outline.loops or not ordinal:
@@ -132,12 +132,12 @@ class PostgresConductSights:
         asked = {
             "procedure": outline.procedure_id,
             "version": outline.opened_version,
-            "iteration": CEILING + 1 if spot.closing else spot.iteration_index,
+            "iteration": MAX_PASSES + 1 if spot.closing else spot.iteration_index,
         }
         row = await self._row(PASSED, asked)
         return outline.opened_version if row is None or row[0] is None else int(row[0])
 
-    async def look(self, outline: Outline, cursor: Cursor, limit: int) -> Found:
+    async def look(self, outline: Outline, cursor: ReadCursor, limit: int) -> RecordSlice:
         spot = outline.spot(cursor.ordinal)
         asked = {
             "procedure": outline.procedure_id,
@@ -153,7 +153,7 @@ class PostgresConductSights:
         row = await self._row(LOOK, asked)
         assert row is not None, "a look has an answer"
         rows, events, bearing = row
-        return Found(
+        return RecordSlice(
             rows=[ledger_row(told) for told in rows or ()],
             events=[stream_row(outline, *happened) for happened in events or ()],
             bearing=None if bearing is None else bearing_of(*bearing),
@@ -194,12 +194,12 @@ def stream_row(
     return StreamRow(version, event, measurement)
 
 
-def bearing_of(phase: str, waiting_for: str | None, silence: float | None, asked: str | None) -> Bearing:
+def bearing_of(phase: str, waiting_for: str | None, silence: float | None, asked: str | None) -> ConductStatus:
     """Where a conduct stands, from its document; of one that has ended nothing more is to be heard."""
     stands = ConductPhase(phase)
     if stands is ConductPhase.ENDED:
-        return Bearing(stands, None, None, None)
-    return Bearing(
+        return ConductStatus(stands, None, None, None)
+    return ConductStatus(
         stands,
         None if waiting_for is None else WaitingFor(waiting_for),
         None if asked is None else REQUESTS[asked],

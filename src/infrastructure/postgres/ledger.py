@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from baton.application.conduct.ledger import Closing, Crossing, Orders, Standing, Stored, Tally, tallied
+from baton.application.conduct.ledger import ClosingRequest, BeginRequest, ConductSignals, BeginResult, StoredRow, Tally, tally_rows
 from baton.application.ports import FoldedStanding
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.messages import Mark, Place
+from baton.domain.operation.conduct.messages import Mark, StepPlace
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, FilledSlot, WaitingFor
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.operation.procedure.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
@@ -196,7 +196,7 @@ class PostgresLedger:
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
-    async def begin(self, crossing: Crossing) -> Standing:
+    async def begin(self, crossing: BeginRequest) -> BeginResult:
         place, precedence = crossing.place, crossing.precedence
         marker = None if crossing.marker is None or crossing.stood_down else document(crossing.marker)
         asked = {
@@ -222,9 +222,9 @@ class PostgresLedger:
             live, out_of_turn, request, run, late, begun, rows, marked, effect_id, silence, moved, overtaken = row
             if not (live and overtaken):
                 break
-        stored = tuple(Stored(UUID(id), mark, attempt, payload, age) for id, mark, attempt, payload, age in rows or ())
+        stored = tuple(StoredRow(UUID(id), mark, attempt, payload, age) for id, mark, attempt, payload, age in rows or ())
         last = next((one.event_id for one in reversed(stored) if one.mark == Mark.IN_FLIGHT), None)
-        return Standing(
+        return BeginResult(
             live=live,
             out_of_turn=live and out_of_turn,
             asked=REQUESTS.get(request),
@@ -238,14 +238,14 @@ class PostgresLedger:
             silence=silence if last is not None and last == effect_id else None,
         )
 
-    async def has_passed(self, place: Place) -> bool:
+    async def has_passed(self, place: StepPlace) -> bool:
         ((passed,),) = await self._rows(HAS_PASSED, {**where(place), "before": 0})
         return bool(passed)
 
     async def settle(self, row: Activity) -> Mapping[str, Any]:
         assert row.conduct_id is not None, "a ledger row belongs to a conduct"
         assert row.step_index is not None, "a ledger row has its place"
-        place = Place(
+        place = StepPlace(
             procedure_id=row.procedure_id,
             conduct_id=row.conduct_id,
             iteration_index=row.iteration_index or 0,
@@ -259,16 +259,16 @@ class PostgresLedger:
         return payload
 
     async def beat(
-        self, place: Place, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
-    ) -> Orders:
+        self, place: StepPlace, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
+    ) -> ConductSignals:
         found = await self._rows(BEAT, {**where(place), **watched(run_id), **folded(submitter), "effect": effect_id})
         if not found:
-            return Orders(False)
+            return ConductSignals(False)
         asked, run, moved = found[0]
         lost = submitter is not None and submitter.objection is not None
-        return Orders(True, REQUESTS.get(asked), STATUS_OF.get(run), stood_down=lost, submitter_moved=moved)
+        return ConductSignals(True, REQUESTS.get(asked), STATUS_OF.get(run), stood_down=lost, submitter_moved=moved)
 
-    async def begin_closing(self, closing: Closing) -> Orders:
+    async def begin_closing(self, closing: ClosingRequest) -> ConductSignals:
         of = {
             "procedure": closing.procedure_id,
             "conduct": closing.conduct_id,
@@ -280,10 +280,10 @@ class PostgresLedger:
             async with self._store.connection(writing=True) as connection:
                 marked = await connection.execute(CLOSE, of)
                 if marked.rowcount:
-                    return Orders(True)
+                    return ConductSignals(True)
                 row = await (await connection.execute(LOOK, of)).fetchone()
             asked, run, live = row or (None, None, False)
-            orders = Orders(live, REQUESTS.get(asked), STATUS_OF.get(run))
+            orders = ConductSignals(live, REQUESTS.get(asked), STATUS_OF.get(run))
             if not live or orders.asked is not None or orders.run in closing.run_blocks:
                 return orders
 
@@ -311,20 +311,20 @@ class PostgresLedger:
         of = {"conduct": conduct_id, "iteration": iteration_index}
         if of_pass:
             brought = await self._rows(PASS, of)
-            return tallied(brought, (), [kind for *_, says in brought if (kind := says.get("actuation_kind")) is not None])
+            return tally_rows(brought, (), [kind for *_, says in brought if (kind := says.get("actuation_kind")) is not None])
         brought = await self._rows(BROUGHT, of)
         written = [
             (address, (confirmed or ())[:1], tried or ()) for address, confirmed, tried in await self._rows(WRITTEN, of)
         ]
         kinds = await self._rows(KINDS, of)
-        return tallied(brought, written, [kind for (kind,) in kinds])
+        return tally_rows(brought, written, [kind for (kind,) in kinds])
 
     async def _rows(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         async with self._store.connection(writing=True) as connection:
             return await (await connection.execute(statement, values)).fetchall()
 
 
-def where(place: Place) -> dict[str, Any]:
+def where(place: StepPlace) -> dict[str, Any]:
     """A place as the statements name it."""
     return {
         "procedure": place.procedure_id,

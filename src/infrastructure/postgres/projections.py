@@ -14,7 +14,7 @@ from uuid import UUID
 
 from baton.application.ports import Bookmark, EventRow
 from baton.application.queries import PROJECTIONS
-from baton.application.unit_of_work import decoded
+from baton.application.unit_of_work import decode_event
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, State, StoredEvent
 from baton.domain.registry import Projection
@@ -172,7 +172,7 @@ class Projector:
                 continue
             aggregate = REGISTRY.aggregates[key[0]]
             fresh = [event for event in events if event.version > version]
-            known = aggregate.fold((decoded(aggregate, event) for event in fresh), state)
+            known = aggregate.fold((decode_event(aggregate, event) for event in fresh), state)
             assert known is not None, "a stream that was begun has a state"
             self._states[key] = (events[-1].version if fresh else version, known)
         for stream_type, ids in unknown.items():

@@ -9,7 +9,7 @@ import orjson
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
-from baton.application.ports import Batch, Executed, KeyClaim
+from baton.application.ports import Batch, CommandResult, KeyClaim
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import ListQuery, Order, Summary, Where
 from baton.domain.shared.logbooks import Entry
@@ -261,7 +261,7 @@ def scrubbed(record: type[Record], where: Mapping[str, Any]) -> tuple[str, list[
     return f"UPDATE {record.relation} SET {', '.join(blanked)} WHERE {tests}", [*texts, *where.values()]
 
 
-def outcome_statement(claim: KeyClaim, executed: Executed, *, appended: bool) -> tuple[str, list[Any]]:
+def outcome_statement(claim: KeyClaim, executed: CommandResult, *, appended: bool) -> tuple[str, list[Any]]:
     """Stores the answer with the events it stands for, so that a crash cannot leave a command done but forgotten.
 
     It finds no row where the claim went stale and was taken over; the append then divides by that count and fails.

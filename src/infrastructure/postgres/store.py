@@ -28,7 +28,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
 from baton.application.conflicts import lost_race, other_request, still_in_flight
-from baton.application.ports import Batch, Bookmark, EventRow, Executed, KeyClaim, Session, StoreUnavailableError
+from baton.application.ports import Batch, Bookmark, EventRow, CommandResult, KeyClaim, Session, StoreUnavailableError
 from baton.domain.kernel import StoredEvent
 from baton.domain.shared.listing import Cursor, ListQuery, Page, Summary, Where
 from baton.domain.shared.writes import Record
@@ -245,7 +245,7 @@ class PostgresStore:
             cursor = await connection.execute(NEWER, (versions, kind, key, stream_type), binary=True)
             return list(map(StoredEvent._make, await cursor.fetchall()))
 
-    async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> Executed | None:
+    async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> CommandResult | None:
         claimant = {
             "principal": claim.principal_id,
             "key": claim.key,
@@ -311,13 +311,13 @@ async def follow(connection: Connection, after: Bookmark, limit: int) -> list[Ev
     return list(map(EventRow._make, await cursor.fetchall()))
 
 
-def replay(claim: KeyClaim, command_hash: str, result: str | None, position: int | None) -> Executed:
+def replay(claim: KeyClaim, command_hash: str, result: str | None, position: int | None) -> CommandResult:
     """The outcome stored under a key, for exactly the same request."""
     if result is None:
         raise still_in_flight()
     if command_hash != claim.fingerprint:
         raise other_request()
-    return Executed(**orjson.loads(result), position=position or 0, replayed=True)
+    return CommandResult(**orjson.loads(result), position=position or 0, replayed=True)
 
 
 def rival_of(batch: Batch, violation: psycopg.errors.UniqueViolation) -> Exception:

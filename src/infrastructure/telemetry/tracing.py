@@ -21,7 +21,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from temporalio.contrib.opentelemetry import TracingInterceptor
 
 from baton.application.boot_guards import OTLP_EXPORTER
-from baton.application.ports import Caller, Executed
+from baton.application.ports import Caller, CommandResult
 from baton.application.service import Service, Told
 from baton.application.settings import Settings, TraceExporter
 from baton.domain.kernel import Command, Query
@@ -110,7 +110,7 @@ class TracedService(Service):
         target_id: UUID | None = None,
         key: str | None = None,
         told: Told | None = None,
-    ) -> Executed:
+    ) -> CommandResult:
         with self.tracing.operation(command.operation, caller, target_id) as span:
             executed = await super().execute(command, caller, target_id=target_id, key=key, told=told)
             span.set_attribute("baton.position", executed.position)

@@ -9,7 +9,7 @@ import structlog
 from temporalio import activity, workflow
 from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
-from baton.application.telemetry import traced
+from baton.application.telemetry import error_location
 
 log = structlog.get_logger()
 
@@ -68,7 +68,7 @@ def python_said(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
     fields = {known: place[name] for name, known in PLACE.items() if name in place}
     error = record.exc_info[1] if record.exc_info else None
     if error is not None:
-        fields |= traced(error)
+        fields |= error_location(error)
         if error.__cause__ is not None:
             fields["caused_by"] = type(error.__cause__).__name__
     event = EVENTS.get(getattr(record, "__temporal_error_identifier", ""))

@@ -6,14 +6,15 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from baton.api.openapi import STREAMS
+from baton.api.openapi import STREAM_ID_SCHEMAS
+from baton.api.source_lines import operation_source
 from baton.domain.kernel import Aggregate, Event, History, TimeTravel
 from baton.domain.registry import Operation, Registry
 from baton.domain.shared.listing import ListQuery
 from tests.documents.reference.forms import REF, Forms, Schema, paragraph, table
 from tests.documents.reference.lives import OF_AGGREGATE, recorded, states_table
 from tests.documents.reference.order import aggregates_in_order, classes_in_order, operations_in_order
-from tests.documents.reference.refusals import meaning, page_of, refusals_of, refusals_page
+from tests.documents.reference.refusals import meaning, page_of, refusals_of, refusals_page, source_link
 
 GENERATED = "<!-- Written by `make reference` from the declarations; a change here is lost. -->"
 OTHERS = "service.md"
@@ -153,7 +154,8 @@ def given(operation: Operation, schemas: Schemas, forms: Forms, without: Iterabl
 def address(operation: Operation) -> str:
     """Where it is asked for, and by which name it is permitted."""
     tool = "" if operation.mcp else ", REST only"
-    return f"`{operation.method} {operation.path}`, permission `{operation.command_name}`{tool}."
+    where = source_link(operation_source(operation))
+    return f"`{operation.method} {operation.path}`, permission `{operation.command_name}`{tool}, declared in {where}."
 
 
 def remarks(operation: Operation) -> Iterator[str]:
@@ -186,7 +188,7 @@ def question(operation: Operation, schemas: Schemas, forms: Forms) -> Iterator[s
 
 def answer(operation: Operation, schemas: Schemas, forms: Forms) -> str:
     """What comes back, where anything does."""
-    if operation.input in STREAMS:
+    if operation.input in STREAM_ID_SCHEMAS:
         return "Answers with server-sent events."
     if (operation.name, "answer") not in schemas:
         return ""

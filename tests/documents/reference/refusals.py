@@ -6,7 +6,8 @@ from functools import cache
 
 from baton.api import errors
 from baton.api.mcp.server import UnknownOperationError
-from baton.api.openapi import COMMANDS, EVERYWHERE, standing_refusals
+from baton.api.openapi import ALWAYS_POSSIBLE, COMMAND_REFUSALS, common_refusals
+from baton.api.source_lines import refusal_source
 from baton.application.ports import EngineUnavailableError
 from baton.domain.registry import Operation, Registry, snake_case
 from baton.domain.shared.refusals import Refusal
@@ -18,8 +19,8 @@ from tests.domain.lives import EVERY, Verb
 OF_THE_EDGE = tuple(
     dict.fromkeys(
         (
-            *EVERYWHERE,
-            *COMMANDS,
+            *ALWAYS_POSSIBLE,
+            *COMMAND_REFUSALS,
             EngineUnavailableError,
             errors.RouteNotFoundError,
             errors.MethodNotAllowedError,
@@ -33,7 +34,7 @@ OF_THE_EDGE = tuple(
 
 def refusals_of(operation: Operation) -> tuple[type[Refusal], ...]:
     """The classes that an operation has beside those of every request."""
-    own = dict.fromkeys((*operation.refusals, *standing_refusals(operation)))
+    own = dict.fromkeys((*operation.refusals, *common_refusals(operation)))
     return tuple(refusal for refusal in own if refusal not in OF_THE_EDGE)
 
 
@@ -57,7 +58,7 @@ def impossible(operation: Operation) -> str:
     ]
     possible = f"is possible only from {', '.join(verb.allowed.split())}" if refused else "cannot be done now"
     stated = [verb.reason] if verb.reason else [snake_case(state) for state in refused]
-    reasons = ", ".join(f"`{reason}`" for reason in dict.fromkeys((*stated, *operation.reasons)))
+    reasons = ", ".join(f"`{reason}`" for reason in dict.fromkeys((*stated, *operation.own_reasons)))
     return f"`{operation.name}` {possible}. Reasons: {reasons}."
 
 
@@ -81,14 +82,24 @@ def refusals_page(registry: Registry, link: dict[str, str]) -> Iterator[str]:
     )
     yield "## Of any request"
     yield table(
-        ("class", "status", "meaning"), ((f"`{one.__name__}`", str(one.status), meaning(one, ())) for one in OF_THE_EDGE)
+        ("class", "status", "meaning", "declared in"),
+        (
+            (f"`{one.__name__}`", str(one.status), meaning(one, ()), source_link(refusal_source(one)))
+            for one in OF_THE_EDGE
+        ),
     )
     yield "## Of single operations"
     found = raisers(registry)
     yield table(
-        ("class", "status", "meaning", "answered by"),
+        ("class", "status", "meaning", "answered by", "declared in"),
         (
-            (f"`{one.__name__}`", str(one.status), meaning(one, found[one]), answered_by(one, found[one], link))
+            (
+                f"`{one.__name__}`",
+                str(one.status),
+                meaning(one, found[one]),
+                answered_by(one, found[one], link),
+                source_link(refusal_source(one)),
+            )
             for one in sorted(found, key=lambda one: (one.__name__, one.context))
         ),
     )
@@ -102,6 +113,13 @@ def answered_by(refusal: type[Refusal], operations: list[Operation], link: dict[
             rest = "".join(f", {link[operation.name]}" for operation in operations)
             return f"whatever names one [{aggregate.label}]({page_of(aggregate.name)}){rest}"
     return ", ".join(link[operation.name] for operation in operations)
+
+
+def source_link(source: str | None) -> str:
+    """A link from a page of the reference to the line of a declaration."""
+    assert source is not None, "every operation and refusal is declared somewhere"
+    path, _, line = source.rpartition(":")
+    return f"[{path}](../../{path}#L{line})"
 
 
 def page_of(aggregate: str) -> str:

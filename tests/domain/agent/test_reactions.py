@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from baton.domain.agent.reactions import DismissEventInReaction, ListReactions, Logged, OpenItem, Reaction
+from baton.domain.agent.reactions import DismissEventInReaction, ListReactions, LoggedEvent, OpenItem, Reaction
 from tests.domain.agent.agents import decision_of
 from tests.domain.world import OPERATOR, START, World, new_id, refused
 
@@ -23,17 +23,19 @@ BEFORE = Reaction(
 )
 
 
-def logged(**fields: Any) -> Logged:
+def logged(**fields: Any) -> LoggedEvent:
     """The event that the subscriber stumbles over, unless said otherwise."""
     place = {"place": (705, 44), "recorded_at": START + timedelta(minutes=1)}
-    return Logged(**{"event_id": STUCK, "event_type": "RunAborted", **place, "matching": True, "next_id": STUCK, **fields})
+    return LoggedEvent(
+        **{"event_id": STUCK, "event_type": "RunAborted", **place, "matching": True, "next_id": STUCK, **fields}
+    )
 
 
 @pytest.fixture
 def world() -> World:
     world = World()
     world.records[Reaction, "run_debriefer"] = BEFORE
-    world.ports["subscribers"] = ("run_debriefer", "caution_promoter")
+    world.ports["subscriber_names"] = ("run_debriefer", "caution_promoter")
     world.ports["logged_event"] = lambda event_id, reaction: logged() if event_id == STUCK else None
     return world
 
@@ -79,14 +81,14 @@ def test_a_second_dismissal_comes_too_late(world: World) -> None:
 
 @pytest.mark.parametrize("place", [(700, 41), (700, 40), (699, 999)])
 def test_what_the_subscriber_is_past_cannot_be_dismissed(world: World, place: tuple[int, int]) -> None:
-    world.ports["logged_event"] = lambda **asked: logged(place=place, next_id=new_id())
+    world.ports["logged_event"] = lambda *asked: logged(place=place, next_id=new_id())
     with refused("EventAlreadyDismissedError"):
         world.create(dismissal())
     assert bookmark(world) == BEFORE
 
 
 def test_what_does_not_concern_the_subscriber_cannot_be_dismissed(world: World) -> None:
-    world.ports["logged_event"] = lambda **asked: logged(event_type="RunHeld", matching=False, next_id=new_id())
+    world.ports["logged_event"] = lambda *asked: logged(event_type="RunHeld", matching=False, next_id=new_id())
     with refused("ReactionCannotDismissEventError", "not_matching") as caught:
         world.create(dismissal())
     assert caught.value.status == 409
@@ -95,7 +97,7 @@ def test_what_does_not_concern_the_subscriber_cannot_be_dismissed(world: World) 
 
 def test_only_the_next_event_can_be_dismissed(world: World) -> None:
     earlier = new_id()
-    world.ports["logged_event"] = lambda **asked: logged(next_id=earlier)
+    world.ports["logged_event"] = lambda *asked: logged(next_id=earlier)
     with refused("ReactionCannotDismissEventError", "not_next") as caught:
         world.create(dismissal())
     assert caught.value.facts == {"next_event_id": str(earlier)}
@@ -140,10 +142,8 @@ class TestTheList:
     def world(self, world: World) -> World:
         world.records[Reaction, "caution_promoter"] = Reaction("caution_promoter", False, transaction_id=1, position=1)
         world.records[Reaction, "long_gone"] = Reaction("long_gone", False, transaction_id=1, position=1)
-        world.ports["unprocessed"] = lambda rows: {row.subscriber_name: row.position for row in rows}
-        world.ports["open_reactions"] = lambda names: {
-            name: [self.ITEM] if name == "run_debriefer" else [] for name in names
-        }
+        world.ports["unprocessed_counts"] = lambda rows: {row.subscriber_name: row.position for row in rows}
+        world.ports["open_items"] = lambda names: {name: [self.ITEM] if name == "run_debriefer" else [] for name in names}
         return world
 
     def shown(self, world: World, **fields: Any) -> dict[str, dict[str, Any]]:
@@ -183,7 +183,7 @@ class TestTheList:
             assert self.shown(world, subscriber_name=unknown) == {}
 
     def test_that_the_engine_cannot_be_asked(self, world: World) -> None:
-        world.ports["open_reactions"] = lambda names: dict.fromkeys(names) | {"run_debriefer": [self.ITEM]}
+        world.ports["open_items"] = lambda names: dict.fromkeys(names) | {"run_debriefer": [self.ITEM]}
         shown = self.shown(world)
         assert len(shown["run_debriefer"]["open_items"]) == 1
         assert shown["caution_promoter"]["open_items"] is None

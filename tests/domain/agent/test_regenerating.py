@@ -32,7 +32,7 @@ SEEDED_ID = SEEDED[RUN_DEBRIEFER].id
 def line() -> Beamline:
     line = beamline()
     equipped(line.world)
-    line.world.ports["model_configured"] = True
+    line.world.ports["is_model_configured"] = True
     person(line.world)
     seeded(line.world, RUN_DEBRIEFER)
     return line
@@ -93,7 +93,7 @@ def test_it_works_for_any_run(line: Beamline, run_id: UUID, over: bool) -> None:
 
 def test_the_model_that_is_asked_about_is_the_agents(line: Beamline, run_id: UUID) -> None:
     asked_about: list[Any] = []
-    line.world.ports["model_configured"] = lambda model_ref: asked_about.append(model_ref) or True
+    line.world.ports["is_model_configured"] = lambda model_ref: asked_about.append(model_ref) or True
     agent_id = in_service(line.world, model_ref={"provider": "acme", "model": "large-4"})
     asked(line, run_id, agent_id=agent_id)
     assert [(ref.provider, ref.model) for ref in asked_about] == [("acme", "large-4")]
@@ -144,7 +144,7 @@ def agent_suspended(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> Non
 
 
 def model_missing(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    line.world.ports["model_configured"] = False
+    line.world.ports["is_model_configured"] = False
 
 
 REFUSALS: dict[str, Break] = {

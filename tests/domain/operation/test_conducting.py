@@ -508,7 +508,7 @@ def held_after(world: World, done: int) -> UUID:
     """A held procedure whose conduct had done so many of its steps."""
     id = from_recipe(world)
     taken_to_hold(world, ConductProcedure(), on=id)
-    world.ports["steps_done"] = done
+    world.ports["completed_step_count"] = done
     return id
 
 
@@ -529,7 +529,7 @@ def test_no_step_is_skipped_by_a_number(world: World, given: Any) -> None:
 def test_what_is_established_afresh_was_done_before(world: World) -> None:
     id = held_after(world, 2)
     taken_to_hold(world, ConductFromProcedure(re_establishment_boundary=0), on=id)
-    world.ports["steps_done"] = 1
+    world.ports["completed_step_count"] = 1
     (resumed,) = world.when(ConductFromProcedure(), on=id)
     assert isinstance(resumed, ProcedureResumed)
     assert resumed.re_establishment_boundary == 1, "where the latest conduct came to, not an earlier one"

@@ -534,7 +534,7 @@ def check_standing(world: World, id: UUID, state: Procedure) -> None:
 
 @pytest.mark.parametrize("how", ["lost", "truncated"])
 def test_what_a_lost_conduct_was_done_on_is_not_forgotten_with_it(world: World, live: UUID, how: str) -> None:
-    world.ports["done_on"] = ActuationKind.SIMULATED
+    world.ports["actuation_kind"] = ActuationKind.SIMULATED
     conduct_id = procedure_of(world, live).live_conduct_id
     assert conduct_id is not None
     if how == "lost":

@@ -10,26 +10,26 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from baton.domain.operation.conduct.messages import (
-    ENDS,
-    REASON,
-    UNEXPECTED,
-    Ahead,
-    Briefing,
+    FINISH_BY_VERDICT,
+    MAX_REASON_LENGTH,
+    UNEXPECTED_FAILURE,
+    ConductCursor,
     ConductOrder,
-    Cursor,
+    ConductOutcome,
+    ConductStart,
+    ConductVerdict,
     Finish,
     Mark,
-    Outcome,
-    Place,
-    Report,
-    Turn,
-    Verdict,
-    ahead_of,
-    closes,
-    failure_of,
-    holds,
-    lifecycle,
+    NextStep,
+    PassDecision,
+    StepPlace,
+    StepReport,
+    leads_to_hold,
+    lifecycle_failure,
+    needs_closing,
+    describe_step,
     reason_of,
+    step_failure,
     target_of,
 )
 from baton.domain.operation.conduct.results import Failure
@@ -45,21 +45,21 @@ PROCEDURE = UUID("0197a100-0000-7000-8000-0000000000f0")
 COMMANDS = [*MODES, "AbortProcedure"]
 """What opens conducts; the last one opens those of closing steps alone."""
 SOURCES = ["setpoint", "action", "check", "capture", "compute", "lifecycle", "decide"]
-STEPS: dict[str, tuple[Any, str, Ahead]] = {
-    "setpoint": (setpoint("bl7:energy", 25.0), "bl7:energy", Ahead(label="set bl7:energy", patience=35)),
-    "setpoint by slot": (setpoint("bl7:x", captured("home")), "bl7:x", Ahead(label="set bl7:x", patience=35)),
-    "action": (action("collect", repetitions=2), "collect", Ahead(label="do collect", patience=3600)),
-    "check": (check("bl7:energy:rbv", 25, 0.01), "bl7:energy:rbv", Ahead(label="check bl7:energy:rbv", patience=5)),
+STEPS: dict[str, tuple[Any, str, NextStep]] = {
+    "setpoint": (setpoint("bl7:energy", 25.0), "bl7:energy", NextStep(label="set bl7:energy", timeout_seconds=35)),
+    "setpoint by slot": (setpoint("bl7:x", captured("home")), "bl7:x", NextStep(label="set bl7:x", timeout_seconds=35)),
+    "action": (action("collect", repetitions=2), "collect", NextStep(label="do collect", timeout_seconds=3600)),
+    "check": (check("bl7:energy:rbv", 25, 0.01), "bl7:energy:rbv", NextStep(label="check bl7:energy:rbv", timeout_seconds=5)),
     "check that waits": (
         check("bl7:energy:rbv", 25, 0.01, timeout=60.0),
         "bl7:energy:rbv",
-        Ahead(label="check bl7:energy:rbv", patience=65, waits=60),
+        NextStep(label="check bl7:energy:rbv", timeout_seconds=65, wait_seconds=60),
     ),
-    "capture": (capture("bl7:x.RBV", "home"), "bl7:x.RBV", Ahead(label="capture home from bl7:x.RBV", patience=5)),
+    "capture": (capture("bl7:x.RBV", "home"), "bl7:x.RBV", NextStep(label="capture home from bl7:x.RBV", timeout_seconds=5)),
     "compute": (
         compute("find-offset", "--fast", capture_name="offset"),
         "find-offset --fast",
-        Ahead(label="compute find-offset", patience=1800),
+        NextStep(label="compute find-offset", timeout_seconds=1800),
     ),
 }
 
@@ -69,11 +69,11 @@ def test_a_step_is_called_by_what_it_does_and_takes_as_long_as_it_says(how: str)
     raw, target, ahead = STEPS[how]
     step = STEP.validate_python(raw)
     assert target_of(step) == target
-    assert ahead_of(step, action_timeout=3600, compute_timeout=1800) == ahead
+    assert describe_step(step, action_timeout=3600, compute_timeout=1800) == ahead
 
 
 PLACES = st.builds(
-    Place,
+    StepPlace,
     procedure_id=st.just(PROCEDURE),
     conduct_id=st.sampled_from([CONDUCT, new_id()]),
     iteration_index=st.integers(0, 12),
@@ -85,7 +85,7 @@ ROWS = st.tuples(PLACES, st.sampled_from(Mark), st.integers(1, 12))
 
 @given(ROWS, ROWS)
 def test_two_rows_share_an_id_exactly_when_they_are_the_same_row(
-    one: tuple[Place, Mark, int], other: tuple[Place, Mark, int]
+    one: tuple[StepPlace, Mark, int], other: tuple[StepPlace, Mark, int]
 ) -> None:
     ids = [place.row_id(mark, attempt) for place, mark, attempt in (one, other)]
     assert (ids[0] == ids[1]) == (one == other)
@@ -95,9 +95,9 @@ def test_no_two_rows_of_a_walk_share_an_id() -> None:
     """Neighbours that a sloppy form of the name would confuse: 1 and 11, pass and step, main and closing."""
     numbers, sides = (0, 1, 2, 10, 11, 12, 100, 111, 112), (False, True)
     ids = [
-        Place(procedure_id=PROCEDURE, conduct_id=CONDUCT, iteration_index=index, closing=closing, step_index=step).row_id(
-            mark, attempt
-        )
+        StepPlace(
+            procedure_id=PROCEDURE, conduct_id=CONDUCT, iteration_index=index, closing=closing, step_index=step
+        ).row_id(mark, attempt)
         for index, closing, step, mark, attempt in itertools.product(numbers, sides, numbers, Mark, (1, 2, 11))
     ]
     assert len(set(ids)) == len(ids)
@@ -105,14 +105,14 @@ def test_no_two_rows_of_a_walk_share_an_id() -> None:
 
 def test_a_row_keeps_its_id_from_release_to_release() -> None:
     """Conducts outlive upgrades: what an older worker wrote must be found again."""
-    first = Place(procedure_id=PROCEDURE, conduct_id=CONDUCT, step_index=3)
-    last = Place(procedure_id=PROCEDURE, conduct_id=CONDUCT, iteration_index=7, closing=True, step_index=0)
+    first = StepPlace(procedure_id=PROCEDURE, conduct_id=CONDUCT, step_index=3)
+    last = StepPlace(procedure_id=PROCEDURE, conduct_id=CONDUCT, iteration_index=7, closing=True, step_index=0)
     assert first.row_id(Mark.IN_FLIGHT, 1) == UUID("f12f65c9-b8b2-5c9c-9c14-b8e0a35ff5ef")
     assert last.row_id(Mark.DEPOSIT, 2) == UUID("0bd35abb-31d4-5e62-888c-5081fb2e2613")
 
 
 def test_a_row_is_the_conducts_whatever_the_procedure() -> None:
-    one, other = (Place(procedure_id=id, conduct_id=CONDUCT, step_index=0) for id in (PROCEDURE, new_id()))
+    one, other = (StepPlace(procedure_id=id, conduct_id=CONDUCT, step_index=0) for id in (PROCEDURE, new_id()))
     assert one.row_id(Mark.OUTCOME, 1) == other.row_id(Mark.OUTCOME, 1)
 
 
@@ -129,12 +129,12 @@ def test_only_conduct_or_hold_holds_and_only_where_nothing_else_was_touched(
     command: str, source: str, error_class: str
 ) -> None:
     recoverable = source in ("setpoint", "check") or error_class == "StepInterrupted"
-    assert holds(command, failed(source, error_class)) == (command == "ConductOrHoldProcedure" and recoverable)
+    assert leads_to_hold(command, failed(source, error_class)) == (command == "ConductOrHoldProcedure" and recoverable)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_a_failure_nothing_holds(command: str) -> None:
-    assert not holds(command, None)
+    assert not leads_to_hold(command, None)
 
 
 CLOSES = {
@@ -154,61 +154,61 @@ CLOSES = {
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("finish", Finish)
 def test_closing_steps_are_walked_at_a_real_end_only(command: str, finish: Finish) -> None:
-    assert closes(command, Outcome(finish=finish, failure=failed("action"))) == CLOSES[finish]
+    assert needs_closing(command, ConductOutcome(finish=finish, failure=failed("action"))) == CLOSES[finish]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_failure_that_holds_closes_nothing(command: str, source: str) -> None:
-    outcome = Outcome(finish=Finish.FAILED, failure=failed(source))
-    assert closes(command, outcome) == (not holds(command, outcome.failure))
+    outcome = ConductOutcome(finish=Finish.FAILED, failure=failed(source))
+    assert needs_closing(command, outcome) == (not leads_to_hold(command, outcome.failure))
 
 
 @pytest.mark.parametrize("finish", Finish)
 def test_what_its_submitter_may_not_end_is_closed_unless_it_was_aborted_or_cancelled(finish: Finish) -> None:
-    outcome = Outcome(finish=finish, failure=failed("setpoint"), denied=True)
-    assert closes("ConductOrHoldProcedure", outcome) is (finish not in (Finish.ABORTED, Finish.CANCELLED))
+    outcome = ConductOutcome(finish=finish, failure=failed("setpoint"), denied=True)
+    assert needs_closing("ConductOrHoldProcedure", outcome) is (finish not in (Finish.ABORTED, Finish.CANCELLED))
 
 
 def test_a_failure_that_nobody_foresaw_holds_nothing() -> None:
-    failure = failed("setpoint").model_copy(update={"message": UNEXPECTED})
-    assert not holds("ConductOrHoldProcedure", failure)
-    assert closes("ConductOrHoldProcedure", Outcome(finish=Finish.FAILED, failure=failure))
+    failure = failed("setpoint").model_copy(update={"message": UNEXPECTED_FAILURE})
+    assert not leads_to_hold("ConductOrHoldProcedure", failure)
+    assert needs_closing("ConductOrHoldProcedure", ConductOutcome(finish=Finish.FAILED, failure=failure))
 
 
 def test_a_program_is_told_of_by_the_beginning_of_its_command_line() -> None:
     step = RecipeComputeStep(kind="compute", command=("python", "-c", "x" * 40_000))
-    assert len(target_of(step)) == len(failure_of(step, 0, "Broken", "no").target) == 200
+    assert len(target_of(step)) == len(step_failure(step, 0, "Broken", "no").target) == 200
 
 
 @pytest.mark.parametrize(
     ("verdict", "finish"),
     [
-        (Verdict.FAILED, Finish.FAILED),
-        (Verdict.HOLD, Finish.HELD),
-        (Verdict.ABORT, Finish.ABORTED),
-        (Verdict.RUN_ABORTED, Finish.ABORTED),
-        (Verdict.RUN_STOPPED, Finish.STOPPED),
-        (Verdict.HALT, Finish.HALTED),
-        (Verdict.GONE, Finish.GONE),
-        (Verdict.DONE, None),
-        (Verdict.RUN_HELD, None),
+        (ConductVerdict.FAILED, Finish.FAILED),
+        (ConductVerdict.HOLD, Finish.HELD),
+        (ConductVerdict.ABORT, Finish.ABORTED),
+        (ConductVerdict.RUN_ABORTED, Finish.ABORTED),
+        (ConductVerdict.RUN_STOPPED, Finish.STOPPED),
+        (ConductVerdict.HALT, Finish.HALTED),
+        (ConductVerdict.GONE, Finish.GONE),
+        (ConductVerdict.DONE, None),
+        (ConductVerdict.RUN_HELD, None),
     ],
 )
-def test_a_verdict_leads_to_its_end_unless_the_walk_goes_on(verdict: Verdict, finish: Finish | None) -> None:
-    assert ENDS.get(verdict) is finish
+def test_a_verdict_leads_to_its_end_unless_the_walk_goes_on(verdict: ConductVerdict, finish: Finish | None) -> None:
+    assert FINISH_BY_VERDICT.get(verdict) is finish
 
 
 @pytest.mark.parametrize("how", STEPS)
 def test_the_failure_of_a_step_names_its_kind_its_place_and_its_target(how: str) -> None:
     raw, target, _ = STEPS[how]
-    failure = failure_of(STEP.validate_python(raw), 4, "CheckFailedError", "reads 3")
+    failure = step_failure(STEP.validate_python(raw), 4, "CheckFailedError", "reads 3")
     assert (failure.source_kind, failure.step_index, failure.target) == (raw["kind"], 4, target)
     assert reason_of(failure) == f"{raw['kind']}[4] {target} failed: CheckFailedError: reads 3"
 
 
 def test_a_failure_of_no_step_has_no_place() -> None:
-    failure = lifecycle("complete", "ConcurrencyError", "somebody else was first")
+    failure = lifecycle_failure("complete", "ConcurrencyError", "somebody else was first")
     assert (failure.source_kind, failure.step_index) == ("lifecycle", None)
     assert reason_of(failure) == "lifecycle complete failed: ConcurrencyError: somebody else was first"
 
@@ -235,8 +235,8 @@ FAILURES = st.builds(
 def test_every_failure_is_a_reason_to_hold_or_to_abort(failure: Failure) -> None:
     reason = reason_of(failure)
     whole = f"{failure.target} failed: {failure.error_class}: {failure.message}"
-    assert len(reason) <= REASON == 500
-    assert whole in reason or len(reason) == REASON
+    assert len(reason) <= MAX_REASON_LENGTH == 500
+    assert whole in reason or len(reason) == MAX_REASON_LENGTH
     assert reason.startswith(failure.source_kind)
     for command in (HoldProcedure, AbortProcedure):
         assert command(reason=reason).reason == reason.strip()
@@ -255,13 +255,13 @@ ORDER = {
 @pytest.mark.parametrize(
     ("word", "said", "expected"),
     [
-        (Report, {"verdict": "done"}, Report(verdict=Verdict.DONE)),
-        (Turn, {"verdict": "hold"}, Turn(verdict=Verdict.HOLD)),
-        (Outcome, {"finish": "completed"}, Outcome(finish=Finish.COMPLETED)),
-        (Cursor, {}, Cursor()),
-        (Place, {"procedure_id": str(PROCEDURE), "conduct_id": str(CONDUCT), "step_index": 0}, None),
-        (Briefing, {"command_name": "ConductProcedure", "mode": "Flat", "step_count": 3, "closing_count": 1}, None),
-        (Briefing, {"command_name": "AbortProcedure", "mode": None, "step_count": 0, "closing_count": 1}, None),
+        (StepReport, {"verdict": "done"}, StepReport(verdict=ConductVerdict.DONE)),
+        (PassDecision, {"verdict": "hold"}, PassDecision(verdict=ConductVerdict.HOLD)),
+        (ConductOutcome, {"finish": "completed"}, ConductOutcome(finish=Finish.COMPLETED)),
+        (ConductCursor, {}, ConductCursor()),
+        (StepPlace, {"procedure_id": str(PROCEDURE), "conduct_id": str(CONDUCT), "step_index": 0}, None),
+        (ConductStart, {"command_name": "ConductProcedure", "mode": "Flat", "step_count": 3, "closing_count": 1}, None),
+        (ConductStart, {"command_name": "AbortProcedure", "mode": None, "step_count": 0, "closing_count": 1}, None),
         (ConductOrder, ORDER, None),
     ],
 )
@@ -274,17 +274,17 @@ def test_what_the_least_of_a_word_says_is_still_understood(word: type[Any], said
 
 @given(
     st.builds(
-        Cursor,
+        ConductCursor,
         closing=st.booleans(),
         iteration_index=st.integers(0, 10_000),
         step_index=st.integers(0, 10_000),
-        ahead=st.none() | st.sampled_from([ahead for _, _, ahead in STEPS.values()]),
+        next_step=st.none() | st.sampled_from([ahead for _, _, ahead in STEPS.values()]),
         passes=st.integers(0, 10_000),
         point=st.none() | st.dictionaries(st.sampled_from("xyz"), st.floats(-9, 9) | st.text(max_size=9)),
-        outcome=st.none() | st.builds(Outcome, finish=st.sampled_from(Finish), failure=st.none() | FAILURES),
+        outcome=st.none() | st.builds(ConductOutcome, finish=st.sampled_from(Finish), failure=st.none() | FAILURES),
     )
 )
-def test_a_conduct_goes_on_in_a_fresh_history_where_it_stood(cursor: Cursor) -> None:
-    briefing = Briefing(command_name="ConductUntilAdvised", mode=ConductMode.ADVISED, step_count=3, closing_count=1)
+def test_a_conduct_goes_on_in_a_fresh_history_where_it_stood(cursor: ConductCursor) -> None:
+    briefing = ConductStart(command_name="ConductUntilAdvised", mode=ConductMode.ADVISED, step_count=3, closing_count=1)
     order = ConductOrder.model_validate({**ORDER, "briefing": briefing, "cursor": cursor})
     assert ConductOrder.model_validate_json(order.model_dump_json()) == order

@@ -21,7 +21,7 @@ RUNNING = WorkFound(
 
 def read(world: World, found: WorkFound | None, as_: UUID = OPERATOR) -> WorkView:
     world.principal_id = as_
-    world.ports["work"] = lambda work_id: found if work_id == WORK else None
+    world.ports["find_work"] = lambda work_id: found if work_id == WORK else None
     view: WorkView = world.ask(GetWork(work_id=WORK))
     return view
 

@@ -17,7 +17,7 @@ from tests.domain.world import START, World, new_id
 
 def run_world() -> World:
     world = beamline().world
-    world.ports["model_configured"] = True
+    world.ports["is_model_configured"] = True
     seeded(world, RUN_DEBRIEFER)
     return world
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from baton.domain.kernel import Event
 from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.conduct.messages import lifecycle
+from baton.domain.operation.conduct.messages import lifecycle_failure
 from baton.domain.operation.conduct.results import Artifact, Failure
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded
@@ -19,7 +19,7 @@ from baton.domain.operation.schedule.arranged_conduct import COMMANDS, arranged
 from baton.domain.run.conduct import ConductRun, GetRunConduct, RecordRunConductEnd, RunConductView, failure_of
 from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
 from baton.domain.run.messages import phase_conduct_id
-from baton.domain.run.progress import OpenedRunConduct, RunConductProgress, Waiting, WaitingFor
+from baton.domain.run.progress import OpenedRunConduct, RunConductProgress, RunWaitingFor, Waiting
 from baton.domain.run.results import RunConductResult
 from baton.domain.run.run import HoldRun, Run, RunConducted, RunConductStarted, RunStatus
 from baton.domain.run.start import ResumeRun
@@ -335,7 +335,7 @@ def test_the_result_tells_of_every_phase_and_what_all_of_them_brought(line: Beam
     taken_up(line, conduct_id, first)
     completed(line, first, completed_count=3, artifacts=[ARTIFACT], outputs={"flats": ARTIFACT}, actuation_kind="Physical")
     taken_up(line, conduct_id, second)
-    closing = lifecycle("abort", "ControlNotConnectedError", "shutter")
+    closing = lifecycle_failure("abort", "ControlNotConnectedError", "shutter")
     completed(line, second, completed_count=1, closing_failures=[closing], actuation_kind="Simulated")
     line.world.when(CompleteRun(conduct_id=conduct_id), on=run_id)
     told = ended(line, run_id, conduct_id)
@@ -364,7 +364,7 @@ def test_what_failed_first_is_what_the_result_tells(line: Beamline, run_id: UUID
 def test_a_phase_that_could_not_start_has_its_refusal(line: Beamline, run_id: UUID) -> None:
     first, second = phase(line, run_id), phase(line, run_id)
     conduct_id = conducted(line, run_id, first, second)
-    refusal = lifecycle("start", "ProcedureAssetDecommissionedError", "The camera is gone.")
+    refusal = lifecycle_failure("start", "ProcedureAssetDecommissionedError", "The camera is gone.")
     told = ended(line, run_id, conduct_id, failure=refusal, failed_id=first)
     assert told.failure == refusal
     assert [one.failure for one in told.phases] == [refusal, None]
@@ -399,7 +399,7 @@ def test_a_conduct_given_up_leaves_the_run_where_it_stood(line: Beamline, run_id
 def test_the_end_of_an_earlier_conduct_does_not_end_a_later_one(line: Beamline, run_id: UUID) -> None:
     id = phase(line, run_id)
     first = conducted(line, run_id, id)
-    ended(line, run_id, first, failure=lifecycle("start", "ConductStartExpired", "late"))
+    ended(line, run_id, first, failure=lifecycle_failure("start", "ConductStartExpired", "late"))
     second = conducted(line, run_id, id)
     assert line.world.when(RecordRunConductEnd.lost(first), on=run_id) == []
     late = RunConducted(conduct_id=first, result=RunConductResult(run_id=run_id, conduct_id=first, succeeded=False))
@@ -416,7 +416,7 @@ def test_the_view_shows_each_phase_where_it_stands(line: Beamline, run_id: UUID)
     conduct_id = conducted(line, run_id, first, second)
     taken_up(line, conduct_id, first)
     row: Any = line.world.records[RunConductProgress, run_id]
-    waiting = Waiting(for_=WaitingFor.RUN)
+    waiting = Waiting(for_=RunWaitingFor.RUN)
     standing = {"phase_index": 0, "waiting": waiting.model_dump(mode="json"), "heartbeat_at": line.world.now}
     line.world.records[RunConductProgress, run_id] = replace(row, **standing)
     view = shown(line, run_id)
@@ -468,9 +468,9 @@ def test_a_phase_that_was_held_as_asked_and_then_given_up_is_told_by_why_it_was_
 ) -> None:
     id = phase(line, run_id)
     taken_up(line, conducted(line, run_id, id), id)
-    asked = lifecycle("hold", "ProcedureHeldByOperator", "The procedure was held as asked.")
+    asked = lifecycle_failure("hold", "ProcedureHeldByOperator", "The procedure was held as asked.")
     held = result(line.world, id, succeeded=False, held=True, failure=asked)
     line.world.when(HoldProcedure(reason="lunch", conducted=held), on=id)
     line.world.when(AbortProcedure(reason="the sample fell off"), on=id)
     failure = failure_of(line.world.state(Procedure, id), [held])
-    assert failure == lifecycle("abort", "ProcedureAborted", "the sample fell off")
+    assert failure == lifecycle_failure("abort", "ProcedureAborted", "the sample fell off")

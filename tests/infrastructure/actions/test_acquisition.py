@@ -23,10 +23,11 @@ from baton.application.control import (
     Witness,
     always_open,
 )
+from baton.application.plant import SimulatedDetector, SimulatedMotor
 from baton.infrastructure.actions.acquisition import collect, continuous, discrete, stream
-from baton.infrastructure.control.detector import Detector
+from baton.infrastructure.control.area_detector import Detector
 from baton.infrastructure.control.devices import Motor
-from baton.infrastructure.control.simulator import Fault, Simulator
+from baton.infrastructure.control.simulator import SimulatedFault, Simulator
 from tests.timekeeping import SimulatedTime
 
 CAMERA, WRITER, AXIS = "bl7:cam1", "bl7:HDF1", "bl7:stage:theta"
@@ -44,12 +45,16 @@ ACTIONS: list[tuple[ActionBody, dict[str, Any]]] = [
 ]
 
 
+def stage(velocity: float, upper: float | None = None) -> Motor:
+    return Motor(SimulatedMotor(address=AXIS, velocity=velocity, upper=upper))
+
+
 class Beamline:
     """A camera and a rotary stage, in simulated time."""
 
     def __init__(self) -> None:
         self.time = SimulatedTime()
-        self.plant = Simulator(devices=[Detector(CAMERA), Motor(AXIS, velocity=20.0)], time=self.time)
+        self.plant = Simulator(devices=[Detector(SimulatedDetector(address=CAMERA)), stage(20.0)], time=self.time)
         self.witness = Witness(self.plant, always_open)
 
     def do(self, action: ActionBody, params: dict[str, Any]) -> Awaitable[Any]:
@@ -62,16 +67,16 @@ class Beamline:
         """A sweep under way whose camera confirms nothing any more."""
         sweeping = asyncio.ensure_future(self.do(continuous, {**CONTINUOUS, "stop": -100.0, "repetitions": 100}))
         await self.time.sleep(0.5 + 0.3)
-        self.plant.simulate_fault(f"{CAMERA}:Acquire", Fault.SILENT)
+        self.plant.simulate_fault(f"{CAMERA}:Acquire", SimulatedFault.SILENT)
         return sweeping
 
     @property
     def writes(self) -> dict[str, int]:
-        return dict(self.plant.effects().writes)
+        return dict(self.plant.writes)
 
     @property
     def acquisitions(self) -> int:
-        return self.plant.effects().acquisitions[CAMERA]
+        return self.plant.writes[f"{CAMERA}:Acquire"]
 
 
 @pytest.fixture
@@ -104,7 +109,7 @@ class TestCollect:
         await acquiring
 
     async def test_bad_quality_blocks_the_judgement_and_an_alarm_does_not(self, beamline: Beamline) -> None:
-        beamline.plant.simulate_fault(f"{CAMERA}:Acquire", Fault.BAD)
+        beamline.plant.simulate_fault(f"{CAMERA}:Acquire", SimulatedFault.BAD)
         acquiring = asyncio.ensure_future(beamline.do(collect, COLLECT))
         await beamline.time.sleep(10)
         assert not acquiring.done()
@@ -137,13 +142,13 @@ class TestDiscrete:
         assert await beamline.value(f"{AXIS}.RBV") == pytest.approx(position, abs=3)
 
     async def test_a_point_that_is_not_reached_in_time_halts_the_axis(self, beamline: Beamline) -> None:
-        beamline.plant.add(Motor(AXIS, velocity=0.1))
+        beamline.plant.add(stage(0.1))
         with pytest.raises(ControlTimeoutError, match=AXIS):
             await beamline.do(discrete, {**DISCRETE, "points": [60]})
         assert await beamline.value(f"{AXIS}.MOVN") == 0
 
     async def test_a_point_that_cannot_be_reached_ends_it(self, beamline: Beamline) -> None:
-        beamline.plant.add(Motor(AXIS, velocity=20.0, upper=5))
+        beamline.plant.add(stage(20.0, upper=5))
         with pytest.raises(ControlWriteRejectedError):
             await beamline.do(discrete, DISCRETE)
         assert beamline.acquisitions == 1
@@ -249,7 +254,7 @@ class TestStream:
     async def test_cancelled_again_while_a_silent_camera_is_waited_for_it_stops_recording(self, beamline: Beamline) -> None:
         recording = asyncio.ensure_future(beamline.do(stream, {**STREAM, "events": 1000}))
         await beamline.time.sleep(1)
-        beamline.plant.simulate_fault(f"{CAMERA}:Acquire", Fault.SILENT)
+        beamline.plant.simulate_fault(f"{CAMERA}:Acquire", SimulatedFault.SILENT)
         for _ in range(2):
             recording.cancel()
             await beamline.time.sleep(0.1)

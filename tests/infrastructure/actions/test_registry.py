@@ -26,7 +26,7 @@ def test_four_actions_are_built_in() -> None:
 
 def test_an_unknown_action_is_refused_with_those_there_are() -> None:
     with pytest.raises(UnknownActionError, match="bake here; there are collect, continuous"):
-        installed_actions().named("bake")
+        installed_actions().body_of("bake")
 
 
 async def test_an_installed_package_adds_actions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

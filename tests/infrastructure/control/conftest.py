@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from baton.infrastructure.control.channel_access import ChannelAccess, Client
+from baton.infrastructure.control.channel_access import ChannelAccess, ChannelAccessClient
 from tests.infrastructure.control.epics_servers import EpicsServer, channel_access_server, free_ports
 from tests.infrastructure.control.plants import IMPATIENT, PATIENT, ServedPlant, Wired, routed, simulated
 
@@ -54,23 +54,23 @@ def pva_server(pva_server_of_all: EpicsServer) -> Iterator[EpicsServer]:
     pva_server_of_all.tell("reset")
 
 
-def caproto_client() -> Client:
+def caproto_client() -> ChannelAccessClient:
     from baton.infrastructure.control.caproto_client import CaprotoClient
 
     return CaprotoClient()
 
 
-def aioca_client() -> Client:
+def aioca_client() -> ChannelAccessClient:
     from baton.infrastructure.control.aioca_client import AiocaClient
 
     return AiocaClient()
 
 
-CLIENTS: dict[str, Callable[[], Client]] = {"caproto": caproto_client, "aioca": aioca_client}
+CLIENTS: dict[str, Callable[[], ChannelAccessClient]] = {"caproto": caproto_client, "aioca": aioca_client}
 
 
 @pytest.fixture(params=["caproto", pytest.param("aioca", marks=needs_aioca)])
-async def ca_client(request: pytest.FixtureRequest, ca_server: EpicsServer) -> AsyncIterator[Client]:
+async def ca_client(request: pytest.FixtureRequest, ca_server: EpicsServer) -> AsyncIterator[ChannelAccessClient]:
     """Each client library of Channel Access."""
     client = CLIENTS[request.param]()
     yield client
@@ -78,12 +78,12 @@ async def ca_client(request: pytest.FixtureRequest, ca_server: EpicsServer) -> A
 
 
 @pytest.fixture
-def channel_access(ca_client: Client) -> ChannelAccess:
+def channel_access(ca_client: ChannelAccessClient) -> ChannelAccess:
     return ChannelAccess(ca_client, read_timeout=PATIENT)
 
 
 @pytest.fixture
-def impatient(ca_client: Client) -> ChannelAccess:
+def impatient(ca_client: ChannelAccessClient) -> ChannelAccess:
     """The same, for what is not there."""
     return ChannelAccess(ca_client, read_timeout=IMPATIENT)
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
-from baton.infrastructure.control.epics import Element, Form, alarm, coerced, quality, sampled, well_formed
+from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality, sample_time
 
-SHORT = Form(Element.WHOLE, reach=(-(2**15), 2**15 - 1))
-TEXT = Form(Element.TEXT, length=39)
-CHOICE = Form(Element.CHOICE, labels=("Closed", "Open"))
-CHARACTERS = Form(Element.CHARACTER, count=10, reach=(0, 255))
+SHORT = ValueShape(Element.WHOLE, bounds=(-(2**15), 2**15 - 1))
+TEXT = ValueShape(Element.TEXT, length=39)
+CHOICE = ValueShape(Element.CHOICE, labels=("Closed", "Open"))
+CHARACTERS = ValueShape(Element.CHARACTER, count=10, bounds=(0, 255))
 
 
 @pytest.mark.parametrize(
@@ -28,27 +28,27 @@ CHARACTERS = Form(Element.CHARACTER, count=10, reach=(0, 255))
     ],
 )
 def test_the_severity_of_an_alarm_is_the_quality(severity: int, expected: Quality, said: str | None) -> None:
-    assert (quality(severity), alarm(severity, "HIGH")) == (expected, said)
+    assert (quality(severity), alarm_text(severity, "HIGH")) == (expected, said)
 
 
 def test_a_sample_has_the_time_of_its_source() -> None:
-    assert sampled(1_750_000_000, 250_000_999) == datetime(2025, 6, 15, 15, 6, 40, 250_000, tzinfo=UTC)
+    assert sample_time(1_750_000_000, 250_000_999) == datetime(2025, 6, 15, 15, 6, 40, 250_000, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("seconds", [0, 631_152_000])
 def test_a_signal_that_was_never_processed_has_no_time(seconds: int) -> None:
-    assert sampled(seconds, 0) is None
+    assert sample_time(seconds, 0) is None
 
 
 @pytest.mark.parametrize("address", ["", " ", "bl7: x", "bl7:x\n", "bl7:µ", "a\tb"])
 def test_a_name_with_blanks_or_strange_characters_is_malformed(address: str) -> None:
     with pytest.raises(MalformedControlAddressError):
-        well_formed(address)
+        check_name(address)
 
 
 @pytest.mark.parametrize("address", ["bl7:x", "bl7:x.VAL$", "XF:31ID-ES{Dif-Ax:X}Mtr.RBV", "BR-C:1[0]<2>;3"])
 def test_the_names_that_facilities_use_are_well_formed(address: str) -> None:
-    assert well_formed(address) == address
+    assert check_name(address) == address
 
 
 @pytest.mark.parametrize(
@@ -58,21 +58,21 @@ def test_the_names_that_facilities_use_are_well_formed(address: str) -> None:
         (5.0, SHORT, 5),
         (True, SHORT, 1),
         ([5], SHORT, 5),
-        (2, Form(Element.REAL), 2.0),
-        (5, Form(Element.REAL, count=3), [5.0]),
-        ([1, 2.5], Form(Element.REAL, count=0), [1.0, 2.5]),
+        (2, ValueShape(Element.REAL), 2.0),
+        (5, ValueShape(Element.REAL, count=3), [5.0]),
+        ([1, 2.5], ValueShape(Element.REAL, count=0), [1.0, 2.5]),
         ("dark", TEXT, "dark"),
         (25, TEXT, "25"),
         ("Open", CHOICE, 1),
         (0, CHOICE, 0),
         (True, CHOICE, 1),
-        (15, Form(Element.CHOICE), 15),
+        (15, ValueShape(Element.CHOICE), 15),
         ("/data", CHARACTERS, [47, 100, 97, 116, 97]),
-        (1, Form(Element.TRUTH), True),
+        (1, ValueShape(Element.TRUTH), True),
     ],
 )
-def test_a_value_that_fits_is_held_as_the_signal_holds_it(value: Any, form: Form, held: Any) -> None:
-    found = coerced("bl7:x", value, form)
+def test_a_value_that_fits_is_held_as_the_signal_holds_it(value: Any, form: ValueShape, held: Any) -> None:
+    found = coerce("bl7:x", value, form)
     assert (found, type(found)) == (held, type(held))
 
 
@@ -85,26 +85,26 @@ def test_a_value_that_fits_is_held_as_the_signal_holds_it(value: Any, form: Form
         (None, SHORT),
         ([1, 2], SHORT),
         ([], SHORT),
-        ("x", Form(Element.REAL)),
-        ([1, 2, 3], Form(Element.REAL, count=2)),
-        ([1, "x"], Form(Element.REAL, count=2)),
+        ("x", ValueShape(Element.REAL)),
+        ([1, 2, 3], ValueShape(Element.REAL, count=2)),
+        ([1, "x"], ValueShape(Element.REAL, count=2)),
         ("x" * 40, TEXT),
         ("é" * 20, TEXT),
         ("a\0b", TEXT),
-        (16, Form(Element.CHOICE)),
+        (16, ValueShape(Element.CHOICE)),
         ("Ajar", CHOICE),
         (2, CHOICE),
         (-1, CHOICE),
         ("far too long a text", CHARACTERS),
-        (2, Form(Element.TRUTH)),
-        ({"a": 1}, Form(Element.REAL)),
+        (2, ValueShape(Element.TRUTH)),
+        ({"a": 1}, ValueShape(Element.REAL)),
         (float("nan"), SHORT),
         (float("inf"), CHOICE),
     ],
 )
-def test_a_value_that_would_be_changed_is_refused(value: Any, form: Form) -> None:
+def test_a_value_that_would_be_changed_is_refused(value: Any, form: ValueShape) -> None:
     with pytest.raises(ControlValueCoercionError, match="bl7:x"):
-        coerced("bl7:x", value, form)
+        coerce("bl7:x", value, form)
 
 
 @given(
@@ -113,9 +113,9 @@ def test_a_value_that_would_be_changed_is_refused(value: Any, form: Form) -> Non
     )
 )
 def test_whatever_is_written_is_held_unchanged_or_refused(value: Any) -> None:
-    for form in (SHORT, Form(Element.REAL, count=3), TEXT, CHOICE, CHARACTERS, Form(Element.TRUTH)):
+    for form in (SHORT, ValueShape(Element.REAL, count=3), TEXT, CHOICE, CHARACTERS, ValueShape(Element.TRUTH)):
         try:
-            held = coerced("bl7:x", value, form)
+            held = coerce("bl7:x", value, form)
         except ControlValueCoercionError:
             continue
         if form is SHORT:

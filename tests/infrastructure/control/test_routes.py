@@ -14,7 +14,7 @@ from baton.application.control import (
 from baton.application.plant import ControlRoute, Substrate
 from baton.application.settings import Settings
 from baton.infrastructure.control.channel_access import installed_client
-from baton.infrastructure.control.routes import AdapterMissingError, RoutedControl, configured_control, opened_control
+from baton.infrastructure.control.routes import AdapterMissingError, RoutedControl, configured_control, open_control
 from baton.infrastructure.control.simulator import Simulator
 
 SIGNALS = ("bl7:det:x", "bl7:stage", "ring:current")
@@ -58,7 +58,7 @@ async def test_a_read_only_route_sends_nothing() -> None:
     with pytest.raises(ControlWritesDisabledError, match="bl7:det:"):
         await control.write("bl7:det:x", 5)
     await control.write("bl7:stage", 5)
-    assert dict(plants[Substrate.IN_MEMORY].effects().writes) == {"bl7:stage": 1}
+    assert dict(plants[Substrate.IN_MEMORY].writes) == {"bl7:stage": 1}
     assert (await control.read("bl7:det:x")).value == "in_memory"
 
 
@@ -66,7 +66,7 @@ async def test_a_deployment_that_only_observes_sends_nothing_anywhere() -> None:
     control, plants = routed({"prefix": "bl7:", "substrate": "in_memory"}, writes_enabled=False)
     with pytest.raises(ControlWritesDisabledError, match="CONTROL_WRITES_ENABLED"):
         await control.write("bl7:stage", 5)
-    assert not plants[Substrate.IN_MEMORY].effects().writes
+    assert not plants[Substrate.IN_MEMORY].writes
     unrouted = configured_control(Settings(simulated_signals={"bl7:stage": 4}, control_writes_enabled=False))
     with pytest.raises(ControlWritesDisabledError):
         await unrouted.write("bl7:stage", 5)
@@ -125,7 +125,7 @@ async def test_control_systems_are_opened_only_where_a_route_names_them(substrat
     if substrate == "epics_pva":
         pytest.importorskip("p4p", reason="p4p is not installed (extra `epics`)")
     routes = [{"prefix": "bl7:", "substrate": substrate}]
-    async with opened_control(Settings(control_routes=routes)) as control:
+    async with open_control(Settings(control_routes=routes)) as control:
         with pytest.raises(NoAdapterForAddressError):
             await control.read("ring:current")
         with pytest.raises(MalformedControlAddressError):

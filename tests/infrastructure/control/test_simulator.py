@@ -22,13 +22,12 @@ from baton.application.control import (
     Reading,
     ReadingKind,
 )
+from baton.application.plant import SimulatedMotor
 from baton.application.settings import Settings
 from baton.infrastructure.control.devices import DerivedSignal, Motor, Noise, PlainSignal, peak
-from baton.infrastructure.control.journal import Effects, FileJournal
-from baton.infrastructure.control.simulated_plant import simulated_plant
-from baton.infrastructure.control.simulator import Fault, Simulator
+from baton.infrastructure.control.journal import FileJournal
+from baton.infrastructure.control.simulator import SimulatedFault, Simulator, simulated_plant
 from tests.timekeeping import SimulatedTime
-from tests.waiting import until
 
 X = "bl7:stage:x"
 
@@ -39,7 +38,7 @@ def time() -> SimulatedTime:
 
 
 def stage(time: SimulatedTime, **options: Any) -> Simulator:
-    return Simulator(devices=[Motor(X, velocity=2.0, **options)], time=time)
+    return Simulator(devices=[Motor(SimulatedMotor(address=X, velocity=2.0, **options))], time=time)
 
 
 async def value(plant: Simulator, address: str) -> Any:
@@ -100,10 +99,10 @@ class TestMotor:
     async def test_beyond_the_limits_nothing_moves(self, time: SimulatedTime) -> None:
         plant = stage(time, lower=-1, upper=3)
         for target in (3.1, -2):
-            with pytest.raises(ControlWriteRejectedError, match="limits are -1 and 3"):
+            with pytest.raises(ControlWriteRejectedError, match="limits are -1.0 and 3.0"):
                 await plant.write(X, target)
         assert [await value(plant, f"{X}{field}") for field in ("", ".LLM", ".HLM")] == [0, -1, 3]
-        assert not plant.effects().writes
+        assert not plant.writes
 
     async def test_what_is_read_back_cannot_be_written(self, time: SimulatedTime) -> None:
         plant = stage(time, readback="bl7:encoder")
@@ -160,7 +159,7 @@ class TestSignals:
 
     async def test_a_derived_signal_follows_what_it_is_made_of(self, time: SimulatedTime) -> None:
         bell = DerivedSignal("bl7:sharpness", [f"{X}.RBV"], peak({X: 3.0}, width=1.0, height=100.0, background=2.0))
-        plant = Simulator(devices=[Motor(X), bell], time=time)
+        plant = Simulator(devices=[Motor(SimulatedMotor(address=X)), bell], time=time)
         heights = []
         for position in (0, 2, 3, 4):
             await plant.write(X, position)
@@ -191,20 +190,20 @@ class TestSignals:
 class TestFaults:
     async def test_a_rejecting_signal_takes_nothing(self) -> None:
         plant = Simulator({X: 1})
-        plant.simulate_fault(X, Fault.REJECTING)
+        plant.simulate_fault(X, SimulatedFault.REJECTING)
         with pytest.raises(ControlWriteRejectedError, match=X):
             await plant.write(X, 2)
-        plant.simulate_fault(X, Fault.DENYING)
+        plant.simulate_fault(X, SimulatedFault.DENYING)
         with pytest.raises(ControlAccessDeniedError, match=X):
             await plant.write(X, 2)
         plant.simulate_fault(X, None)
         await plant.write(X, 3)
         assert await value(plant, X) == 3
-        assert plant.effects().writes[X] == 1
+        assert plant.writes[X] == 1
 
     async def test_a_silent_signal_times_out_though_what_was_written_arrives(self, time: SimulatedTime) -> None:
         plant = Simulator({X: 1}, time=time)
-        plant.simulate_fault(X, Fault.SILENT)
+        plant.simulate_fault(X, SimulatedFault.SILENT)
         with pytest.raises(ControlTimeoutError):
             await plant.read(X)
         assert time.passed == pytest.approx(5)
@@ -214,11 +213,11 @@ class TestFaults:
         await plant.write(X, 3, wait=False)
         plant.simulate_fault(X, None)
         assert await value(plant, X) == 3
-        assert plant.effects().writes[X] == 2
+        assert plant.writes[X] == 2
 
     async def test_a_stuck_readback_stays_where_it_was(self, time: SimulatedTime) -> None:
         plant = stage(time)
-        plant.simulate_fault(f"{X}.RBV", Fault.STUCK)
+        plant.simulate_fault(f"{X}.RBV", SimulatedFault.STUCK)
         await plant.write(X, 4)
         assert await value(plant, f"{X}.RBV") == 0
         plant.simulate_fault(f"{X}.RBV", None)
@@ -228,7 +227,7 @@ class TestFaults:
         plant = Simulator({X: 1})
         stream = plant.subscribe(X)
         assert (await anext(stream)).quality is Quality.GOOD
-        plant.simulate_fault(X, Fault.BAD)
+        plant.simulate_fault(X, SimulatedFault.BAD)
         assert (await anext(stream)).quality is Quality.BAD
         await stream.aclose()
 
@@ -271,18 +270,19 @@ class TestJournal:
         path = tmp_path / "plant" / "journal"
 
         def plant() -> Simulator:
-            return Simulator({"bl7:shutter": 0}, [Motor(X, velocity=2.0)], time=time, journal=FileJournal(path))
+            motor = Motor(SimulatedMotor(address=X, velocity=2.0))
+            return Simulator({"bl7:shutter": 0}, [motor], time=time, journal=FileJournal(path))
 
         before = plant()
         await before.write("bl7:shutter", 1)
         await before.write(X, 10, wait=False)
-        before.simulate_fault(f"{X}.DMOV", Fault.BAD)
+        before.simulate_fault(f"{X}.DMOV", SimulatedFault.BAD)
         await time.sleep(2)
         after = plant()
         assert await value(after, "bl7:shutter") == 1
         assert await value(after, f"{X}.RBV") == pytest.approx(4)
         assert (await after.read(f"{X}.DMOV")).quality is Quality.BAD
-        assert dict(Effects.told_by(path).writes) == {"bl7:shutter": 1, X: 1}
+        assert dict(Simulator(journal=FileJournal(path)).writes) == {"bl7:shutter": 1, X: 1}
 
     async def test_processes_share_one_plant(self, tmp_path: Path) -> None:
         mine, theirs = (Simulator({"bl7:shutter": 0}, journal=FileJournal(tmp_path / "journal")) for _ in range(2))
@@ -296,7 +296,7 @@ class TestJournal:
         theirs.simulate_disconnect("bl7:shutter")
         with pytest.raises(ControlNotConnectedError):
             await anext(stream)
-        assert mine.effects() == theirs.effects()
+        assert mine.writes == theirs.writes
 
     def test_what_a_killed_process_did_is_counted(self, tmp_path: Path) -> None:
         path = tmp_path / "journal"
@@ -310,7 +310,7 @@ class TestJournal:
                     process.stdout.readline()
                 process.send_signal(signal.SIGKILL)
                 told += 20 + len(process.stdout.readlines())
-        writes = Effects.told_by(path).writes["bl7:count"]
+        writes = Simulator(journal=FileJournal(path)).writes["bl7:count"]
         assert told <= writes <= told + 2, "each killed process may have written once more than it could tell"
         assert all(json.loads(line)["kind"] == "write" for line in path.read_text().splitlines())
 
@@ -350,5 +350,5 @@ class TestConfiguredPlant:
         settings = Settings(simulated_devices=self.DEVICES, simulation_journal=tmp_path / "journal")
         await simulated_plant(settings).write("bl7:filter", "In")
         again = simulated_plant(settings)
-        await until(lambda: again.effects().writes["bl7:filter"] == 1)
+        assert again.writes["bl7:filter"] == 1
         assert await value(again, "bl7:filter") == "In"

@@ -3,23 +3,24 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 
-from baton.application.ports import Batch, Caller, Executed, StoreUnavailableError, StreamAppend
+from baton.application.ports import Batch, CommandResult, StoreUnavailableError, StreamAppend
 from baton.domain.access.actor import ActorDeactivated, RegisterActor
 from baton.domain.access.subject_binding import BindActorSubject
 from baton.domain.kernel import Call
+from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import ConcurrencyError, Refusal
 from baton.domain.trust.presence import CheckInVisit, TakeControlOfSurface
 from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
 from baton.domain.trust.visit import CONTROL_LOCK, CompleteVisit, RecordVisitArrival, StartVisit, Visit
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
-from baton.infrastructure.runtime import ProviderFacts
 from tests.application.calling import OPERATOR, START, Calling, lenient, planned_visit
 from tests.domain.world import new_id, refused
 from tests.infrastructure.postgres.observing import Connection, project, rows, until_waiting
@@ -38,16 +39,16 @@ class TestOneStream:
     ) -> None:
         everybody_has_read = asyncio.Barrier(WRITERS)
 
-        async def provider(caller: Caller, **arguments: Any) -> ProviderFacts:
+        async def provider(*arguments: Any) -> ProviderFacts:
             await everybody_has_read.wait()
             return ProviderFacts(known=True, bound=False)
 
         async with runtime_pool(database_url, WRITERS) as pool:
-            calling = Calling(PostgresStore(pool), ports={"identity_provider": provider, "deployment": lenient})
+            calling = Calling(PostgresStore(pool), ports=SimpleNamespace(identity_provider=provider, deployment=lenient))
             actor = await calling.create(RegisterActor(name="Mira"))
             binds = [calling.do(subject(number), on=actor) for number in range(WRITERS)]
             outcomes = await asyncio.gather(*binds, return_exceptions=True)
-            winners = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, Executed)]
+            winners = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, CommandResult)]
             losers = [outcome for outcome in outcomes if isinstance(outcome, ConcurrencyError)]
             assert (len(winners), len(losers)) == (1, WRITERS - 1)
             assert await calling.versions("Actor", actor) == [1, 2]
@@ -123,20 +124,20 @@ class TestConnections:
         """Every connection of the pool is held by a decision when the first of them asks."""
         everybody_decides = asyncio.Barrier(4)
 
-        async def provider(caller: Caller, **arguments: Any) -> ProviderFacts:
+        async def provider(*arguments: Any) -> ProviderFacts:
             await everybody_decides.wait()
             async with store.session() as session:
-                assert len(await session.load("Actor", [caller.principal_id])) == 1
+                assert len(await session.load("Actor", actors[:1])) == 1
             return ProviderFacts(known=True, bound=False)
 
         async with runtime_pool(database_url, 4) as pool:
             store = PostgresStore(pool)
-            calling = Calling(store, ports={"identity_provider": provider, "deployment": lenient})
+            calling = Calling(store, ports=SimpleNamespace(identity_provider=provider, deployment=lenient))
             actors = [await calling.create(RegisterActor(name=name)) for name in "abcd"]
             binds = [calling.acting_as(actor).do(subject(0), on=actor) for actor in actors]
             async with asyncio.timeout(5):
                 outcomes = await asyncio.gather(*binds, return_exceptions=True)
-        assert [type(outcome).__name__ for outcome in outcomes].count("Executed") == 1
+        assert [type(outcome).__name__ for outcome in outcomes].count("CommandResult") == 1
 
     async def test_nor_does_what_is_read_beside_a_transaction(self, database_url: str) -> None:
         everybody_decides = asyncio.Barrier(4)
@@ -184,7 +185,7 @@ class TestNamedLocks:
         assert await self.driver(calling, surface) is None
         await beside.rollback()
         outcomes = await asyncio.gather(*takes, return_exceptions=True)
-        won = [visit for visit, outcome in zip(visits, outcomes, strict=True) if isinstance(outcome, Executed)]
+        won = [visit for visit, outcome in zip(visits, outcomes, strict=True) if isinstance(outcome, CommandResult)]
         lost = [outcome.reason for outcome in outcomes if isinstance(outcome, Refusal)]
         assert (won, lost) == ([await self.driver(calling, surface)], ["not_descendant"])
 

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from baton.application.conduct.ledger import Closing
+from baton.application.conduct.ledger import ClosingRequest
 from baton.application.ports import FoldedStanding
 from baton.domain.operation.conduct.messages import Mark
 from baton.domain.operation.conduct.progress import WaitingFor
@@ -143,7 +143,7 @@ class TestRoundTrips:
             ledger.slots(*ids, 0, 0),
             ledger.wait(*ids, WaitingFor.RUN, None),
             ledger.go_on(*ids),
-            ledger.begin_closing(Closing(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id)),
+            ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id)),
         ):
             store.asked.clear()
             await asking
@@ -158,7 +158,7 @@ class TestRoundTrips:
         assert len(store.asked) == 2
         await books.calling.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
         store.asked.clear()
-        await ledger.begin_closing(Closing(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
+        await ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
         assert len(store.asked) == 2
 
 

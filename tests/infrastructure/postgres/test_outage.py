@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from baton.application.ports import Bookmark, Executed, KeyClaim, StoreUnavailableError
+from baton.application.ports import Bookmark, CommandResult, KeyClaim, StoreUnavailableError
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.access.actor import ActorProfile, RegisterActor
 from baton.domain.kernel import Command
@@ -217,17 +217,17 @@ class Line:
         self._ends.clear()
 
 
-async def until_back(calling: Calling, command: Command, key: str) -> Executed:
+async def until_back(calling: Calling, command: Command, key: str) -> CommandResult:
     """The answer, as soon as the store can be reached again."""
 
-    async def answered() -> Executed | None:
+    async def answered() -> CommandResult | None:
         try:
             return await calling.do(command, key=key)
         except StoreUnavailableError:
             return None
 
     executed = await until(answered)
-    assert isinstance(executed, Executed)
+    assert isinstance(executed, CommandResult)
     return executed
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from baton.application.settings import Settings
 from baton.domain.agent.caution_draft import DRAFT
-from baton.domain.agent.conclusions import Order, Task
+from baton.domain.agent.conclusions import ConclusionOrder, Task
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.infrastructure.llm.scripted import ScriptedModel
@@ -34,7 +34,7 @@ async def test_an_answer_with_a_nul_is_put_on_record_as_none(
     run_id = await line.started()
     await api.done(f"/runs/{run_id}/abort", {"reason": "rotary stage encoder offline"})
     ended = (await api.get(f"/runs/{run_id}/history")).json()["items"][-1]
-    told = Order(
+    told = ConclusionOrder(
         kind=task.kind,
         agent_id=SEEDED[task.kind].id,
         run_id=run_id,

@@ -13,7 +13,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.messages import Report, Verdict
+from baton.domain.operation.conduct.messages import ConductVerdict, StepReport
 from baton.infrastructure.temporal.converter import LIMIT, PayloadTooLargeError, data_converter
 from baton.infrastructure.temporal.engine import connect
 from tests.waiting import until
@@ -74,7 +74,7 @@ async def test_what_is_within_the_bound_comes_back_as_it_was() -> None:
 
 async def test_one_byte_more_is_refused_by_its_name_before_it_is_sent() -> None:
     with pytest.raises(PayloadTooLargeError) as refused:
-        await data_converter.encode([Report(verdict=Verdict.DONE), Spectrum(counts="x" * (LIMIT - 12))])
+        await data_converter.encode([StepReport(verdict=ConductVerdict.DONE), Spectrum(counts="x" * (LIMIT - 12))])
     assert str(refused.value) == (
         "A Spectrum (value 2 of 2) has 32,769 bytes, and no workflow or activity is given or answers more than 32,768; "
         "keep it in the database and pass its id."

@@ -10,7 +10,7 @@ from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import worker
 from baton.infrastructure.conducting import conducting
-from baton.infrastructure.control.simulated_plant import simulated_plant
+from baton.infrastructure.control.simulator import simulated_plant
 from baton.infrastructure.runtime import Runtime
 from baton.infrastructure.temporal.engine import connect
 from baton.infrastructure.temporal.versioning import deployment_of

@@ -13,16 +13,8 @@ from pydantic import BaseModel, Field
 from baton.domain.caution.banner import AcknowledgedCaution
 from baton.domain.kernel import Call, Command, Event, Outcome
 from baton.domain.operation.conduct.grants import needed_grants, refuse_missing_grants
-from baton.domain.operation.conduct.messages import SKIPPED, Mark, Place, target_of
-from baton.domain.operation.conduct.pins import (
-    PIN_REFUSALS,
-    ProcedureClosingCaptureBeforeBoundaryError,
-    ProcedureStepsForbiddenError,
-    check_closing_captures,
-    pinned_steps,
-    prepared,
-)
-from baton.domain.operation.conduct.programs import ComputeProgramNotAllowedError
+from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace, target_of
+from baton.domain.operation.conduct.pins import ProcedureStepsForbiddenError, check_closing_captures, pinned_steps, prepared
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, OpenedConduct, submitted_by
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure.activity_logbook import Activity
@@ -48,7 +40,7 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureStepsResolved,
     procedure,
 )
-from baton.domain.operation.procedure.registration import InvalidProcedureIterationCapError, check_cap
+from baton.domain.operation.procedure.registration import check_cap
 from baton.domain.operation.procedure.start import (
     RESUMING,
     InvalidProcedureReEstablishmentBoundaryError,
@@ -61,7 +53,8 @@ from baton.domain.recipe.step_shapes import Documented
 from baton.domain.recipe.steps import PlainCriterion, RecipeStep, Step
 from baton.domain.run.run import Run
 from baton.domain.shared.logbooks import open_logbook
-from baton.domain.shared.reads import Holders, Reads, answered, every, happened
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Holders, Reads, ask, every, happened
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Answer, Claim, Enter, Put
@@ -320,7 +313,7 @@ class ForwardConduct(Conduct):
 @procedure.command(
     post="/{procedure_id}/conduct",
     reasons=["conduct_live", "asset_in_use"],
-    refuses=[StartProcedure.Cannot, *PIN_REFUSALS, *GATE_REFUSALS],
+    refuses=[*GATE_REFUSALS],
     essential=True,
     **CONDUCT,
 )
@@ -328,27 +321,12 @@ class ConductProcedure(ForwardConduct):
     """Conduct the steps one after the other; a failure ends in Aborted, and closing steps run either way."""
 
 
-@procedure.command(
-    post="/{procedure_id}/conduct-or-hold",
-    refuses=[StartProcedure.Cannot, ConductProcedure.Cannot, *PIN_REFUSALS, *GATE_REFUSALS],
-    **CONDUCT,
-)
+@procedure.command(post="/{procedure_id}/conduct-or-hold", refuses=[*GATE_REFUSALS], **CONDUCT)
 class ConductOrHoldProcedure(ForwardConduct):
     """Conduct the steps; a setpoint or check that fails holds the procedure for a person instead of aborting it."""
 
 
-@procedure.command(
-    post="/{procedure_id}/reconduct",
-    refuses=[
-        ResumeProcedure.Cannot,
-        ConductProcedure.Cannot,
-        InvalidProcedureReEstablishmentBoundaryError,
-        ProcedureClosingCaptureBeforeBoundaryError,
-        ComputeProgramNotAllowedError,
-        *GATE_REFUSALS,
-    ],
-    **CONDUCT,
-)
+@procedure.command(post="/{procedure_id}/reconduct", refuses=[*GATE_REFUSALS], **CONDUCT)
 class ConductFromProcedure(Conduct):
     """Take a held procedure up at the first step that is not done, or at an earlier one, to establish what follows afresh.
 
@@ -396,7 +374,7 @@ class ConductFromProcedure(Conduct):
 
     def skipped_row(self, procedure: Procedure, call: Call, step: RecipeStep, index: int) -> Activity:
         """The ledger row of a step that is left out."""
-        place = Place(procedure_id=procedure.id, conduct_id=call.new_id, step_index=index)
+        place = StepPlace(procedure_id=procedure.id, conduct_id=call.new_id, step_index=index)
         logbook_id, _ = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
         says = {"target": target_of(step), "result": SKIPPED, "step_index": index, "conduct_id": str(call.new_id)}
         return Activity.by(
@@ -424,22 +402,10 @@ def first_undone_step(procedure: Procedure) -> Reads[int]:
     resumptions = yield from happened(procedure.id, ProcedureResumed)
     boundaries = {one.conduct_id: one.re_establishment_boundary for one in resumptions if one.conduct_id is not None}
     conduct_id = [*(one.conduct_id for one in starts if one.conduct_id is not None), *boundaries][-1]
-    done: int = yield from answered("steps_done", procedure_id=procedure.id, conduct_id=conduct_id)
-    return boundaries.get(conduct_id, 0) + done
+    return boundaries.get(conduct_id, 0) + (yield from ask(Ports.completed_step_count, conduct_id))
 
 
-@procedure.command(
-    post="/{procedure_id}/converge",
-    refuses=[
-        StartProcedure.Cannot,
-        ResumeProcedure.Cannot,
-        ConductProcedure.Cannot,
-        InvalidProcedureIterationCapError,
-        *PIN_REFUSALS,
-        *GATE_REFUSALS,
-    ],
-    **CONDUCT,
-)
+@procedure.command(post="/{procedure_id}/converge", refuses=[*GATE_REFUSALS], **CONDUCT)
 class ConductUntilConverged(Conduct):
     """Conduct the steps again and again until a captured value meets a criterion; a held loop is taken up the same way."""
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from baton.domain.operation.conduct.messages import CEILING, Mark
+from baton.domain.operation.conduct.messages import MAX_PASSES, Mark
 from baton.domain.operation.conduct.progress import ConductPhase
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.conduct.views import LOOPS, MeasuredObjective
@@ -112,7 +112,7 @@ class Outline:
     @property
     def _closing(self) -> int:
         """Behind every place of the main list, however many passes there may come to be."""
-        return CEILING * self._block if self.loops else PER_STEP * self.step_count
+        return MAX_PASSES * self._block if self.loops else PER_STEP * self.step_count
 
     def _pass(self, index: int) -> int:
         return (index - 1) * self._block if self.loops else 0

@@ -1,17 +1,18 @@
-"""How a conduct walks: the place of a step, what it reports, and what each outcome of the steps leads to.
+"""The messages that conduct workflows and activities exchange: orders, places, reports and outcomes.
 
-These are the words that the conductor and those who do the steps exchange; all of them are small, whatever the steps hold.
+They are recorded in workflow histories, so they stay small and keep their wire keys; `wire` names a key that differs from the attribute.
 """
 
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import Annotated, Any, assert_never
 from uuid import UUID, uuid5
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from baton.domain.kernel import Value
-from baton.domain.operation.conduct.results import Failure, SourceKind, TerminationReason
-from baton.domain.operation.procedure.procedure import ConductMode
+from baton.domain.operation.conduct.results import Failure, TerminationReason
+from baton.domain.operation.procedure.procedure import ConductCommand, ConductMode
 from baton.domain.recipe.steps import (
     RecipeActionStep,
     RecipeCaptureStep,
@@ -21,24 +22,28 @@ from baton.domain.recipe.steps import (
     RecipeStep,
 )
 
-CEILING = 10_000
-"""Passes that no loop goes beyond."""
-REASON = 500
-"""Characters of a reason that are kept."""
-COMMAND_LINE = 200
-"""Characters of a program's command line by which it is told of; the whole of it is in the ledger."""
-UNEXPECTED = "Something unexpected went wrong; the worker's log has it under this conduct."
-"""What is told of a failure that nobody foresaw."""
+MAX_PASSES = 10_000
+"""The limit of passes of every loop."""
+MAX_REASON_LENGTH = 500
+MAX_COMMAND_LENGTH = 200
+"""Characters of a program's command line in labels and failures; the ledger holds all of it."""
+UNEXPECTED_FAILURE = "Something unexpected went wrong; the worker's log has it under this conduct."
+"""The message of a failure that no rule foresees."""
 INTERRUPTED = "StepInterrupted"
-"""The failure of a step that came too late to be begun."""
+"""The error class of a step that came too late to begin."""
 SKIPPED = "skipped"
-"""The result of a step that somebody had left out."""
+"""The result in the ledger row of a step that a person left out."""
 WRITE_TIMEOUT = 30.0
 READ_TIMEOUT = 5.0
 
 
+def wire(key: str) -> Any:
+    """Return the field declaration of an attribute whose key in histories differs from its name."""
+    return Field(validation_alias=key, serialization_alias=key)
+
+
 class Mark(StrEnum):
-    """What a row of the ledger says of its step."""
+    """What a ledger row says about its step."""
 
     IN_FLIGHT = "in_flight"
     OUTCOME = "outcome"
@@ -46,98 +51,146 @@ class Mark(StrEnum):
 
 
 class Message(Value):
-    """What travels between the conductor and those who act for it; one of another build may say more than is understood."""
+    """A value in a workflow history; unknown keys, which another build may have written, are ignored."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", populate_by_name=True, serialize_by_alias=True)
 
 
-class Place(Message):
-    """One step of one conduct: in which pass (0 where there are none), in which list, at which index."""
+class ConductRequest(Message):
+    """One conduct of a procedure, as the argument of an activity."""
 
     procedure_id: UUID
     conduct_id: UUID
+
+    @property
+    def workflow_id(self) -> str:
+        """Return the id of the only workflow that may ask."""
+        return conduct_workflow_id(self.procedure_id)
+
+
+class StepPlace(ConductRequest):
+    """One step of one conduct: its pass (0 outside passes), its list and its index."""
+
     iteration_index: int = 0
     closing: bool = False
     step_index: int
 
     def row_id(self, mark: Mark, attempt: int) -> UUID:
-        """The id of a ledger row: the same whoever writes it, and however often."""
+        """Return the id of a ledger row, which is the same for every writer and every repetition."""
         part = "closing" if self.closing else "main"
         return uuid5(self.conduct_id, f"{self.iteration_index}:{part}:{self.step_index}:{mark.value}:{attempt}")
 
 
-class Ahead(Message):
-    """The step that comes next: what to call it, and how many seconds it may take by its own account."""
+class StepRequest(Message):
+    """The argument of `do_step`."""
+
+    place: StepPlace
+    point: dict[str, float | str] | None = None
+    """Where the pass measures."""
+    deadline: datetime | None = None
+    """Until when a check waits."""
+
+    @property
+    def workflow_id(self) -> str:
+        return self.place.workflow_id
+
+
+class JobRequest(Message):
+    """The argument of `collect_job`: a compute step whose program was submitted."""
+
+    place: StepPlace
+    point: dict[str, float | str] | None = None
+    job_id: str
+
+    @property
+    def workflow_id(self) -> str:
+        return self.place.workflow_id
+
+
+class StartPassRequest(ConductRequest):
+    """The argument of `start_pass`; the count is there for readers of the history."""
+
+    passes: int
+
+
+class PassRequest(ConductRequest):
+    """A pass that was walked to its last step."""
+
+    iteration_index: int
+
+
+class NextStep(Message):
+    """The step that comes next: its label, and how many seconds it may take."""
 
     label: str
-    patience: float
-    waits: float | None = None
-    """Seconds that it waits for something to come true."""
+    timeout_seconds: Annotated[float, wire("patience")]
+    wait_seconds: Annotated[float | None, wire("waits")] = None
+    """How long a check waits for its criterion."""
 
 
-def ahead_of(step: RecipeStep, action_timeout: float, compute_timeout: float) -> Ahead:
-    """What there is to know of a step before it begins."""
+def describe_step(step: RecipeStep, action_timeout: float, compute_timeout: float) -> NextStep:
+    """Return label and timeouts of a step."""
     target = target_of(step)
     match step:
         case RecipeSetpointStep():
-            return Ahead(label=f"set {target}", patience=WRITE_TIMEOUT + READ_TIMEOUT)
+            return NextStep(label=f"set {target}", timeout_seconds=WRITE_TIMEOUT + READ_TIMEOUT)
         case RecipeActionStep():
-            return Ahead(label=f"do {target}", patience=action_timeout)
-        case RecipeCheckStep():
-            return Ahead(label=f"check {target}", patience=READ_TIMEOUT + (step.timeout or 0), waits=step.timeout)
+            return NextStep(label=f"do {target}", timeout_seconds=action_timeout)
+        case RecipeCheckStep(timeout=wait):
+            return NextStep(label=f"check {target}", timeout_seconds=READ_TIMEOUT + (wait or 0), wait_seconds=wait)
         case RecipeCaptureStep():
-            return Ahead(label=f"capture {step.capture_name} from {step.address}", patience=READ_TIMEOUT)
+            return NextStep(label=f"capture {step.capture_name} from {step.address}", timeout_seconds=READ_TIMEOUT)
         case RecipeComputeStep():
-            return Ahead(label=f"compute {step.command[0][:COMMAND_LINE]}", patience=compute_timeout)
+            return NextStep(label=f"compute {step.command[0][:MAX_COMMAND_LENGTH]}", timeout_seconds=compute_timeout)
         case _:
             assert_never(step)
 
 
 def target_of(step: RecipeStep) -> str:
-    """What a failure of this step is told of: an address, an action, or a command line."""
+    """Return what a failure of the step names: an address, an action or a command line."""
     match step:
         case RecipeSetpointStep() | RecipeCheckStep() | RecipeCaptureStep():
             return step.address
         case RecipeActionStep():
             return step.name
         case RecipeComputeStep():
-            return " ".join(step.command)[:COMMAND_LINE]
+            return " ".join(step.command)[:MAX_COMMAND_LENGTH]
         case _:
             assert_never(step)
 
 
-class Verdict(StrEnum):
-    """What a step, or whatever stands between two steps, tells the conductor."""
+class ConductVerdict(StrEnum):
+    """What a step, or the record between two steps, says to the conduct."""
 
     DONE = "done"
     FAILED = "failed"
     HOLD = "hold"
-    """Somebody asked for a hold."""
+    """A person asked for a hold."""
     ABORT = "abort"
-    """Somebody asked for an abort."""
+    """A person asked for an abort."""
     RUN_HELD = "run_held"
     RUN_STOPPED = "run_stopped"
     RUN_ABORTED = "run_aborted"
     HALT = "halt"
-    """An acquisition that an earlier conduct began must not be done again."""
+    """An earlier conduct began this acquisition, so it must not run again."""
     STOOD_DOWN = "stood_down"
     """The submitter may not act any more; nothing was touched."""
     GONE = "gone"
     """The conduct is not the live one any more; nothing was touched."""
 
 
-class Report(Message):
-    """What came of a step, and what comes next in its list."""
+class StepReport(Message):
+    """The verdict of a step, and the step that follows in its list."""
 
-    verdict: Verdict
+    verdict: ConductVerdict
     failure: Failure | None = None
-    ahead: Ahead | None = None
+    next_step: Annotated[NextStep | None, wire("ahead")] = None
     job_id: str | None = None
-    """The job of a compute step that was submitted and is to be waited for."""
+    """The job of a compute step that was submitted and is to be collected."""
 
 
-class Briefing(Message):
-    """What a conductor must know to begin."""
+class ConductStart(Message):
+    """What the workflow must know to begin."""
 
     command_name: str
     mode: ConductMode | None
@@ -145,19 +198,20 @@ class Briefing(Message):
     step_count: int
     closing_count: int
     boundary: int = 0
-    ahead: Ahead | None = None
-    closing_ahead: Ahead | None = None
-    loop_ahead: Ahead | None = None
+    next_step: Annotated[NextStep | None, wire("ahead")] = None
+    closing_step: Annotated[NextStep | None, wire("closing_ahead")] = None
+    """The first closing step."""
+    loop_step: Annotated[NextStep | None, wire("loop_ahead")] = None
     """The first step of every pass."""
     asks_first: bool = False
-    """Whether the decider is asked before the first pass, because something was measured before."""
+    """Whether the decider is asked before the first pass, because an earlier conduct has measured."""
     advised_from_outside: bool = False
-    """Whether somebody else is waited for to advise."""
+    """Whether the conduct waits for a person or agent to advise."""
     first_point: dict[str, Any] | None = None
 
 
 class Finish(StrEnum):
-    """How the main list came to its end."""
+    """How the main list ended."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -167,42 +221,63 @@ class Finish(StrEnum):
     """The parent run was stopped."""
     HALTED = "halted"
     STOOD_DOWN = "stood_down"
-    """Who asked for the conduct, or steered its search, does not go on with it any more."""
+    """The submitter, or the driver of the search, does not continue."""
     CANCELLED = "cancelled"
-    """The engine was told to cancel the conduct."""
+    """The workflow was cancelled in the engine."""
     GONE = "gone"
 
 
-class Outcome(Message):
-    """The end of the main list, with what there is to say of it."""
+FINISH_BY_VERDICT: dict[ConductVerdict, Finish] = {
+    ConductVerdict.FAILED: Finish.FAILED,
+    ConductVerdict.HOLD: Finish.HELD,
+    ConductVerdict.ABORT: Finish.ABORTED,
+    ConductVerdict.RUN_STOPPED: Finish.STOPPED,
+    ConductVerdict.RUN_ABORTED: Finish.ABORTED,
+    ConductVerdict.HALT: Finish.HALTED,
+    ConductVerdict.STOOD_DOWN: Finish.STOOD_DOWN,
+    ConductVerdict.GONE: Finish.GONE,
+}
+"""How the main list ends at each verdict after which it does not continue."""
+
+
+class ConductOutcome(Message):
+    """The end of the main list, with its reason."""
 
     finish: Finish
     failure: Failure | None = None
     completed_count: int = 0
     termination_reason: TerminationReason | None = None
     denied: bool = False
-    """Whether an inner command was refused to the submitter; the service then ends the conduct itself."""
+    """Whether a command was refused to the submitter; the service then ends the conduct itself."""
     closing_cut_at: int | None = None
-    """The closing step before which an abort stopped the walk."""
+    """The closing step before which an abort stopped the closing steps."""
 
 
-class Cursor(Message):
-    """Where a conduct stands between two steps; everything else is on the record."""
+class ConductEnd(ConductRequest):
+    """The argument of `begin_closing` and `end_conduct`."""
+
+    outcome: ConductOutcome
+    closed: bool = False
+    """Whether the closing steps were walked."""
+
+
+class ConductCursor(Message):
+    """The position of a conduct between two steps; everything else is on the record."""
 
     closing: bool = False
     iteration_index: int = 0
-    """The pass that is open; 0 between passes, and where there are none."""
+    """The open pass; 0 between passes, and where there are none."""
     step_index: int = 0
-    ahead: Ahead | None = None
+    next_step: Annotated[NextStep | None, wire("ahead")] = None
     passes: int = 0
     """Passes that this conduct has begun."""
     point: dict[str, Any] | None = None
-    """Where the pass measures, or the next one will."""
-    outcome: Outcome | None = None
+    """Where this pass measures, or the next one will."""
+    outcome: ConductOutcome | None = None
 
 
 class ConductOrder(Message):
-    """What a conductor is told: which conduct, on whose behalf, and where it stands if it has begun."""
+    """The argument of the conduct workflow: the conduct, its submitter, and its position once it has begun."""
 
     procedure_id: UUID
     conduct_id: UUID
@@ -210,14 +285,14 @@ class ConductOrder(Message):
     surface_id: UUID
     conduit_id: UUID
     correlation_id: UUID
-    briefing: Briefing | None = None
-    cursor: Cursor = Cursor()
+    start: Annotated[ConductStart | None, wire("briefing")] = None
+    cursor: ConductCursor = ConductCursor()
 
 
-class Turn(Message):
-    """What stands at the beginning or the end of a pass: whether it begins, how it ended, where to measure next."""
+class PassDecision(Message):
+    """What is decided at the beginning or the end of a pass: whether it begins, how it ended, where to measure next."""
 
-    verdict: Verdict
+    verdict: ConductVerdict
     iteration_index: int = 0
     converged: bool | None = None
     stop: bool = False
@@ -228,56 +303,49 @@ class Turn(Message):
     denied: bool = False
 
 
-ENDS: dict[Verdict, Finish] = {
-    Verdict.FAILED: Finish.FAILED,
-    Verdict.HOLD: Finish.HELD,
-    Verdict.ABORT: Finish.ABORTED,
-    Verdict.RUN_STOPPED: Finish.STOPPED,
-    Verdict.RUN_ABORTED: Finish.ABORTED,
-    Verdict.HALT: Finish.HALTED,
-    Verdict.STOOD_DOWN: Finish.STOOD_DOWN,
-    Verdict.GONE: Finish.GONE,
-}
-"""Where a walk ends that does not go on."""
+def conduct_workflow_id(procedure_id: UUID) -> str:
+    """Return the id of the workflow that conducts a procedure."""
+    return f"conduct:{procedure_id}"
 
 
-def holds(command_name: str, failure: Failure | None) -> bool:
-    """Whether a failure leaves the procedure Held for a person instead of Aborted."""
-    if command_name != "ConductOrHoldProcedure" or failure is None or failure.message == UNEXPECTED:
+def leads_to_hold(command_name: str, failure: Failure | None) -> bool:
+    """Return whether a failure leaves the procedure Held for a person instead of Aborted."""
+    if command_name != ConductCommand.CONDUCT_OR_HOLD or failure is None or failure.message == UNEXPECTED_FAILURE:
         return False
     return failure.source_kind in ("setpoint", "check") or failure.error_class == INTERRUPTED
 
 
-def closes(command_name: str, outcome: Outcome) -> bool:
-    """Whether the closing steps are walked: only at a real end, never on a hold, a halt or a cancellation."""
+def needs_closing(command_name: str, outcome: ConductOutcome) -> bool:
+    """Return whether the closing steps are walked: only at a real end, never on a hold, a halt or a cancellation."""
     if outcome.denied and outcome.finish not in (Finish.ABORTED, Finish.CANCELLED):
         return True
     match outcome.finish:
         case Finish.COMPLETED | Finish.STOPPED:
             return True
         case Finish.FAILED:
-            return not holds(command_name, outcome.failure)
+            return not leads_to_hold(command_name, outcome.failure)
         case Finish.HELD | Finish.ABORTED | Finish.HALTED | Finish.STOOD_DOWN | Finish.CANCELLED | Finish.GONE:
             return False
         case _:
             assert_never(outcome.finish)
 
 
-def failure_of(step: RecipeStep, step_index: int, error_class: str, message: str) -> Failure:
-    """The failure of a step."""
-    kind: SourceKind = step.kind
-    return Failure(step_index=step_index, source_kind=kind, target=target_of(step), error_class=error_class, message=message)
+def step_failure(step: RecipeStep, step_index: int, error_class: str, message: str) -> Failure:
+    """Return the failure of a step."""
+    return Failure(
+        step_index=step_index, source_kind=step.kind, target=target_of(step), error_class=error_class, message=message
+    )
 
 
-def interrupted(step: RecipeStep, step_index: int, *, begun: bool) -> Failure:
-    """The failure of a step before which the conduct stood still for too long; one that was begun may have had effect."""
+def interruption(step: RecipeStep, step_index: int, *, begun: bool) -> Failure:
+    """Return the failure of a step before which the conduct paused for too long; one that was begun may have had effect."""
     touched = "an attempt at it may have been written; look at the equipment." if begun else "nothing was touched."
     message = f"The conduct stood still for too long to go on unasked; {touched}"
-    return failure_of(step, step_index, INTERRUPTED, message)
+    return step_failure(step, step_index, INTERRUPTED, message)
 
 
-def lifecycle(target: str, error_class: str, message: str) -> Failure:
-    """A failure of no step: of starting, holding, completing or aborting."""
+def lifecycle_failure(target: str, error_class: str, message: str) -> Failure:
+    """Return a failure of starting, holding, completing or aborting, which belongs to no step."""
     return Failure(source_kind="lifecycle", target=target, error_class=error_class, message=message)
 
 
@@ -286,19 +354,19 @@ OBJECTIONS = {
     "agent_not_versioned": "The agent that asked for this conduct is not in service",
     "principal_unknown": "The account that asked for this conduct is not on record",
 }
-"""What is said of each reason for which a principal may not act at all."""
+"""The sentence for each reason why a principal may not act at all."""
 DRIVER_STOOD_DOWN, SUBMITTER_STOOD_DOWN = "SteeringDriverStoodDown", "SubmitterStoodDown"
 
 
 def submitter_stood_down(objection: str | None, *, steers: bool) -> Failure:
-    """The failure of a conduct whose submitter may not act any more; an agent that steers is the search's driver."""
+    """Return the failure of a conduct whose submitter may not act any more; an agent that steers is the search's driver."""
     why = OBJECTIONS.get(objection or "", "The account that asked for this conduct could not act for it")
     message = f"{why}; look at the equipment, and have somebody take it up who may, or abort it."
-    return lifecycle("hold", DRIVER_STOOD_DOWN if steers else SUBMITTER_STOOD_DOWN, message)
+    return lifecycle_failure("hold", DRIVER_STOOD_DOWN if steers else SUBMITTER_STOOD_DOWN, message)
 
 
 def reason_of(failure: Failure) -> str:
-    """A failure as the reason of what it leads to."""
+    """Return a failure as the reason of the hold or abort that it leads to."""
     index = "" if failure.step_index is None else f"[{failure.step_index}]"
     text = f"{failure.source_kind}{index} {failure.target} failed: {failure.error_class}: {failure.message}"
-    return text[:REASON]
+    return text[:MAX_REASON_LENGTH]

@@ -29,7 +29,7 @@ from baton.domain.recipe.sentinels import CaptureRef
 from baton.domain.recipe.step_shapes import InvalidRecipeStepShapeError, misshapen, read_steps
 from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep
 from baton.domain.run.run import Run
-from baton.domain.shared.reads import Reads, aside, happened, records_of, required
+from baton.domain.shared.reads import Reads, happened, records_of, required, run_in_thread
 from baton.domain.shared.refusals import Invalid, Refusal, Unprocessable
 
 
@@ -120,7 +120,7 @@ def expanded_again(procedure: Procedure) -> Reads[Expansion]:
         )
     recipe = yield from required(Recipe, record.recipe_id)
     version = version_of(recipe, record.recipe_version)
-    return (yield from aside(checked, version.steps, version.closing_steps, record))
+    return (yield from run_in_thread(checked, version.steps, version.closing_steps, record))
 
 
 def checked(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep], record: ProcedureRecipeExpanded) -> Expansion:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from baton.domain.recipe.expansion import Expansion
 from baton.domain.recipe.references import placed
 from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep
-from baton.domain.shared.reads import Reads, answered
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import Conflict
 from baton.domain.shared.text import shortened
 
@@ -18,9 +19,8 @@ def allowed_programs(steps: Iterable[RecipeStep]) -> Reads[frozenset[str]]:
     """The programs that the deployment allows; it is not asked where the steps run none."""
     if not any(isinstance(step, RecipeComputeStep) for step in steps):
         return frozenset()
-    deployment = yield from answered("deployment")
-    programs: frozenset[str] = deployment.compute_programs
-    return programs
+    deployment = yield from ask(Ports.deployment)
+    return deployment.compute_programs
 
 
 def check_programs(steps: Expansion, allowed: frozenset[str]) -> None:

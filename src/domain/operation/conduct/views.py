@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from baton.domain.kernel import Call, Event, Query
-from baton.domain.operation.conduct.messages import ahead_of
+from baton.domain.operation.conduct.messages import describe_step
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, OpenedConduct, WaitingFor
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure.procedure import (
@@ -27,7 +27,8 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureStepsResolved,
     procedure,
 )
-from baton.domain.shared.reads import Reads, answered, happened, latest, record_of
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, happened, latest, record_of
 
 LOST_AFTER = timedelta(seconds=6)
 """A worker is heard of every second; silent for so long, it counts as lost."""
@@ -118,7 +119,7 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
         return ConductView(procedure_id=procedure.id, status=procedure.status, message="never conducted")
     measured: MeasuredObjective | None = None
     if procedure.conduct_mode in LOOPS:
-        measured = yield from answered("measured_objective", procedure_id=procedure.id, conduct_id=opened.conduct_id)
+        measured = yield from ask(Ports.measured_objective, procedure.id, opened.conduct_id)
     live = progress.phase != ConductPhase.ENDED.value
     ends = () if live else (yield from happened(procedure.id, ProcedureConducted))
     result = next((one.result for one in reversed(ends) if one.conduct_id == opened.conduct_id), None)
@@ -174,14 +175,14 @@ def waiting_since(
     if progress.standing not in AT_A_STEP or index is None or index >= len(steps):
         return PendingRequestView(request=request, since=since)
     step = steps[index]
-    deployment = yield from answered("deployment")
-    ahead = ahead_of(step, deployment.action_timeout, deployment.compute_timeout)
+    deployment = yield from ask(Ports.deployment)
+    ahead = describe_step(step, deployment.action_timeout, deployment.compute_timeout)
     heard = contact_with(silence_of(progress, now)) is WorkerContact.HEARD
     return PendingRequestView(
         request=request,
         since=since,
         step=StepInProgress(step_index=index, closing=closing, kind=step.kind, label=ahead.label),
-        until=progress.active_at + timedelta(seconds=ahead.patience) if heard and request is PendingRequest.HOLD else None,
+        until=progress.active_at + timedelta(seconds=ahead.timeout_seconds) if heard and request is PendingRequest.HOLD else None,
     )
 
 

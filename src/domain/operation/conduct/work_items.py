@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from baton.domain.kernel import Call, Query
 from baton.domain.registry import question
-from baton.domain.shared.reads import Reads, answered, permitted
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, permitted
 from baton.domain.shared.refusals import NotFound, Refusal
 
 
@@ -32,7 +33,8 @@ class WorkFound:
 
     principal_id: UUID
     readable_with: str
-    correlation_id: UUID
+    correlation_id: UUID | None
+    """That of the request which began it, where that is kept."""
     ids: Mapping[str, Any]
     answer: Mapping[str, Any] | None = None
     refusal: Refusal | None = None
@@ -69,7 +71,7 @@ class GetWork(Query):
     work_id: UUID
 
     def answer(self, call: Call) -> Reads[WorkView]:
-        found: WorkFound | None = yield from answered("work", work_id=self.work_id)
+        found = yield from ask(Ports.find_work, self.work_id)
         if found is None or not (found.principal_id == call.principal_id or (yield from permitted(found.readable_with))):
             raise WorkNotFoundError(
                 f"There is no work {self.work_id} that you may read; check the id, or ask as whoever began it."
@@ -80,7 +82,7 @@ class GetWork(Query):
             ids=dict(found.ids),
             message=found.message,
             answer=None if found.answer is None else dict(found.answer),
-            error=None if found.refusal is None else error_of(found, found.refusal),
+            error=None if found.refusal is None else error_of(found.refusal, found.correlation_id or call.correlation_id),
         )
 
 
@@ -90,7 +92,7 @@ def state_of(found: WorkFound) -> WorkState:
     return WorkState.RUNNING if found.answer is None else WorkState.DONE
 
 
-def error_of(found: WorkFound, refusal: Refusal) -> WorkError:
+def error_of(refusal: Refusal, correlation_id: UUID) -> WorkError:
     """The body of a refusal, under the correlation id of the request that began the work."""
     return WorkError(
         detail=refusal.detail,
@@ -98,5 +100,5 @@ def error_of(found: WorkFound, refusal: Refusal) -> WorkError:
         context=refusal.context,
         reason=refusal.reason,
         facts=refusal.facts,
-        correlation_id=found.correlation_id,
+        correlation_id=correlation_id,
     )

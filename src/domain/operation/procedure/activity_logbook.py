@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from baton.domain.kernel import Call, Command, Outcome, Value
+from baton.domain.kernel import Call, Outcome, Value, Verb
 from baton.domain.operation.procedure.procedure import RUNNING, Procedure, ProcedureActivitiesLogbookOpened, procedure
 from baton.domain.shared.listing import Hidden, ListQuery, Where
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
@@ -70,15 +70,8 @@ class Doing(Value):
     occurred_at: Instant | None = None
 
 
-@procedure.command(
-    post="/{procedure_id}/activities",
-    name="append_activities",
-    status=200,
-    returns=Appended,
-    attempts=3,
-    refuses=[InvalidProcedureStepKindError, ProcedureActivitiesLogbookClosedError],
-)
-class AppendProcedureActivities(Command):
+@procedure.command(post="/{procedure_id}/activities", name="append_activities", status=200, returns=Appended, attempts=3)
+class AppendProcedureActivities(Verb[Procedure]):
     """Log what was done by hand."""
 
     entries: Annotated[tuple[Doing, ...], Field(min_length=1, max_length=500)]

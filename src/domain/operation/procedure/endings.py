@@ -11,10 +11,10 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from baton.domain.kernel import Call, Command, Event, Outcome
+from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
 from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
-from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, ConductProcedure, Rivals, opening, rivals_of
-from baton.domain.operation.conduct.messages import lifecycle
+from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, Rivals, opening, rivals_of
+from baton.domain.operation.conduct.messages import lifecycle_failure
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, ConductProgress
 from baton.domain.operation.conduct.results import ConductResult, Failure
 from baton.domain.operation.procedure.procedure import (
@@ -35,7 +35,8 @@ from baton.domain.operation.procedure.procedure import (
 )
 from baton.domain.operation.procedure.start import conduct_live
 from baton.domain.registry import Internal
-from baton.domain.shared.reads import Reads, answered, happened, record_of
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, happened, record_of
 from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.text import Text
 from baton.domain.shared.times import Instant
@@ -102,15 +103,8 @@ def served_by(conduct_id: UUID, procedure: Procedure) -> Answer:
     return Answer({"procedure_id": str(procedure.id), "conduct_id": str(conduct_id)}, status=202)
 
 
-@procedure.command(
-    post="/{procedure_id}/hold",
-    allowed=[RUNNING],
-    reasons=["request_pending", "conduct_live"],
-    attempts=3,
-    accepted=Requested,
-    wakes="conduct",
-)
-class HoldProcedure(Command):
+@procedure.command(post="/{procedure_id}/hold", allowed=[RUNNING], attempts=3, accepted=Requested, starts_workflow="conduct")
+class HoldProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     """Pause the procedure; a live conduct finishes its step first. It goes on only when somebody resumes it."""
 
     reason: Annotated[str, Text(500, InvalidProcedureHoldReasonError, "reason", personal=True)]
@@ -170,8 +164,8 @@ def refuse_other_end(command: Command, procedure: Procedure, result: ConductResu
         raise request_pending(command, PendingRequest.ABORT)
 
 
-@procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING], reasons=["conduct_live", "request_pending"])
-class CompleteProcedure(Command):
+@procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING])
+class CompleteProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     """Complete the procedure, whose task is done; a live conduct does so itself."""
 
     conducted: Conducted = None
@@ -202,14 +196,12 @@ class Closing:
 @procedure.command(
     post="/{procedure_id}/abort",
     allowed=UNDER_WAY,
-    reasons=["request_pending", "conduct_live"],
-    refuses=[ConductProcedure.Cannot],
     attempts=3,
     destructive=True,
     accepted=Requested,
-    wakes="conduct",
+    starts_workflow="conduct",
 )
-class AbortProcedure(Command):
+class AbortProcedure(JudgedVerb[Procedure, ConductProgress | Closing | None]):
     """Give the procedure up; a live conduct is cancelled and closes nothing.
 
     Without a live conduct, `run_closing` has the closing steps conducted first.
@@ -257,15 +249,8 @@ class AbortProcedure(Command):
         return [ProcedureAborted(reason=self.reason, actuation_kind=procedure.actuation_kind)]
 
 
-@procedure.command(
-    post="/{procedure_id}/truncate",
-    allowed=UNDER_WAY,
-    reasons=["conduct_live"],
-    refuses=[InvalidProcedureInterruptedAtError],
-    destructive=True,
-    fells="conduct",
-)
-class TruncateProcedure(Command):
+@procedure.command(post="/{procedure_id}/truncate", allowed=UNDER_WAY, destructive=True, terminates_workflow="conduct")
+class TruncateProcedure(JudgedVerb[Procedure, tuple[ConductProgress | None, ActuationKind | None]]):
     """Close the books on a procedure that died by itself, with the best guess of when.
 
     A conduct that has been silent for a minute is given up with it.
@@ -300,16 +285,13 @@ def done_on(procedure: Procedure) -> Reads[ActuationKind | None]:
     """What the live conduct has been done on so far, by its ledger: what is lost must not be forgotten with it."""
     if procedure.live_conduct_id is None:
         return None
-    kind: ActuationKind | None = yield from answered(
-        "done_on", procedure_id=procedure.id, conduct_id=procedure.live_conduct_id
-    )
-    return kind
+    return (yield from ask(Ports.actuation_kind, procedure.live_conduct_id))
 
 
-LOST = lifecycle(
+LOST = lifecycle_failure(
     "conduct", "ConductLost", "The engine does not know of this conduct any more; look at the equipment before going on."
 )
-EXPIRED = lifecycle("start", "ConductStartExpired", "No worker took the conduct up in time; nothing was touched.")
+EXPIRED = lifecycle_failure("start", "ConductStartExpired", "No worker took the conduct up in time; nothing was touched.")
 
 
 def given_up(procedure_id: UUID, conduct_id: UUID, command_name: str, failure: Failure) -> ConductResult:
@@ -320,7 +302,7 @@ def given_up(procedure_id: UUID, conduct_id: UUID, command_name: str, failure: F
 
 
 @procedure.inner(allowed=UNDER_WAY)
-class RecordConductEnd(Command):
+class RecordConductEnd(JudgedVerb[Procedure, tuple[ConductProgress | None, ActuationKind | None]]):
     """Record an end that no command asked for: halted, lost, never begun, or one that its submitter may not give it."""
 
     result: ConductResult

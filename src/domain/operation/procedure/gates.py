@@ -16,7 +16,8 @@ from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.practice import Practice
 from baton.domain.run.gates import Execution, execution_of
 from baton.domain.run.run import Run, RunStatus
-from baton.domain.shared.reads import Reads, answered, required, required_all
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, required, required_all
 from baton.domain.shared.refusals import Conflict
 from baton.domain.supply.coverage import supplies_in_scope, supply_finding
 from baton.domain.supply.supply import Supply
@@ -76,7 +77,7 @@ def why_idle(run: Run | None) -> str | None:
 
 def ground_of(procedure: Procedure, run: Run | None, call: Call, *, resuming: bool) -> Reads[Ground]:
     """Load what a procedure stands on; a missing asset, or a missing link behind the run, is 404."""
-    deployment = yield from answered("deployment")
+    deployment = yield from ask(Ports.deployment)
     targets = yield from required_all(Asset, procedure.target_asset_ids)
     execution: Execution | None = None if run is None else (yield from execution_of(run.plan_id))
     bound = procedure.target_asset_ids | (frozenset() if execution is None else execution.plan.asset_ids)

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from baton.domain.decision.decision import ConfidenceSource
-from baton.domain.kernel import Call, Command, Outcome, Query
+from baton.domain.kernel import Call, Outcome, Query, Verb
 from baton.domain.operation.conduct.results import Measured
 from baton.domain.operation.procedure.procedure import (
     RUNNING,
@@ -38,15 +38,8 @@ class InvalidProcedureIterationEndReasonError(Invalid, context="operation"):
     """A reason for how a pass ended, where one is given, must not be blank."""
 
 
-@procedure.command(
-    post="/{procedure_id}/iterations/start",
-    name="start_iteration",
-    verb="StartIteration",
-    allowed=[RUNNING],
-    reasons=["conduct_live", "iteration_open", "index_out_of_turn"],
-    refuses=[ProcedureIterationLimitReachedError],
-)
-class StartProcedureIteration(Command):
+@procedure.command(post="/{procedure_id}/iterations/start", name="start_iteration", verb="StartIteration", allowed=[RUNNING])
+class StartProcedureIteration(Verb[Procedure]):
     """Begin the next pass."""
 
     iteration_index: Index
@@ -77,14 +70,8 @@ def check_patience(procedure: Procedure) -> None:
         )
 
 
-@procedure.command(
-    post="/{procedure_id}/iterations/end",
-    name="end_iteration",
-    verb="EndIteration",
-    allowed=UNDER_WAY,
-    reasons=["conduct_live", "not_open"],
-)
-class EndProcedureIteration(Command):
+@procedure.command(post="/{procedure_id}/iterations/end", name="end_iteration", verb="EndIteration", allowed=UNDER_WAY)
+class EndProcedureIteration(Verb[Procedure]):
     """End the open pass, and say whether it converged."""
 
     iteration_index: Index

@@ -64,13 +64,24 @@ class PendingRequest(StrEnum):
     ABORT = "Abort"
 
 
+class ConductCommand(StrEnum):
+    """The commands that conduct a procedure, by name; `command_name` of a conduct is one of them, or AbortProcedure."""
+
+    CONDUCT = "ConductProcedure"
+    CONDUCT_OR_HOLD = "ConductOrHoldProcedure"
+    CONDUCT_FROM = "ConductFromProcedure"
+    UNTIL_CONVERGED = "ConductUntilConverged"
+    UNTIL_ADVISED = "ConductUntilAdvised"
+    UNTIL_ADVISED_FROM = "ConductUntilAdvisedFrom"
+
+
 MODES: Mapping[str, ConductMode] = {
-    "ConductProcedure": ConductMode.FLAT,
-    "ConductOrHoldProcedure": ConductMode.FLAT,
-    "ConductFromProcedure": ConductMode.FLAT,
-    "ConductUntilConverged": ConductMode.CONVERGED,
-    "ConductUntilAdvised": ConductMode.ADVISED,
-    "ConductUntilAdvisedFrom": ConductMode.ADVISED,
+    ConductCommand.CONDUCT: ConductMode.FLAT,
+    ConductCommand.CONDUCT_OR_HOLD: ConductMode.FLAT,
+    ConductCommand.CONDUCT_FROM: ConductMode.FLAT,
+    ConductCommand.UNTIL_CONVERGED: ConductMode.CONVERGED,
+    ConductCommand.UNTIL_ADVISED: ConductMode.ADVISED,
+    ConductCommand.UNTIL_ADVISED_FROM: ConductMode.ADVISED,
 }
 """How each command conducts."""
 

@@ -6,35 +6,18 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from baton.domain.kernel import Call, Command, IdSet, Outcome, Value
-from baton.domain.operation.conduct.programs import ComputeProgramNotAllowedError, allowed_programs, check_programs
+from baton.domain.kernel import Call, IdSet, JudgedCreation, Outcome, Value
+from baton.domain.operation.conduct.programs import allowed_programs, check_programs
 from baton.domain.operation.procedure.procedure import PHASES, ProcedureRecipeExpanded, ProcedureRegistered, procedure
 from baton.domain.recipe.capability import Capability, ExecutorShape
-from baton.domain.recipe.expansion import (
-    EXPANDER_VERSION,
-    InvalidProcedureBindingsError,
-    ProcedureExpansionOverflowError,
-    UnboundRecipeBindingError,
-    bindings_hash,
-    check_bindings,
-    expansion_of,
-)
+from baton.domain.recipe.expansion import EXPANDER_VERSION, bindings_hash, check_bindings, expansion_of
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.recipe import Recipe
 from baton.domain.recipe.references import binding_names
 from baton.domain.run.run import Run
 from baton.domain.shared.reads import Reads, required, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal
-from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Enlist
-
-
-class InvalidProcedureNameError(Invalid, context="operation"):
-    """A procedure needs a name that is not blank."""
-
-
-class InvalidProcedureKindError(Invalid, context="operation"):
-    """A procedure needs a kind that is not blank."""
 
 
 class InvalidProcedureIterationCapError(Invalid, context="operation"):
@@ -64,8 +47,8 @@ class ProcedureExpansionNotDeterministicError(Refusal, context="operation"):
 class ProcedureRequest(Value):
     """What is asked for when a procedure is to be registered."""
 
-    name: Annotated[str, Text(200, InvalidProcedureNameError, "name", personal=True)]
-    kind: Annotated[str, Text(50, InvalidProcedureKindError, "kind")]
+    name: Annotated[str, procedure.text("name", 200, personal=True)]
+    kind: Annotated[str, procedure.text("kind", 50)]
     target_asset_ids: Annotated[IdSet, Field(max_length=1000)] = frozenset()
     parent_run_id: UUID | None = None
     max_consecutive_unconverged_iterations: Annotated[int, Field(strict=True, le=2**31 - 1)] | None = None
@@ -99,15 +82,8 @@ def check_executor(capability: Capability) -> None:
         )
 
 
-@procedure.creation(
-    refuses=[
-        Capability.aggregate.NotFound,
-        InvalidProcedureIterationCapError,
-        ProcedureBoundCapabilityDeprecatedError,
-        ProcedureCapabilityExecutorMismatchError,
-    ]
-)
-class RegisterProcedure(ProcedureRequest, Command):
+@procedure.creation(refuses=[Capability.aggregate.NotFound])
+class RegisterProcedure(ProcedureRequest, JudgedCreation[Capability | None]):
     """Plan a task on some assets, to be carried out by hand or conducted with steps given then."""
 
     capability_id: UUID | None = None
@@ -134,25 +110,8 @@ class Origin:
     programs: frozenset[str]
 
 
-@procedure.creation(
-    path="/recipes/{recipe_id}/procedures",
-    refuses=[
-        Recipe.aggregate.NotFound,
-        Capability.aggregate.NotFound,
-        Run.aggregate.NotFound,
-        InvalidProcedureIterationCapError,
-        InvalidProcedureBindingsError,
-        UnboundRecipeBindingError,
-        ProcedureExpansionOverflowError,
-        ProcedureBoundRecipeDeprecatedError,
-        ProcedureBoundCapabilityDeprecatedError,
-        ProcedureCapabilityExecutorMismatchError,
-        ProcedureBindingsStaleError,
-        ProcedureExpansionNotDeterministicError,
-        ComputeProgramNotAllowedError,
-    ],
-)
-class RegisterProcedureFromRecipe(ProcedureRequest, Command):
+@procedure.creation(path="/recipes/{recipe_id}/procedures", refuses=[Run.aggregate.NotFound])
+class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[Origin]):
     """Plan a task with a recipe's steps; what the request does not bind is taken from the parent run's parameters."""
 
     recipe_id: UUID

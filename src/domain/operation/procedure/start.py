@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Call, Command, Outcome
+from baton.domain.kernel import Call, Command, JudgedVerb, Outcome
 from baton.domain.operation.procedure.gates import GATE_REFUSALS, Ground, ground_of, parent_run_of, pass_gates, why_idle
 from baton.domain.operation.procedure.procedure import (
     DEFINED,
@@ -32,10 +32,8 @@ class InvalidProcedureReEstablishmentBoundaryError(Invalid, context="operation")
     """There is no such step to take the procedure up at, or going on there would leave steps out."""
 
 
-@procedure.command(
-    post="/{procedure_id}/start", allowed=[DEFINED], reasons=["parent_run_not_running"], refuses=GATE_REFUSALS
-)
-class StartProcedure(Command):
+@procedure.command(post="/{procedure_id}/start", allowed=[DEFINED], refuses=GATE_REFUSALS)
+class StartProcedure(JudgedVerb[Procedure, Ground]):
     """Begin to carry the procedure out by hand, if its assets, supplies and enclosures allow it."""
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Ground]:
@@ -50,13 +48,8 @@ class StartProcedure(Command):
         return [ProcedureStarted(conduct_id=None, command_name=None)]
 
 
-@procedure.command(
-    post="/{procedure_id}/resume",
-    allowed=[HELD],
-    reasons=["conduct_live", "parent_run_not_running", "conduct_pinned"],
-    refuses=[*GATE_REFUSALS, InvalidProcedureReEstablishmentBoundaryError],
-)
-class ResumeProcedure(Command):
+@procedure.command(post="/{procedure_id}/resume", allowed=[HELD], refuses=[*GATE_REFUSALS])
+class ResumeProcedure(JudgedVerb[Procedure, tuple[Ground, int | None]]):
     """Go on by hand after a hold; what was conducted is taken up by its own command, unless `by_hand` is said."""
 
     re_establishment_boundary: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0

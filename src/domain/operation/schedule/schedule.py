@@ -12,14 +12,25 @@ from uuid import UUID, uuid5
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, State, Value, changed
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Command,
+    Event,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    State,
+    Value,
+    Verb,
+    changed,
+)
 from baton.domain.operation.procedure.procedure import DEFINED, Procedure, ProcedureAborted
-from baton.domain.operation.schedule.calendar import Calendar, InvalidScheduleCalendarError, check_calendar
+from baton.domain.operation.schedule.calendar import Calendar, check_calendar
 from baton.domain.operation.schedule.calendar_state import ScheduleChange, ScheduleStanding
 from baton.domain.operation.schedule.schedule_action import (
     ConductPlan,
     ConductRecipe,
-    InvalidScheduleTargetError,
     Target,
     check_target,
     recipes_of,
@@ -32,7 +43,7 @@ from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import Recipe
 from baton.domain.shared.reads import Reads, every, existing, holder_of, record_of, required, required_all
 from baton.domain.shared.refusals import Conflict, Invalid, Unprocessable
-from baton.domain.shared.text import FreeText, Text, TextsMayContainPersonalData
+from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
 from baton.domain.shared.units import Seconds
 from baton.domain.shared.writes import Also, Claim, Put
 
@@ -187,18 +198,6 @@ def became(event: FiringOutcome) -> Firing:
     return Firing(**{name: value for name, value in event if name in Firing.model_fields})
 
 
-class InvalidScheduleNameError(Invalid, context="operation"):
-    """A schedule needs a name that is not blank."""
-
-
-class InvalidScheduleHoldReasonError(Invalid, context="operation"):
-    """Holding a schedule needs a reason that is not blank."""
-
-
-class InvalidScheduleRetireReasonError(Invalid, context="operation"):
-    """Retiring a schedule needs a reason that is not blank."""
-
-
 class ScheduleFiringMissedError(Conflict, context="operation"):
     """Nobody took the firing up in time."""
 
@@ -216,22 +215,14 @@ class Sources:
     """That of the recipe, where the target is one."""
 
 
-@schedule.creation(
-    refuses=[
-        Recipe.aggregate.NotFound,
-        Plan.aggregate.NotFound,
-        InvalidScheduleCalendarError,
-        InvalidScheduleTargetError,
-        schedule.AlreadyExists,
-    ]
-)
-class DefineSchedule(Command):
+@schedule.creation(refuses=[schedule.AlreadyExists])
+class DefineSchedule(JudgedCreation[Sources]):
     """Conduct a recipe, or a run on a plan, on a calendar; each firing is authorized as the caller of this command.
 
     A cron expression has five fields, for the clock of the time zone; an interval counts from the beginning of 1970 UTC.
     """
 
-    name: Annotated[str, Text(200, InvalidScheduleNameError, "name", personal=True)]
+    name: Annotated[str, schedule.text("name", 200, personal=True)]
     calendar: Calendar
     time_zone: Annotated[str, Field(min_length=1, max_length=100)] = "UTC"
     overlap: Overlap = Overlap.SKIP
@@ -280,17 +271,17 @@ def changes(id: UUID, call: Call) -> Put:
 
 
 @schedule.command(post="/{schedule_id}/hold", allowed=[ACTIVE], attempts=3)
-class HoldSchedule(Command):
+class HoldSchedule(Verb[Schedule]):
     """Fire no more until somebody resumes; a firing that goes on is not touched."""
 
-    reason: Annotated[str, Text(500, InvalidScheduleHoldReasonError, "reason", personal=True)]
+    reason: Annotated[str, schedule.text("hold_reason", 500, label="reason", personal=True)]
 
     def decide(self, schedule: Schedule, call: Call) -> Outcome:
         return [ScheduleHeld(reason=self.reason), changes(schedule.id, call)]
 
 
 @schedule.command(post="/{schedule_id}/resume", allowed=[HELD])
-class ResumeSchedule(Command):
+class ResumeSchedule(Verb[Schedule]):
     """Fire again as the calendar says; what would have fired meanwhile is not made up for."""
 
     def decide(self, schedule: Schedule, call: Call) -> Outcome:
@@ -298,7 +289,7 @@ class ResumeSchedule(Command):
 
 
 @schedule.command(post="/{schedule_id}/trigger", allowed=[ACTIVE, HELD])
-class TriggerSchedule(Command):
+class TriggerSchedule(Verb[Schedule]):
     """Fire once now, beside the calendar and whatever still goes on; it is authorized as the schedule always is."""
 
     def decide(self, schedule: Schedule, call: Call) -> Outcome:
@@ -306,10 +297,10 @@ class TriggerSchedule(Command):
 
 
 @schedule.command(post="/{schedule_id}/retire", allowed=[ACTIVE, HELD], destructive=True)
-class RetireSchedule(Command):
+class RetireSchedule(Verb[Schedule]):
     """Fire never again."""
 
-    reason: Annotated[str, Text(500, InvalidScheduleRetireReasonError, "reason", personal=True)]
+    reason: Annotated[str, schedule.text("retire_reason", 500, label="reason", personal=True)]
 
     def decide(self, schedule: Schedule, call: Call) -> Outcome:
         return [ScheduleRetired(reason=self.reason), changes(schedule.id, call)]
@@ -391,7 +382,7 @@ class RecordScheduleFiringRefusal(FiringRecord):
 
 
 @schedule.inner()
-class TakeOverSchedulePause(Command):
+class TakeOverSchedulePause(JudgedVerb[Schedule, ScheduleStanding | None]):
     """Hold a schedule that somebody paused in the engine, until somebody resumes it here."""
 
     def gather(self, schedule: Schedule, call: Call) -> Reads[ScheduleStanding | None]:

@@ -8,10 +8,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from baton.domain.kernel import Call, Command, Event, Outcome, Query
-from baton.domain.operation.conduct.conduct import CONDUCT, Conduct, ConductProcedure, Opening, forward, pinned, resuming
-from baton.domain.operation.conduct.pins import PIN_REFUSALS
-from baton.domain.operation.conduct.programs import ComputeProgramNotAllowedError
+from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, Query
+from baton.domain.operation.conduct.conduct import CONDUCT, Conduct, Opening, forward, pinned, resuming
 from baton.domain.operation.conduct.progress import ConductProgress, WaitingFor
 from baton.domain.operation.conduct.results import BestPoint, TerminationReason
 from baton.domain.operation.procedure.gates import GATE_REFUSALS
@@ -25,15 +23,8 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureSteeringDeclared,
     procedure,
 )
-from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
-from baton.domain.operation.steering.decider_choice import (
-    DEFAULT_DECIDE,
-    Decide,
-    DecideNotAvailableError,
-    refuse_unavailable,
-)
+from baton.domain.operation.steering.decider_choice import DEFAULT_DECIDE, Decide, refuse_unavailable
 from baton.domain.operation.steering.steering import (
-    DecideAdviceMalformedError,
     Name,
     SteeringAdvice,
     SteeringBudget,
@@ -47,7 +38,8 @@ from baton.domain.operation.steering.steering import (
 from baton.domain.recipe.references import declared_capture, declared_output, references
 from baton.domain.recipe.sentinels import SteeringRef
 from baton.domain.recipe.steps import RecipeStep
-from baton.domain.shared.reads import Reads, answered, happened, record_of
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, happened, record_of
 from baton.domain.shared.refusals import Conflict, Unprocessable
 
 
@@ -83,7 +75,7 @@ class Steering(Conduct):
 
     def checked_decider(self) -> Reads[None]:
         """Refuse a decider that cannot be had for this search."""
-        deployment = yield from answered("deployment")
+        deployment = yield from ask(Ports.deployment)
         refuse_unavailable(self.decide_, self.objective, self.space, deployment.deciders)
 
 
@@ -112,19 +104,7 @@ def mismatch(detail: str, reason: str, names: list[str]) -> ProcedureSteeringMis
     return ProcedureSteeringMismatchError(detail, reason=reason, facts={"names": names})
 
 
-@procedure.command(
-    post="/{procedure_id}/steering/conduct",
-    refuses=[
-        StartProcedure.Cannot,
-        ConductProcedure.Cannot,
-        ProcedureRequiresRecipeError,
-        ProcedureSteeringMismatchError,
-        DecideNotAvailableError,
-        *PIN_REFUSALS,
-        *GATE_REFUSALS,
-    ],
-    **CONDUCT,
-)
+@procedure.command(post="/{procedure_id}/steering/conduct", refuses=[*GATE_REFUSALS], **CONDUCT)
 class ConductUntilAdvised(Steering):
     """Conduct the steps again and again, where the decider says, until it says stop or the budget is spent."""
 
@@ -153,18 +133,7 @@ class Search:
     measured: int
 
 
-@procedure.command(
-    post="/{procedure_id}/steering/resume",
-    refuses=[
-        ResumeProcedure.Cannot,
-        ConductProcedure.Cannot,
-        ProcedureSteeringDesignMismatchError,
-        DecideNotAvailableError,
-        ComputeProgramNotAllowedError,
-        *GATE_REFUSALS,
-    ],
-    **CONDUCT,
-)
+@procedure.command(post="/{procedure_id}/steering/resume", refuses=[*GATE_REFUSALS], **CONDUCT)
 class ConductUntilAdvisedFrom(Steering):
     """Take a held search up where it stood: what was measured is known to the decider and is not measured again."""
 
@@ -336,14 +305,8 @@ class GetProcedureSteering(Query):
         )
 
 
-@procedure.command(
-    post="/{procedure_id}/steering/advise",
-    allowed=[RUNNING],
-    reasons=["not_waiting", "stale_iteration", "request_pending"],
-    refuses=[DecideAdviceMalformedError],
-    essential=True,
-)
-class AdviseProcedure(Command):
+@procedure.command(post="/{procedure_id}/steering/advise", allowed=[RUNNING], essential=True)
+class AdviseProcedure(JudgedVerb[Procedure, Question | None]):
     """Tell a conduct that waits where to measure next, or to stop."""
 
     iteration_index: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
@@ -376,7 +339,7 @@ class AdviseProcedure(Command):
 
 
 @procedure.inner(allowed=[RUNNING])
-class RecordProcedureOutcome(Command):
+class RecordProcedureOutcome(JudgedVerb[Procedure, tuple[ProcedureOutcomeRecorded, ...]]):
     """Record what a steered pass measured, once it was walked to its end."""
 
     outcome: ProcedureOutcomeRecorded

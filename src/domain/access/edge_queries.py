@@ -1,0 +1,98 @@
+"""The queries that belong to no aggregate: the event log as callers may read it, and what a caller itself may do."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.access.principals import names_of
+from baton.domain.kernel import Call, Query, SortedSet, Value
+from baton.domain.registry import question
+from baton.domain.shared.listing import Page
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, existing, permitted_commands
+from baton.domain.trust.authorization import reachable_commands
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Position = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
+class EventView(Value):
+    """One event with its envelope; texts that may hold personal data are null without `ReadEventTexts`.
+
+    `principal_name` is that of a person, an agent or an account as it is now, `Baton` for the service itself, or `not
+    signed in`; people's names are null without `GetActor`.
+    """
+
+    position: int
+    transaction_id: int
+    event_id: UUID
+    stream_type: str
+    stream_id: UUID
+    version: int
+    event_type: str
+    schema_version: int
+    payload: dict[str, Any]
+    principal_id: UUID
+    command_name: str
+    correlation_id: UUID
+    causation_id: UUID | None
+    occurred_at: datetime
+    recorded_at: datetime
+    surface_id: UUID | None
+    principal_name: str | None
+
+
+class AccessView(Value):
+    """Who a caller is, and what it can reach; a caller without a token is of no kind and named so."""
+
+    principal_id: UUID
+    kind: ActorKind | None
+    name: str | None
+    surface_id: UUID
+    permitted_commands: SortedSet[str]
+
+
+class EventFilter(Query):
+    """Which events of the log are wanted, behind which position."""
+
+    after: Position | None = None
+    stream_type: tuple[Name, ...] = ()
+    event_type: tuple[Name, ...] = ()
+
+
+@question("/events", context="edge", returns=Page[EventView], essential=True)
+class ListEvents(EventFilter):
+    """Every committed event after a position, in commit-safe order."""
+
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+    cursor: Name | None = None
+
+    def answer(self, call: Call) -> Reads[Page[dict[str, Any]]]:
+        return (yield from ask(Ports.event_page, call, self))
+
+
+@question("/events/stream", context="edge", returns=None, mcp=False)
+class StreamEvents(EventFilter):
+    """Every committed event after a position, as it happens (server-sent events); resumable without loss or repeat."""
+
+
+@question("/me", context="edge", returns=AccessView, open=True, essential=True)
+class GetMyAccess(Query):
+    """Who I am to the service, and every command that a call of mine can reach on this surface."""
+
+    def answer(self, call: Call) -> Reads[AccessView]:
+        actor = yield from existing(Actor, call.principal_id)
+        kind = actor.kind if actor else None
+        appearance = (call.principal_id, call.surface_id)
+        names = yield from names_of([appearance], own=True)
+        permitted = yield from permitted_commands()
+        return AccessView(
+            principal_id=call.principal_id,
+            kind=kind,
+            name=names[appearance],
+            surface_id=call.surface_id,
+            permitted_commands=reachable_commands(permitted, kind, call.surface_id),
+        )

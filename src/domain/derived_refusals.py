@@ -1,0 +1,96 @@
+"""Which refusals a command can raise, derived from the compiled code of its rules; nothing has to be listed twice."""
+
+import dis
+from collections.abc import Iterator
+from functools import cache
+from inspect import isfunction
+from itertools import pairwise
+from types import CodeType, FunctionType
+from typing import Any
+
+from baton.domain.shared.refusals import Refusal
+
+RULES = "baton.domain."
+"""The package whose functions are followed: what adapters raise is declared by the operation."""
+PLUMBING = ("baton.domain.shared.reads", "baton.domain.kernel")
+"""The modules whose functions pass refusals on and choose none themselves."""
+ATTRIBUTE_LOADS = ("LOAD_ATTR", "LOAD_METHOD")
+REFERENCES = ("required", "required_all")
+"""The reads that refuse a missing target by its aggregate's own class unless another one is named."""
+
+
+def refusals_of(command: type[Any]) -> tuple[type[Refusal], ...]:
+    """Return the refusal classes that the rules of a command name, in the order they are met."""
+    return tuple(dict.fromkeys(one for rule in _rules_of(command) for one in _named_refusals(rule)))
+
+
+def reasons_of(command: type[Any]) -> tuple[str, ...]:
+    """Return the literal reasons by which the rules of a command refuse with its own class."""
+    return tuple(dict.fromkeys(reason for rule in _rules_of(command) for reason in _literal_reasons(rule)))
+
+
+def _rules_of(command: type[Any]) -> Iterator[FunctionType]:
+    """Yield the functions that judge a command: its own methods and the domain functions they call."""
+    pending: list[FunctionType] = [
+        value
+        for name in dir(command)
+        if isfunction(value := getattr(command, name)) and value.__module__.startswith(RULES) and _is_rule(value)
+    ]
+    rules = dict.fromkeys(pending)
+    while pending:
+        for called in _globals_named(pending.pop()):
+            if isfunction(called) and called.__module__.startswith(RULES) and _is_rule(called) and called not in rules:
+                rules[called] = None
+                pending.append(called)
+    yield from rules
+
+
+def _is_rule(function: FunctionType) -> bool:
+    return function.__module__ not in PLUMBING
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _globals_named(function: FunctionType) -> Iterator[Any]:
+    for code in _codes(function.__code__):
+        yield from (function.__globals__[name] for name in code.co_names if name in function.__globals__)
+
+
+@cache
+def _named_refusals(function: FunctionType) -> tuple[type[Refusal], ...]:
+    return tuple(one for code in _codes(function.__code__) for one in _refusals_in(function, code))
+
+
+def _refusals_in(function: FunctionType, code: CodeType) -> Iterator[type[Refusal]]:
+    """Yield the refusal classes that code loads by name, and the not-found class of each bare `required(State, id)`."""
+    value: Any = None
+    target: Any = None
+    for step in dis.get_instructions(code):
+        if step.opname == "LOAD_GLOBAL":
+            if step.argval in REFERENCES:
+                target = REFERENCES
+            value = function.__globals__.get(step.argval)
+        elif step.opname in ATTRIBUTE_LOADS:
+            value = getattr(value, step.argval, None)
+        else:
+            if step.opname == "GET_YIELD_FROM_ITER" and hasattr(target, "aggregate"):
+                yield target.aggregate.NotFound
+                target = None
+            value = None
+        if isinstance(value, type) and issubclass(value, Refusal) and value.__name__.endswith("Error"):
+            target = None
+            yield value
+        elif target is REFERENCES and value is not None and step.argval not in REFERENCES:
+            target = value
+
+
+def _literal_reasons(function: FunctionType) -> Iterator[str]:
+    for code in _codes(function.__code__):
+        for step, following in pairwise(dis.get_instructions(code)):
+            if step.opname in ATTRIBUTE_LOADS and step.argval == "cannot" and isinstance(following.argval, str):
+                yield following.argval

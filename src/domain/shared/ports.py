@@ -1,0 +1,122 @@
+"""The ports that decisions and answers may ask beyond the store: `deployment = yield from ask(Ports.deployment)`.
+
+The composition root gives one object with these methods; tests give any object that has the methods they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from baton.domain.access.edge_queries import ListEvents
+    from baton.domain.agent.model_ref import ModelRef
+    from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
+    from baton.domain.equipment.values import ExternalIdScheme
+    from baton.domain.kernel import Call
+    from baton.domain.operation.conduct.actuation import ActuationKind
+    from baton.domain.operation.conduct.views import MeasuredObjective
+    from baton.domain.operation.conduct.work_items import WorkFound
+    from baton.domain.operation.steering.decider_choice import DecideSubstrate
+    from baton.domain.shared.citation import Citation
+    from baton.domain.shared.listing import Page
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The settings of this deployment that decisions and answers may know."""
+
+    base_url: str
+    landing_page_template: str | None
+    publisher: str
+    minted_schemes: frozenset[ExternalIdScheme]
+    self_facility_code: str
+    enclosure_observation_ttl: timedelta
+    deciders: frozenset[DecideSubstrate]
+    compute_programs: frozenset[str]
+    approved_models_only: bool
+    action_timeout: float
+    """Seconds that an action may take at the most."""
+    compute_timeout: float
+    """Seconds that a program may take at the most."""
+    clearance_four_eyes: bool
+    policies_enforced: bool
+    monitored_enclosures: frozenset[str]
+    """The enclosures that the monitor watches, by the keys of their names."""
+    monitored_supplies: frozenset[str]
+    """The supplies that the monitor watches, by the keys of their addresses."""
+
+
+@dataclass(frozen=True)
+class ProviderFacts:
+    """What is configured about one issuer and subject."""
+
+    known: bool
+    bound: bool
+
+
+@dataclass(frozen=True)
+class MintedIdentifier:
+    """An identifier that a registry issued."""
+
+    scheme: ExternalIdScheme
+    value: str
+
+
+class Ports(Protocol):
+    """Everything outside the store that a decision or an answer may ask."""
+
+    async def deployment(self) -> Deployment:
+        """Return what may be known of this deployment."""
+        ...
+
+    async def identity_provider(self, issuer: str, subject: str) -> ProviderFacts:
+        """Return whether the issuer is configured, and whether its settings bind the subject."""
+        ...
+
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
+        """Have the registry issue an identifier; raise ExternalIdMintError where it does not."""
+        ...
+
+    async def event_page(self, call: Call, query: ListEvents) -> Page[dict[str, Any]]:
+        """Return the events of the log that the caller may read."""
+        ...
+
+    async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
+        """Return the objective of a loop as measured last."""
+        ...
+
+    async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
+        """Return what the steps of a conduct were done on so far, by its ledger."""
+        ...
+
+    async def completed_step_count(self, conduct_id: UUID) -> int:
+        """Return how many steps of its pass a conduct has completed, by its ledger."""
+        ...
+
+    async def find_work(self, work_id: UUID) -> WorkFound | None:
+        """Return a piece of long work with its state."""
+        ...
+
+    async def is_model_configured(self, model_ref: ModelRef) -> bool:
+        """Return whether this deployment can call a language model."""
+        ...
+
+    async def subscriber_names(self) -> Sequence[str]:
+        """Return the names of everything that follows the log."""
+        ...
+
+    async def unprocessed_counts(self, reactions: Sequence[Reaction]) -> Mapping[str, int]:
+        """Return how many events each subscriber has still before it, up to a thousand."""
+        ...
+
+    async def open_items(self, subscriber_names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
+        """Return what each subscriber has under way; None while the engine cannot be asked."""
+        ...
+
+    async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
+        """Return an event as a dismissal judges it."""
+        ...
