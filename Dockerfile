@@ -1,9 +1,15 @@
+FROM python:3.12-slim AS build
+WORKDIR /baton
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+RUN ln -s src baton && pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
 FROM python:3.12-slim
 WORKDIR /baton
-COPY requirements.lock pyproject.toml README.md worker.py ./
-COPY src src
-RUN pip install --no-cache-dir --require-hashes -r requirements.lock \
- && pip install --no-cache-dir --no-deps --no-build-isolation . \
+COPY requirements.server.lock worker.py ./
+COPY --from=build /wheels /wheels
+RUN pip install --no-cache-dir --require-hashes -r requirements.server.lock \
+ && pip install --no-cache-dir --no-deps /wheels/*.whl \
  && useradd --system baton && install --directory --owner baton --mode 700 /var/tmp/baton-jobs
 USER baton
 ENTRYPOINT ["baton"]

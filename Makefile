@@ -1,6 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-package baton-facility
 
 .PHONY: install demo up test check unit bench reference transcripts lock clean
 
@@ -39,8 +40,10 @@ transcripts: install
 	$(BIN)/python -m tests.documents.transcripts $(ARGS)
 
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--extra demo --extra embedded --extra optimize --extra test --output-file requirements.lock pyproject.toml
+	uv pip compile $(LOCK) --extra demo --extra embedded --extra optimize --extra server --extra test \
+		--output-file requirements.lock pyproject.toml
+	uv pip compile $(LOCK) --extra epics --extra optimize --extra otlp --extra server --constraint requirements.lock \
+		--output-file requirements.server.lock pyproject.toml
 
 clean:
 	rm -rf .venv .baton .baton-demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis bench-results.json
