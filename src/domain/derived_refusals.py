@@ -15,7 +15,7 @@ RULES = "baton.domain."
 PLUMBING = ("baton.domain.shared.reads", "baton.domain.kernel")
 """The modules whose functions pass refusals on and choose none themselves."""
 ATTRIBUTE_LOADS = ("LOAD_ATTR", "LOAD_METHOD")
-REFERENCES = ("required", "required_all")
+REFERENCES = ("required", "required_all", "required_if_given")
 """The reads that refuse a missing target by its aggregate's own class unless another one is named."""
 
 
@@ -57,8 +57,10 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _globals_named(function: FunctionType) -> Iterator[Any]:
+    """Yield the globals that a function names; of a tuple of gates, their rules."""
     for code in _codes(function.__code__):
-        yield from (function.__globals__[name] for name in code.co_names if name in function.__globals__)
+        for value in (function.__globals__[name] for name in code.co_names if name in function.__globals__):
+            yield from (getattr(gate, "rule", None) for gate in value) if isinstance(value, tuple) else (value,)
 
 
 @cache

@@ -1,12 +1,12 @@
-"""The words every context is written in: state, event, aggregate, command, query.
+"""The declarations every context is written in: state, event, aggregate, command and query.
 
 An aggregate's module declares everything about it once. REST route, MCP tool, permission name, documentation and the
 table of states and verbs are all derived from the declarations, which the registry collects.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import (
@@ -45,7 +45,7 @@ SYSTEM_CONDUIT = UUID(int=0x10)
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """What is true of one aggregate: the fold of its stream."""
+    """The state of one aggregate: the fold of its stream."""
 
     aggregate: ClassVar["Aggregate[Any]"]
     id: UUID
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 else:
 
     def changed(state, /, **values):
-        """The state with these fields changed: `dataclasses.replace` at a fraction of its cost, for long folds."""
+        """Return the state with these fields changed: `dataclasses.replace` at a fraction of its cost, for long folds."""
         successor = object.__new__(type(state))
         successor.__dict__.update(state.__dict__)
         successor.__dict__.update(values)
@@ -65,7 +65,7 @@ else:
 
 
 class _WithRepeats:
-    """What is given twice counts once, and is not refused."""
+    """Marks a set whose repeated items count once and are not refused."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         form = handler(schema)
@@ -96,6 +96,18 @@ class Event(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    __slots__ = ("_own_id", "occurred_at", "recorded_by", "stored_id", "stream_id")
+    if TYPE_CHECKING:
+
+        @property
+        def stream_id(self) -> UUID: ...
+        @property
+        def occurred_at(self) -> datetime: ...
+        @property
+        def stored_id(self) -> UUID: ...
+        @property
+        def recorded_by(self) -> UUID: ...
+
     aggregate: ClassVar["Aggregate[Any]"]
     schema_version: ClassVar[int] = 1
     """The version of the payload that this class writes."""
@@ -103,6 +115,8 @@ class Event(BaseModel):
     """From each older version, the function to the next one."""
     leads_to: ClassVar[Enum | None] = None
     """The status that is all it changes, where that is so; other events are folded by `evolve`."""
+    dates: ClassVar[str | None] = None
+    """The field of the state that keeps the time of an event with `leads_to`, where there is one."""
     personal: ClassVar[frozenset[str]] = frozenset()
     """The keys that are free text as a whole."""
     overwrites: ClassVar[bool] = False
@@ -116,13 +130,14 @@ class Event(BaseModel):
         version: int = 1,
         upcasters: Mapping[int, Upcaster] | None = None,
         leads_to: Enum | None = None,
+        dates: str | None = None,
         overwrites: bool = False,
         inert: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
         cls.schema_version, cls.upcasters, cls.leads_to = version, upcasters or {}, leads_to
-        cls.overwrites, cls.inert = overwrites, inert
+        cls.dates, cls.overwrites, cls.inert = dates, overwrites, inert
         if set(cls.upcasters) != set(range(1, version)):
             raise TypeError(f"{cls.__name__} is at version {version}: give an upcaster from each of the versions before it")
         if of is not None:
@@ -137,71 +152,49 @@ class Event(BaseModel):
     def load(cls, payload: str | bytes, version: int) -> Self:
         """Return the event of a stored payload, brought to the version of this class."""
         if version > cls.schema_version:
-            raise UnknownEventError(
-                f"the log holds {cls.__name__} of version {version}; this build knows {cls.schema_version}"
-            )
+            raise UnknownEventError(f"{cls.__name__} is stored at version {version}; this build knows {cls.schema_version}")
         if version < cls.schema_version:
-            upcast = json.loads(payload)
-            for older in range(version, cls.schema_version):
-                upcast = cls.upcasters[older](upcast)
-            payload = json.dumps(upcast)
+            payload = json.dumps(cls.upcast(json.loads(payload), version))
         return cls.__pydantic_validator__.validate_json(payload)  # type: ignore[no-any-return]
 
     @classmethod
+    def upcast(cls, payload: dict[str, Any], version: int) -> dict[str, Any]:
+        """Return a stored payload of an older version as this class writes it."""
+        for older in range(version, cls.schema_version):
+            payload = cls.upcasters[older](payload)
+        return payload
+
+    @classmethod
     def without_texts(cls, payload: dict[str, Any]) -> dict[str, Any]:
-        """A stored payload for somebody who may not read free texts: those are null, however deep they are."""
+        """Return a stored payload with its free texts null, however deep they are."""
         hide = hiding(cls)
-        shown: dict[str, Any] = payload if hide is None else hide(payload)
-        return {**shown, **dict.fromkeys(cls.personal)}
+        redacted: dict[str, Any] = payload if hide is None else hide(payload)
+        return {**redacted, **dict.fromkeys(cls.personal)}
 
-    @property
-    def stream_id(self) -> UUID:
-        """The aggregate this happened to."""
-        id: UUID = self.__dict__["_stream_id"]
-        return id
+    def stamp(self, stream_id: UUID, occurred_at: datetime) -> Self:
+        """Note the stream and the time of this event."""
+        object.__setattr__(self, "stream_id", stream_id)
+        object.__setattr__(self, "occurred_at", occurred_at)
+        return self
 
-    @property
-    def occurred_at(self) -> datetime:
-        """When it happened, by the service's clock."""
-        time: datetime = self.__dict__["_occurred_at"]
-        return time
-
-    def stamped(self, stream_id: UUID, occurred_at: datetime) -> Self:
-        """This event, now that its stream and time are known."""
-        own = self.__dict__
-        own["_stream_id"], own["_occurred_at"] = stream_id, occurred_at
+    def identify(self, id: UUID) -> Self:
+        """Note the id to store it under, where a repetition must come to the same one; others get a new one."""
+        object.__setattr__(self, "_own_id", id)
         return self
 
     @property
-    def known_id(self) -> UUID | None:
-        """The id it is to be stored under, where that follows from what it is about and is not drawn by chance."""
-        return self.__dict__.get("_known_id")
+    def own_id(self) -> UUID | None:
+        """The id to store it under, where that follows from its cause."""
+        return getattr(self, "_own_id", None)
 
-    def known_as(self, id: UUID) -> Self:
-        """This event under an id that whoever repeats it would give it too, so that it is stored once."""
-        self.__dict__["_known_id"] = id
-        return self
-
-    @property
-    def stored_id(self) -> UUID:
-        """The id it is stored under; only what was read with its envelope has one."""
-        id: UUID = self.__dict__["_stored_id"]
-        return id
-
-    @property
-    def recorded_by(self) -> UUID:
-        """The principal whose command recorded it; only what was read with its envelope has one."""
-        id: UUID = self.__dict__["_recorded_by"]
-        return id
-
-    def stored_as(self, id: UUID, recorded_by: UUID) -> Self:
-        """This event as it was read from where it is stored."""
-        own = self.__dict__
-        own["_stored_id"], own["_recorded_by"] = id, recorded_by
+    def attribute(self, stored_id: UUID, recorded_by: UUID) -> Self:
+        """Note the id it is stored under, and whose command recorded it."""
+        object.__setattr__(self, "stored_id", stored_id)
+        object.__setattr__(self, "recorded_by", recorded_by)
         return self
 
     def payload(self) -> str:
-        """The stored form: the aggregate's id, the event's own keys, the time."""
+        """Return the stored form: the aggregate's id, the event's own keys, the time."""
         own = self.model_dump_json(by_alias=True)[1:-1]
         return (
             f'{{"{self.aggregate.id_name}":"{self.stream_id}",{own}{"," if own else ""}'
@@ -222,13 +215,13 @@ class StoredEvent(NamedTuple):
 
 
 def instant(time: datetime) -> str:
-    """A time as it is written everywhere: UTC, ISO 8601."""
+    """Return a time as it is written everywhere: UTC, ISO 8601."""
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)
 class Call:
-    """Who asks, through what, when: everything a decision may know about the request besides its input."""
+    """Everything a decision may know about a request besides its input: who asks, through what, and when."""
 
     principal_id: UUID
     surface_id: UUID
@@ -239,12 +232,12 @@ class Call:
     causation_id: UUID | None = None
 
     def id_for(self, name: str) -> UUID:
-        """A further id of this call, the same whenever it is asked for again."""
+        """Return a further id of this call; the same name gives the same id."""
         return derived_uuid7(int(self.now.timestamp() * 1000), str(self.new_id), name)
 
 
 Outcome = Sequence[Event | Write]
-"""What a decision returns: events of its own stream in order, and what else is to be written with them."""
+"""What a decision returns: the events of its own stream in order, and the other writes of the same transaction."""
 
 
 class Command(Value):
@@ -304,7 +297,7 @@ else:
 
 
 class Query(Value):
-    """A question. `answer(state, call)` is the generator of the answer; without a target in the path, `answer(call)`."""
+    """A request to read; `answer(state, call)`, or `answer(call)` without a target in the path, generates the answer."""
 
     operation: ClassVar["Operation"]
     reads_projections: ClassVar[bool] = False
@@ -316,7 +309,7 @@ class Query(Value):
 
 
 def omitted() -> Any:
-    """The default of an input key that may be left out but not be null; `model_fields_set` tells whether it came."""
+    """Return the default of an input key that may be left out but not be null; `model_fields_set` tells whether it came."""
     return Field(default=None, json_schema_extra=_without_default)
 
 
@@ -377,7 +370,10 @@ class Aggregate(Generic[S]):
         self._invalid: dict[str, type[Refusal]] = {}
         self.absences: dict[UUID, str] = {}
         """What is said of ids that stand for something else than a stream of this kind."""
-        self._begin: Callable[[Any], S]
+        self._fields = frozenset(field.name for field in fields(state))
+        required = (field.name for field in fields(state) if field.default is field.default_factory is MISSING)
+        self._times = tuple(name for name in required if name.endswith("_at"))
+        self._begin: Callable[[Any], S] = self._first_state
         self._evolve: Callable[[S, Any], S] | None = None
         self.NotFound = refusal_class(
             NotFound, f"{self.name}NotFoundError", f"There is no {self.label} with this id.", context
@@ -395,35 +391,41 @@ class Aggregate(Generic[S]):
         self.query(get=f"/{{{self.id_name}}}/history")(history)
 
     def begin(self, function: Callable[[Any], S]) -> Callable[[Any], S]:
-        """Declares the fold of the first event."""
+        """Declare the fold of the first event, where its keys are not simply fields of the state."""
         self._begin = function
         return function
 
+    def _first_state(self, event: Event) -> S:
+        """Return the state with the fields of its first event, and the event's time in every other required `..._at`."""
+        given = {name: value for name, value in event if name in self._fields}
+        return self.state(**{"id": event.stream_id, **dict.fromkeys(self._times, event.occurred_at), **given})
+
     def evolve(self, function: Callable[[S, Any], S]) -> Callable[[S, Any], S]:
-        """Declares the fold of every later event."""
+        """Declare the fold of every later event."""
         self._evolve = function
         return function
 
     def after(self, state: S | None, event: Event) -> S:
-        """The state after one more event."""
+        """Return the state after one more event."""
         if state is None:
             return self._begin(event)
         if event.inert:
             return state
         if event.leads_to is not None:
-            return changed(state, **{self.axis: event.leads_to})
+            times = {} if event.dates is None else {event.dates: event.occurred_at}
+            return changed(state, **{self.axis: event.leads_to}, **times)
         if self._evolve is None:
             raise TypeError(f"{type(event).__name__} cannot follow on a {self.name} stream")
         return self._evolve(state, event)
 
     def fold(self, events: Iterable[Event], state: S | None = None) -> S | None:
-        """The state after these events."""
+        """Return the state after these events."""
         for event in events:
             state = self.after(state, event)
         return state
 
     def replay(self, stored: Sequence[StoredEvent]) -> S | None:
-        """The state that a stored stream leads to; events that a later one of their type overwrites are passed over."""
+        """Return the state of a stored stream; events that a later one of their type overwrites are passed over."""
         latest = {event.event_type: event.version for event in stored}
         try:
             passing = {name for name in latest if self.event_class(name).overwrites}
@@ -436,11 +438,14 @@ class Aggregate(Generic[S]):
             if event.event_type in inert:
                 continue
             if state is None or event.event_type not in passing or event.version == latest[event.event_type]:
-                state = self.after(state, self.decode(*event[3:5], event.stream_id, *event[5:]))
+                state = self.after(
+                    state,
+                    self.decode(event.event_type, event.payload, event.stream_id, event.occurred_at, event.schema_version),
+                )
         return state
 
     def event_class(self, event_type: str) -> type[Event]:
-        """The class of a stored event; an unknown type fails the load, it is never skipped."""
+        """Return the class of a stored event; an unknown type fails the load, it is never skipped."""
         try:
             return self.events[event_type]
         except KeyError:
@@ -450,7 +455,7 @@ class Aggregate(Generic[S]):
         self, event_type: str, payload: str | bytes, stream_id: UUID, occurred_at: datetime, schema_version: int = 1
     ) -> Event:
         """Return a stored event as its class reads it."""
-        return self.event_class(event_type).load(payload, schema_version).stamped(stream_id, occurred_at)
+        return self.event_class(event_type).load(payload, schema_version).stamp(stream_id, occurred_at)
 
     def axis_value(self, state: S) -> Enum:
         """Return the value of the state that decides which verbs are allowed."""
@@ -523,7 +528,7 @@ class Aggregate(Generic[S]):
     def query(
         self, *, get: str = "", post: str | None = None, **options: Unpack[QueryOptions]
     ) -> Callable[[type[Q]], type[Q]]:
-        """Declares a question; one with more to say than fits an address is posted."""
+        """Declare a query; one whose input does not fit an address is posted."""
         method, path = ("GET", get) if post is None else ("POST", post)
         said: dict[str, Any] = {**options}
         absolute = said.pop("path", None) or self.path + path
@@ -534,13 +539,11 @@ class Aggregate(Generic[S]):
 
         return declare
 
-    def get(self, *shown: str) -> None:
-        """Declares `get_<aggregate>`, which shows these fields and properties of the folded state (all fields, when none
-        is named)."""
-        hints = get_type_hints(self.state, include_extras=True)
-        names = shown or tuple(f.name for f in fields(self.state))
-        hints |= {name: _returned(getattr(self.state, name)) for name in names if name not in hints}
-        view = create_model(f"{self.name}View", **{name: (hints[name], ...) for name in names})  # type: ignore[call-overload]
+    def get(self, *shown: str, hidden: Collection[str] = ()) -> None:
+        """Declare `get_<aggregate>`, which shows these fields and properties of the state, or all fields but the hidden."""
+        names = shown or tuple(f.name for f in fields(self.state) if f.name not in hidden)
+        types = self.types_of(names)
+        view = create_model(f"{self.name}View", **{name: (types[name], ...) for name in names})  # type: ignore[call-overload]
 
         def answer(query: TimeTravel, state: S, call: Call) -> Reads[Any]:
             return view.model_construct(**{name: getattr(state, name) for name in names})
@@ -553,8 +556,13 @@ class Aggregate(Generic[S]):
         )
         self.query(get=f"/{{{self.id_name}}}", returns=view)(get)
 
+    def types_of(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the declared types of fields and properties of the state."""
+        hints = get_type_hints(self.state, include_extras=True)
+        return {name: hints[name] if name in hints else _returned(getattr(self.state, name)) for name in names}
+
     def listing(self, summary: Any, **options: Any) -> Callable[[type[Q]], type[Q]]:
-        """Declares a list over the projection of this aggregate's streams."""
+        """Declare a list over the projection of this aggregate's streams."""
 
         def declare(query: type[Q]) -> type[Q]:
             query.summary = summary  # type: ignore[attr-defined]

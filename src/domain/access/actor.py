@@ -4,11 +4,10 @@ Every event elsewhere that names "who" holds an actor's id and nothing else: nam
 mutable rows that `forget_actor` erases.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, assert_never
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 from pydantic import Field
@@ -16,6 +15,7 @@ from pydantic import Field
 from baton.domain.kernel import (
     Aggregate,
     Call,
+    Command,
     Creation,
     Event,
     JudgedVerb,
@@ -54,7 +54,7 @@ class Actor(State):
     """An actor is a principal known to the service: a person, a software agent or a machine account."""
 
     kind: ActorKind
-    active: bool
+    active: bool = True
 
     @property
     def status(self) -> ActorStatus:
@@ -107,54 +107,31 @@ class ActorReactivated(Event, of=actor, overwrites=True):
     """The actor was let call again."""
 
 
-class ActorProfileUpdated(Event, of=actor, overwrites=True):
+class ActorProfileUpdated(Event, of=actor, inert=True):
     """These fields of the actor's profile were changed; what they hold is nowhere in the log."""
 
     updated_fields: tuple[str, ...]
 
 
-class ActorProfileForgotten(Event, of=actor, overwrites=True):
+class ActorProfileForgotten(Event, of=actor, inert=True):
     """The actor's profile and token bindings were erased."""
 
 
-class ActorSubjectBound(Event, of=actor, overwrites=True):
+class ActorSubjectBound(Event, of=actor, inert=True):
     """A token subject of this issuer was bound to the actor; which one is not in the log."""
 
     issuer: str
 
 
-class ActorSubjectUnbound(Event, of=actor, overwrites=True):
+class ActorSubjectUnbound(Event, of=actor, inert=True):
     """A token subject of this issuer was unbound from the actor; which one is not in the log."""
 
     issuer: str
 
 
-ActorEvent = (
-    ActorDeactivated
-    | ActorReactivated
-    | ActorProfileUpdated
-    | ActorProfileForgotten
-    | ActorSubjectBound
-    | ActorSubjectUnbound
-)
-
-
-@actor.begin
-def begin(event: ActorRegistered) -> Actor:
-    return Actor(id=event.stream_id, created_at=event.occurred_at, kind=event.kind, active=True)
-
-
 @actor.evolve
-def evolve(actor: Actor, event: ActorEvent) -> Actor:
-    match event:
-        case ActorDeactivated():
-            return changed(actor, active=False)
-        case ActorReactivated():
-            return changed(actor, active=True)
-        case ActorProfileUpdated() | ActorProfileForgotten() | ActorSubjectBound() | ActorSubjectUnbound():
-            return actor
-        case _:
-            assert_never(event)
+def evolve(actor: Actor, event: ActorDeactivated | ActorReactivated) -> Actor:
+    return changed(actor, active=isinstance(event, ActorReactivated))
 
 
 class InvalidActorKindError(Invalid, context="access"):
@@ -172,17 +149,22 @@ class InvalidActorSubjectError(Invalid, context="access"):
 ActorName = Annotated[str, actor.text("name", 200)]
 
 
-@actor.creation()
-class RegisterActor(Creation):
-    """Make a person or a machine account known to the service."""
+class ProfileFields(Command):
+    """The fields of a profile; how long contact data may be is judged by `check_profile`."""
 
     name: ActorName
-    kind: ActorKind = ActorKind.HUMAN
     email: str | None = None
     phone: str | None = None
     affiliation: str | None = None
     external_id: str | None = None
     external_id_scheme: str | None = None
+
+
+@actor.creation()
+class RegisterActor(ProfileFields, Creation):
+    """Make a person or a machine account known to the service."""
+
+    kind: ActorKind = ActorKind.HUMAN
 
     def decide(self, call: Call) -> Outcome:
         if self.kind is ActorKind.AGENT:
@@ -194,12 +176,9 @@ class RegisterActor(Creation):
         return [ActorRegistered(kind=self.kind), Put(profile)]
 
 
-@actor.command(post="/{actor_id}/deactivate", allowed=[ActorStatus.ACTIVE], destructive=True)
+@actor.command(post="/{actor_id}/deactivate", allowed=[ActorStatus.ACTIVE], records=ActorDeactivated, destructive=True)
 class DeactivateActor(Verb[Actor]):
     """Refuse everything this actor asks for from now on; its past stays."""
-
-    def decide(self, actor: Actor, call: Call) -> Outcome:
-        return [ActorDeactivated()]
 
 
 @actor.command(post="/{actor_id}/reactivate", allowed=[ActorStatus.DEACTIVATED])
@@ -219,15 +198,10 @@ class ReactivateActor(JudgedVerb[Actor, None]):
 
 
 @actor.command(patch="/{actor_id}/profile")
-class UpdateActorProfile(JudgedVerb[Actor, ActorProfile]):
+class UpdateActorProfile(ProfileFields, JudgedVerb[Actor, ActorProfile]):
     """Change name or contact fields: a key left out stays, null clears."""
 
     name: ActorName = omitted()
-    email: str | None = None
-    phone: str | None = None
-    affiliation: str | None = None
-    external_id: str | None = None
-    external_id_scheme: str | None = None
 
     def gather(self, actor: Actor, call: Call) -> Reads[ActorProfile]:
         profile = yield from record_of(ActorProfile, actor_id=actor.id)
@@ -236,11 +210,11 @@ class UpdateActorProfile(JudgedVerb[Actor, ActorProfile]):
         return profile
 
     def decide(self, actor: Actor, call: Call, profile: ActorProfile) -> Outcome:
-        given = {name: getattr(self, name) for name in self.model_fields_set}
+        given = self.model_dump(exclude_unset=True)
         differing = {name: value for name, value in given.items() if getattr(profile, name) != value}
         if not differing:
             return []
-        renewed = ActorProfile(**{**profile.__dict__, **differing, "updated_at": call.now})
+        renewed = replace(profile, **differing, updated_at=call.now)
         check_profile(renewed)
         return [ActorProfileUpdated(updated_fields=tuple(sorted(differing))), Put(renewed)]
 
@@ -257,11 +231,12 @@ class ForgetActor(Verb[Actor]):
 def check_profile(profile: ActorProfile) -> None:
     """Refuse contact values beyond their bounds and a half-filled external identifier, without repeating them."""
     for name, bound in CONTACT_BOUNDS.items():
-        if len(getattr(profile, name) or "") > bound:
+        text = getattr(profile, name) or ""
+        if len(text) > bound:
             raise InvalidActorProfileError(
                 f"{name} is longer than {bound} characters; shorten it.", reason="too_long", facts={"field": name}
             )
-        if (character := unnameable_character(getattr(profile, name) or "")) is not None:
+        if (character := unnameable_character(text)) is not None:
             raise InvalidActorProfileError(
                 f"{name} holds {character}; leave it out.", reason="control_character", facts={"field": name}
             )
@@ -362,9 +337,4 @@ class ListActors(ListQuery):
     def present(self, rows: tuple[ActorSummary, ...]) -> Reads[tuple[ActorRow, ...]]:
         profiles = yield from records_of(ActorProfile, actor_id=tuple(row.actor_id for row in rows))
         names = {profile.actor_id: profile.name for profile in profiles}
-        return tuple(_named(rows, names))
-
-
-def _named(rows: tuple[ActorSummary, ...], names: dict[UUID, str]) -> Iterator[ActorRow]:
-    for row in rows:
-        yield ActorRow(name=names.get(row.actor_id, DELETED_USER), **dict(row))
+        return tuple(ActorRow(name=names.get(row.actor_id, DELETED_USER), **dict(row)) for row in rows)

@@ -7,28 +7,27 @@ model or another version is another agent of the same kind.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, assert_never
+from typing import Annotated, assert_never
 from uuid import UUID
 
 from pydantic import Field
 
 from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
-from baton.domain.agent.language_model import is_approved
-from baton.domain.agent.model_ref import DETERMINISTIC, SETTING, ModelRef
+from baton.domain.agent.language_model import DETERMINISTIC, SETTING, ModelRef, is_approved
 from baton.domain.agent.prompts import PROMPTS
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, changed
+from baton.domain.shared.annotations import Dollars
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, every, members_of
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text
-from baton.domain.shared.units import Dollars
 from baton.domain.shared.writes import Also, Enlist, Put
 
-KINDS = "agent-kind"
+AGENTS_BY_KIND = "agent-kind"
 """Look-up kind: the agents of one kind."""
-MOST_TOOLS = 32
-MOST_CAPABILITIES = 32
+MAX_TOOLS = 32
+MAX_CAPABILITIES = 32
 
 
 class AgentStatus(StrEnum):
@@ -94,7 +93,7 @@ class AgentDefined(Event, of=agent):
     capabilities: Names
 
 
-class AgentVersioned(Event, of=agent):
+class AgentVersioned(Event, of=agent, leads_to=VERSIONED, dates="versioned_at"):
     """The agent was put into service."""
 
     version: str
@@ -138,28 +137,13 @@ class AgentBudgetUpdated(Event, of=agent, overwrites=True):
     daily_token_cap: int | None
 
 
-AgentEvent = (
-    AgentVersioned
-    | AgentSuspended
-    | AgentResumed
-    | AgentDeprecated
-    | AgentToolGranted
-    | AgentToolRevoked
-    | AgentBudgetUpdated
-)
-
-
-@agent.begin
-def begin(event: AgentDefined) -> Agent:
-    return Agent(id=event.stream_id, created_at=event.occurred_at, defined_at=event.occurred_at, **dict(event))
+AgentEvent = AgentSuspended | AgentResumed | AgentDeprecated | AgentToolGranted | AgentToolRevoked | AgentBudgetUpdated
 
 
 @agent.evolve
 def evolve(agent: Agent, event: AgentEvent) -> Agent:
     at = event.occurred_at
     match event:
-        case AgentVersioned():
-            return changed(agent, status=VERSIONED, versioned_at=at)
         case AgentSuspended():
             return changed(
                 agent, status=SUSPENDED, suspension_reason=event.reason, suspended_at=at, suspended_by=event.suspended_by
@@ -179,7 +163,7 @@ def evolve(agent: Agent, event: AgentEvent) -> Agent:
 
 
 def budget_of(monthly_cost_cap: float | None, daily_token_cap: int | None) -> Budget | None:
-    """The caps together; none at all where neither is set."""
+    """Return both caps, or None where neither is set."""
     if monthly_cost_cap is None and daily_token_cap is None:
         return None
     return Budget(monthly_cost_cap=monthly_cost_cap, daily_token_cap=daily_token_cap)
@@ -231,31 +215,21 @@ class DefineAgent(JudgedCreation[bool]):
     capabilities: SortedSet[Capability] = frozenset()
 
     def gather(self, call: Call) -> Reads[bool]:
-        """Whether the model may be asked here."""
+        """Return whether the model may be asked here."""
         if self.model_ref.provider in (DETERMINISTIC, SETTING):
             return True
         deployment = yield from ask(Ports.deployment)
         return not deployment.approved_models_only or (yield from is_approved(self.model_ref))
 
     def decide(self, call: Call, approved: bool) -> Outcome:
-        self._check()
-        if not approved:
-            raise LanguageModelNotApprovedError(
-                f"{self.model_ref.model} of {self.model_ref.provider} is no approved model here; have it approved in the "
-                "catalog of language models first.",
-                reason="model_not_approved",
-            )
-        return defined(self, call)
-
-    def _check(self) -> None:
         uri = self.canonical_uri
         if uri is not None and (not uri.startswith("https://") or "#" in uri):
             raise InvalidAgentCanonicalUriError(
                 "The canonical address begins with https:// and has no #; correct it or leave it out."
             )
-        if len(self.capabilities) > MOST_CAPABILITIES:
+        if len(self.capabilities) > MAX_CAPABILITIES:
             raise InvalidAgentCapabilitiesError(
-                f"An agent claims at most {MOST_CAPABILITIES} capabilities; name the ones that matter.",
+                f"An agent claims at most {MAX_CAPABILITIES} capabilities; name the ones that matter.",
                 facts={"count": len(self.capabilities)},
             )
         if self.prompt_template_id is not None and self.prompt_template_id not in PROMPTS:
@@ -263,24 +237,31 @@ class DefineAgent(JudgedCreation[bool]):
             raise InvalidAgentPromptTemplateError(
                 "There is no prompt with this id; take one of those that the service has, or none.", facts={"known": known}
             )
+        if not approved:
+            raise LanguageModelNotApprovedError(
+                f"{self.model_ref.model} of {self.model_ref.provider} is no approved model here; have it approved in the "
+                "catalog of language models first.",
+                reason="model_not_approved",
+            )
+        return begin_agent(self, call)
 
 
-def defined(definition: DefineAgent, call: Call) -> list[Any]:
-    """An agent begins together with its actor, under one id, and is found by its kind."""
+def begin_agent(definition: DefineAgent, call: Call) -> Outcome:
+    """Return the beginning of an agent and of its actor, under one id."""
     profile = ActorProfile(
         call.new_id, definition.name, None, None, None, None, None, created_at=call.now, updated_at=call.now
     )
     return [
         AgentDefined(**dict(definition)),
-        Enlist(KINDS, definition.kind),
+        Enlist(AGENTS_BY_KIND, definition.kind),
         Also(Actor, call.new_id, [ActorRegistered(kind=ActorKind.AGENT), Put(profile)]),
     ]
 
 
-def agents_of(kind: str) -> Reads[tuple[Agent, ...]]:
-    """Every agent of a kind, whatever its status."""
-    found = yield from every(Agent, (yield from members_of(KINDS, kind)))
-    return tuple(found.values())
+def agents_of_kind(kind: str) -> Reads[tuple[Agent, ...]]:
+    """Return every agent of a kind, whatever its status."""
+    agents = yield from every(Agent, (yield from members_of(AGENTS_BY_KIND, kind)))
+    return tuple(agents.values())
 
 
 @agent.command(post="/{agent_id}/version", allowed=[DEFINED])
@@ -291,32 +272,23 @@ class VersionAgent(Verb[Agent]):
         return [AgentVersioned(version=agent.version)]
 
 
-@agent.command(post="/{agent_id}/suspend", allowed=[VERSIONED], destructive=True)
+@agent.command(post="/{agent_id}/suspend", allowed=[VERSIONED], records=AgentSuspended, destructive=True)
 class SuspendAgent(Verb[Agent]):
     """Take an agent out of service; what it asks for is refused from its next call on, until somebody resumes it."""
 
     reason: Annotated[str, agent.text("suspension_reason", 500, label="reason", personal=True)]
 
-    def decide(self, agent: Agent, call: Call) -> Outcome:
-        return [AgentSuspended(reason=self.reason, suspended_by=call.principal_id)]
 
-
-@agent.command(post="/{agent_id}/resume", allowed=[SUSPENDED])
+@agent.command(post="/{agent_id}/resume", allowed=[SUSPENDED], records=AgentResumed)
 class ResumeAgent(Verb[Agent]):
     """Put a suspended agent back into service; what passed meanwhile is not made up for."""
 
-    def decide(self, agent: Agent, call: Call) -> Outcome:
-        return [AgentResumed(resumed_by=call.principal_id)]
 
-
-@agent.command(post="/{agent_id}/deprecate", allowed=NOT_DEPRECATED, destructive=True)
+@agent.command(post="/{agent_id}/deprecate", allowed=NOT_DEPRECATED, records=AgentDeprecated, destructive=True)
 class DeprecateAgent(Verb[Agent]):
     """Take an agent out of service for good."""
 
     reason: Annotated[str, agent.text("deprecation_reason", 500, label="reason", personal=True)] | None = None
-
-    def decide(self, agent: Agent, call: Call) -> Outcome:
-        return [AgentDeprecated(reason=self.reason)]
 
 
 @agent.command(post="/{agent_id}/tools/grant", allowed=NOT_DEPRECATED, verb="GrantTool")
@@ -328,8 +300,8 @@ class GrantToolToAgent(Verb[Agent]):
     def decide(self, agent: Agent, call: Call) -> Outcome:
         if self.tool_name in agent.tools:
             return []
-        if len(agent.tools) >= MOST_TOOLS:
-            raise InvalidAgentToolsError(f"The agent has {MOST_TOOLS} tools already; revoke one first.")
+        if len(agent.tools) >= MAX_TOOLS:
+            raise InvalidAgentToolsError(f"The agent has {MAX_TOOLS} tools already; revoke one first.")
         return [AgentToolGranted(tool_name=self.tool_name)]
 
 
@@ -365,18 +337,7 @@ class UpdateAgentBudget(Verb[Agent]):
 agent.get()
 
 
-class AgentSummary(Summary):
-    agent_id: UUID
-    kind: str
-    name: FreeText
-    version: str
-    status: AgentStatus
-    created_at: datetime
-    versioned_at: datetime | None
-    deprecated_at: datetime | None
-
-
-@agent.listing(AgentSummary)
+@agent.listing(Summary.from_state(agent, "kind name version status created_at versioned_at deprecated_at", marked=True))
 class ListAgents(ListQuery):
     """Agents in the order they were defined."""
 

@@ -1,4 +1,4 @@
-"""Results at risk: which decisions rest on a language model, and whether they could still be reached again."""
+"""Results at risk: which decisions rest on a language model, and whether the facility could still reproduce them."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from baton.domain.shared.listing import Hidden, ListQuery, Summary, Where
 from baton.domain.shared.reads import Reads
 
 DATED = re.compile(r"-[0-9]{8}\Z")
-"""What providers put behind a model's name for one snapshot of it."""
+"""The date that providers append to a model's name for one snapshot of it."""
 
 
 class ReproducibilityGrade(StrEnum):
@@ -31,18 +31,21 @@ class ReproducibilityGrade(StrEnum):
     """It is known which model answered, and no more."""
 
 
-def grade(entry: LanguageModel) -> ReproducibilityGrade:
-    """What can be done about a result of this model."""
+def reproducibility_grade(entry: LanguageModel) -> ReproducibilityGrade:
+    """Return how far results of this model can be reproduced."""
     pinned = entry.archivability is Archivability.PINNED
     return ReproducibilityGrade.RE_EXECUTABLE if pinned else ReproducibilityGrade.ATTRIBUTABLE_ONLY
 
 
-def at_risk(entry: LanguageModel) -> bool:
-    """Whether the provider takes away what results rest on; that the facility withdrew the model is no risk."""
-    return grade(entry) is ReproducibilityGrade.ATTRIBUTABLE_ONLY and entry.status in (RETIREMENT_ANNOUNCED, RETIRED)
+def is_at_risk(entry: LanguageModel) -> bool:
+    """Return whether the provider ends a model that cannot be kept; that the facility withdrew it is no risk."""
+    return reproducibility_grade(entry) is ReproducibilityGrade.ATTRIBUTABLE_ONLY and entry.status in (
+        RETIREMENT_ANNOUNCED,
+        RETIRED,
+    )
 
 
-class AtRiskResult(Summary):
+class AtRiskDecision(Summary):
     """A decision, and the newest call of the model behind it."""
 
     decision_id: UUID
@@ -52,7 +55,7 @@ class AtRiskResult(Summary):
     agent_id: str | None
 
 
-class ModelCall(AtRiskResult):
+class ModelCall(AtRiskDecision):
     """The newest call of one model behind one decision; the relation is a view of the inference logbooks."""
 
     relation: ClassVar[str] = "model_calls"
@@ -61,8 +64,8 @@ class ModelCall(AtRiskResult):
     model: Hidden[str]
 
 
-def names_of(call: Inference) -> frozenset[str]:
-    """Every name that the model of a call goes by: the one asked for, the one that answered, and that without its date.
+def model_names(call: Inference) -> frozenset[str]:
+    """Return every name of a call's model: the one asked for, the one that answered, and that without its date.
 
     Names that differ otherwise are other models, however alike.
     """
@@ -72,31 +75,24 @@ def names_of(call: Inference) -> frozenset[str]:
 
 
 def model_calls(calls: Iterable[Inference]) -> Iterator[ModelCall]:
-    """The newest call of each model behind each decision, under every name the model goes by."""
+    """Yield the newest call of each model behind each decision, under every name of the model."""
     newest: dict[tuple[str, str, UUID], Inference] = {}
     for call in sorted(calls, key=lambda call: (call.occurred_at, call.event_id)):
-        newest |= {(call.provider_name, model, call.decision_id): call for model in names_of(call)}
-    for (provider_name, model, decision_id), call in newest.items():
-        yield ModelCall(
-            decision_id=decision_id,
-            occurred_at=call.occurred_at,
-            request_model=call.request_model,
-            response_model=call.response_model,
-            agent_id=call.agent_id,
-            provider_name=provider_name,
-            model=model,
-        )
+        newest |= {(call.provider_name, model, call.decision_id): call for model in model_names(call)}
+    for (provider_name, model, _), call in newest.items():
+        shown = {name: getattr(call, name) for name in AtRiskDecision.model_fields}
+        yield ModelCall(**shown, provider_name=provider_name, model=model)
 
 
 class AtRiskResults(Value):
-    """What has become of a model, what that means for its results, and one page of them."""
+    """The state of a model, what it means for its results, and one page of them."""
 
     language_model_id: UUID
     status: LanguageModelStatus
     archivability: Archivability
     reproducibility_grade: ReproducibilityGrade
     at_risk: bool
-    items: tuple[AtRiskResult, ...]
+    items: tuple[AtRiskDecision, ...]
     next_cursor: str | None
 
 
@@ -113,12 +109,10 @@ class ListAtRiskResults(ListQuery):
         page = yield from super().answer(*known)
         return AtRiskResults(
             language_model_id=entry.id,
-            status=entry.status,
-            archivability=entry.archivability,
-            reproducibility_grade=grade(entry),
-            at_risk=at_risk(entry),
-            items=page.items,
-            next_cursor=page.next_cursor,
+            reproducibility_grade=reproducibility_grade(entry),
+            at_risk=is_at_risk(entry),
+            **{name: getattr(entry, name) for name in ("status", "archivability")},
+            **vars(page),
         )
 
     @classmethod

@@ -1,10 +1,10 @@
-"""The draft of a caution: whether the end of a run should warn those who come next. It is a proposal and no caution."""
+"""The draft of a caution: whether the end of a run should warn those who come next. A draft is a proposal, no caution."""
 
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from baton.domain.agent.conclusions import Conclusion, Material, Task, Terminal, UnusableAnswerError, run_facts
+from baton.domain.agent.conclusions import AgentTask, Conclusion, Material, RunEnd, UnusableAnswerError, run_facts
 from baton.domain.agent.prompts import CAUTION_DRAFT, DraftAnswer, DraftChoice, ProposedCaution
 from baton.domain.caution.caution import Caution, CautionSeverity, CautionTarget, CautionTargetKind, cautions_on
 from baton.domain.operation.procedure.procedure import Procedure
@@ -15,21 +15,21 @@ from baton.domain.shared.reads import Reads, required
 
 CAUTION_DRAFTER = "CautionDrafter"
 EXCERPT = 200
-"""Characters of a caution's texts that a model is shown."""
-SEVERITIES: Mapping[DraftChoice, CautionSeverity] = {
+"""How many characters of a caution's texts a model is shown."""
+SEVERITIES: Mapping[str, CautionSeverity] = {
     DraftChoice.PROPOSE_NOTICE: CautionSeverity.NOTICE,
     DraftChoice.PROPOSE_CAUTION: CautionSeverity.CAUTION,
     DraftChoice.PROPOSE_WARNING: CautionSeverity.WARNING,
 }
-"""The severity that a choice stands for; a successor may have any."""
-MOST_CAUTIONS = 100
+"""The severity that each choice stands for; a proposal that supersedes a caution may have any."""
+MAX_CAUTIONS = 100
 
 
-def draft_material(run: Run, terminal: Terminal | None) -> Reads[Material]:
-    """The run with its phases, what a caution may be about, and the cautions in effect on that.
+def draft_material(run: Run, end: RunEnd | None) -> Reads[Material]:
+    """Return the run with its phases, what a caution may be about, and the cautions in effect on that.
 
-    A phase is over with its run and nobody meets it again. So a caution is about an asset, a recipe or the plan, and what
-    each phase's faults are to be noted on is said with it.
+    A phase is over with its run and does not recur. So a caution is about an asset, a recipe or the plan, and each phase
+    says which of them its faults belong to.
     """
     plan = yield from required(Plan, run.plan_id)
     phases = yield from phases_of(run)
@@ -38,9 +38,9 @@ def draft_material(run: Run, terminal: Terminal | None) -> Reads[Material]:
     targets = [CautionTarget(kind=CautionTargetKind.ASSET, id=id) for id in sorted(assets)]
     targets += [CautionTarget(kind=CautionTargetKind.RECIPE, id=id) for id in sorted(recipes)]
     targets.append(CautionTarget(kind=CautionTargetKind.PLAN, id=plan.id))
-    at = run.updated_at if terminal is None else terminal.occurred_at
-    cautions = (yield from cautions_on(targets, at))[:MOST_CAUTIONS]
-    known = run_facts(run, terminal, phases)
+    at = run.updated_at if end is None else end.occurred_at
+    cautions = (yield from cautions_on(targets, at))[:MAX_CAUTIONS]
+    known = run_facts(run, end, phases)
     facts = {
         **known,
         "phases": [
@@ -55,7 +55,7 @@ def draft_material(run: Run, terminal: Terminal | None) -> Reads[Material]:
 
 
 def recurring_target(phase: Procedure, plan: Plan) -> CautionTarget:
-    """What the faults of a phase are noted on, so that the next start meets them: its only asset, its recipe or the plan."""
+    """Return what the faults of a phase are noted on, so that the next start meets them: its only asset, recipe or plan."""
     if len(phase.target_asset_ids) == 1:
         return CautionTarget(kind=CautionTargetKind.ASSET, id=min(phase.target_asset_ids))
     if phase.recipe_id is not None:
@@ -64,6 +64,7 @@ def recurring_target(phase: Procedure, plan: Plan) -> CautionTarget:
 
 
 def caution_facts(caution: Caution) -> dict[str, Any]:
+    """Return what a prompt says about a caution."""
     return {
         "caution_id": str(caution.id),
         "target_kind": caution.target.kind.value,
@@ -75,25 +76,23 @@ def caution_facts(caution: Caution) -> dict[str, Any]:
     }
 
 
-def concluded_draft(answer: Mapping[str, Any], material: Material) -> Conclusion:
+def conclude_draft(answer: Mapping[str, Any], material: Material) -> Conclusion:
+    """Return the conclusion of a model's answer; refuse one that breaks a rule."""
     draft = DraftAnswer.model_validate(dict(answer))
-    proposed = draft.proposed_caution
-    if draft.choice is DraftChoice.NO_ACTION:
-        return Conclusion(draft.choice.value, draft.confidence, draft.reasoning)
-    if proposed is None:
-        raise UnusableAnswerError("SchemaViolation")
-    check_proposal(draft.choice, proposed, material)
-    return Conclusion(
-        draft.choice.value, draft.confidence, draft.reasoning, {"proposed_caution": proposed.model_dump(mode="json")}
-    )
+    inputs = {}
+    if draft.choice is not DraftChoice.NO_ACTION:
+        if draft.proposed_caution is None:
+            raise UnusableAnswerError("SchemaViolation")
+        check_proposal(draft.choice, draft.proposed_caution, material)
+        inputs["proposed_caution"] = draft.proposed_caution.model_dump(mode="json")
+    return Conclusion(draft.choice.value, draft.confidence, draft.reasoning, inputs)
 
 
 def check_proposal(choice: DraftChoice, proposed: ProposedCaution, material: Material) -> None:
     """Refuse a proposal about something the model was not shown, or one that contradicts its choice."""
     if (proposed.target_kind.value, proposed.target_id) not in material.candidates:
         raise UnusableAnswerError("HallucinatedTarget")
-    severity = SEVERITIES.get(choice)
-    if severity is not None and proposed.severity is not severity:
+    if proposed.severity is not SEVERITIES.get(choice, proposed.severity):
         raise UnusableAnswerError("SeverityMismatch")
     superseded: UUID | None = proposed.supersedes_caution_id
     if (choice is DraftChoice.PROPOSE_SUPERSEDE) != (superseded is not None):
@@ -102,7 +101,7 @@ def check_proposal(choice: DraftChoice, proposed: ProposedCaution, material: Mat
         raise UnusableAnswerError("HallucinatedCaution")
 
 
-DRAFT = Task(
+DRAFT = AgentTask(
     kind=CAUTION_DRAFTER,
     workflow="draft-caution",
     context="CautionProposal",
@@ -111,15 +110,10 @@ DRAFT = Task(
     prompt=CAUTION_DRAFT,
     commands=frozenset(
         {
-            "RequestDecisionDebrief",
-            "RecordAgentDecision",
-            "AppendInferences",
-            "GetRun",
-            "GetPlan",
-            "ListProcedures",
-            "ListCautions",
+            *("RequestDecisionDebrief", "RecordAgentDecision", "AppendInferences"),
+            *("GetRun", "GetPlan", "ListProcedures", "ListCautions"),
         }
     ),
     material=draft_material,
-    conclude=concluded_draft,
+    conclude=conclude_draft,
 )

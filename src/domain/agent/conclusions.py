@@ -1,35 +1,38 @@
-"""What language-model agents of every kind have in common: a run that ended, what is asked about it, what is concluded.
+"""What language-model agents of every kind have in common: the end of a run, the lease on it, and the conclusion about it.
 
-An agent sees the run as data and concludes once for each end of a run. Whatever keeps it from concluding is put on record
-as well, as a choice of its own.
+An agent sees the run as data and concludes once for each end of a run. What keeps it from concluding is recorded as well,
+as a choice of its own. The lease that decides which agent of a kind concludes is a marker on the run's own stream, so that
+no two agents hold it, whatever engine or machine asks; it does not expire and is never taken over.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
+from baton.domain.agent.agent import Agent
 from baton.domain.agent.prompts import Prompt
 from baton.domain.decision.decision import ConfidenceSource, RegisterDecision
-from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Event, Value, instant
-from baton.domain.operation.conduct.results import Failure
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, JudgedVerb, Outcome, Value, instant
 from baton.domain.operation.procedure.procedure import Procedure
-from baton.domain.run.run import Run, RunAborted, RunCompleted, RunStopped, RunTruncated
-from baton.domain.shared.reads import Reads
+from baton.domain.run.run import Run, RunAborted, RunCompleted, RunStopped, RunTruncated, run
+from baton.domain.shared.reads import Reads, events_of, required
+from baton.domain.shared.writes import Answer
 
-TERMINAL: tuple[type[Event], ...] = (RunCompleted, RunAborted, RunStopped, RunTruncated)
+RUN_END_EVENTS: tuple[type[Event], ...] = (RunCompleted, RunAborted, RunStopped, RunTruncated)
 """The events that end a run."""
-MOST_PHASES = 50
-MOST_CHANNELS = 200
-MOST_CLOSING_FAILURES = 10
-LONGEST_PARAMETERS = 20_000
-"""Characters of parameters that a model is shown; of more, only how many there are."""
+MAX_PHASES = 50
+MAX_CHANNELS = 200
+MAX_CLOSING_FAILURES = 10
+MAX_PARAMETERS_LENGTH = 20_000
+"""Characters of parameters that a model is shown; of longer ones it is told only how many there are."""
 
 
 @dataclass(frozen=True)
-class Terminal:
+class RunEnd:
     """The event that ended a run."""
 
     event_id: UUID
@@ -46,7 +49,7 @@ class Terminal:
 
 @dataclass(frozen=True)
 class Material:
-    """What a model is shown, and what its answer may refer to."""
+    """The facts that a model is shown, and the ids that its answer may refer to."""
 
     facts: Mapping[str, Any]
     candidates: frozenset[tuple[str, UUID]] = frozenset()
@@ -55,7 +58,7 @@ class Material:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What an answer comes to."""
+    """The choice that a model's answer contains, with its confidence and reasons."""
 
     choice: str
     confidence: float
@@ -64,7 +67,7 @@ class Conclusion:
 
 
 class UnusableAnswerError(Exception):
-    """A model's answer has the right form and breaks a rule all the same; the rule's name is what is put on record."""
+    """A model's answer has the right form and breaks a rule; the rule's name is recorded."""
 
     def __init__(self, failure: str) -> None:
         super().__init__(failure)
@@ -72,27 +75,27 @@ class UnusableAnswerError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """What agents of one kind do when a run has ended."""
+class AgentTask:
+    """The work of the agents of one kind when a run has ended."""
 
     kind: str
     workflow: str
     context: str
     conflicted: str
-    """The choice of whoever did not get the lease."""
+    """The choice of an agent that did not get the lease."""
     deferred: str
-    """The choice where no answer was to be had."""
+    """The choice where there is no usable answer."""
     prompt: Prompt
     commands: frozenset[str]
-    """What an agent must be permitted before it begins."""
-    material: "Callable[[Run, Terminal | None], Reads[Material]]"
-    conclude: "Callable[[Mapping[str, Any], Material], Conclusion]"
+    """The commands that an agent must be permitted before it begins."""
+    material: Callable[[Run, RunEnd | None], Reads[Material]]
+    conclude: Callable[[Mapping[str, Any], Material], Conclusion]
 
     @property
     def rule(self) -> str:
         return f"agent:{self.kind}:v1"
 
-    def choice(
+    def decision(
         self,
         agent_id: UUID,
         inputs: Mapping[str, Any],
@@ -102,77 +105,81 @@ class Task:
         reasoning: str | None = None,
         parent_id: UUID | None = None,
     ) -> RegisterDecision:
-        """The decision of what was concluded, or of what came instead."""
-        return RegisterDecision(
-            decided_by=agent_id,
-            context=self.context,
-            choice=instead if concluded is None else concluded.choice,
-            parent_id=parent_id,
-            rule=self.rule,
-            reasoning=reasoning if concluded is None else concluded.reasoning,
-            confidence=None if concluded is None else concluded.confidence,
-            confidence_source=None if concluded is None else ConfidenceSource.SELF_REPORTED,
-            inputs={**inputs, **({} if concluded is None else concluded.inputs)},
-        )
+        """Return the decision of a conclusion, or of the choice made instead of one."""
+        own: dict[str, Any] = {"choice": instead, "reasoning": reasoning, "inputs": {**inputs}}
+        if concluded is not None:
+            source = {"confidence_source": ConfidenceSource.SELF_REPORTED}
+            own = {**vars(concluded), **source, "inputs": {**inputs, **concluded.inputs}}
+        return RegisterDecision(decided_by=agent_id, context=self.context, parent_id=parent_id, rule=self.rule, **own)
 
 
-def cause_of(terminal_event_id: UUID) -> str:
-    """What the id of a conclusion follows from, besides the agent."""
+def conclusion_cause(terminal_event_id: UUID) -> str:
+    """Return the cause that the id of a conclusion is derived from, besides the agent."""
     return f"decision:{terminal_event_id}"
 
 
-def run_facts(run: Run, terminal: Terminal | None, phases: tuple[Procedure, ...]) -> dict[str, Any]:
-    """What is said of a run to a model; who did what is not."""
-    event: Any = None if terminal is None else terminal.event
-    interrupted_at = getattr(event, "interrupted_at", None)
+def run_facts(run: Run, end: RunEnd | None, phases: tuple[Procedure, ...]) -> dict[str, Any]:
+    """Return what a prompt says about a run, without who did what."""
+    event: Any = None if end is None else end.event
     return {
-        "terminal_event_type": None if terminal is None else terminal.event_type,
+        "terminal_event_type": None if end is None else end.event_type,
         "terminal_event_reason": getattr(event, "reason", None),
-        "terminal_event_occurred_at": None if terminal is None else instant(terminal.occurred_at),
+        "terminal_event_occurred_at": None if end is None else instant(end.occurred_at),
         "run_id": str(run.id),
         "run_name": run.name,
         "run_status": run.status.value,
         "plan_id": str(run.plan_id),
         "subject_id": None if run.subject_id is None else str(run.subject_id),
         "campaign_id": None if run.campaign_id is None else str(run.campaign_id),
-        "effective_parameters": bounded(run.effective_parameters),
+        "effective_parameters": bounded_parameters(run.effective_parameters),
         "hold_count": run.hold_count,
-        "last_held_at": None if run.last_held_at is None else instant(run.last_held_at),
+        "last_held_at": instant_if_given(run.last_held_at),
         "last_hold_reason": run.last_hold_reason,
         "adjustment_count": run.adjustment_count,
-        "last_adjusted_at": None if run.last_adjusted_at is None else instant(run.last_adjusted_at),
-        "interrupted_at": None if interrupted_at is None else instant(interrupted_at),
+        "last_adjusted_at": instant_if_given(run.last_adjusted_at),
+        "interrupted_at": instant_if_given(getattr(event, "interrupted_at", None)),
         "pinned_calibration_ids": sorted(map(str, run.pinned_calibration_ids)),
-        "phases": [phase_facts(phase) for phase in phases[:MOST_PHASES]],
+        "phases": [phase_facts(phase) for phase in phases[:MAX_PHASES]],
     }
 
 
+def instant_if_given(time: datetime | None) -> str | None:
+    """Return a time as it is written everywhere, or None."""
+    return None if time is None else instant(time)
+
+
 def phase_facts(phase: Procedure) -> dict[str, Any]:
-    """What is said of one procedure of a run."""
+    """Return what a prompt says about one procedure of a run."""
     return {
         "procedure_id": str(phase.id),
         "name": phase.name,
         "status": phase.status.value,
-        "failure": None if phase.failure is None else failure_facts(phase.failure),
-        "closing_failures": [failure_facts(failure) for failure in phase.closing_failures[:MOST_CLOSING_FAILURES]],
+        "failure": None if phase.failure is None else phase.failure.model_dump(mode="json"),
+        "closing_failures": [one.model_dump(mode="json") for one in phase.closing_failures[:MAX_CLOSING_FAILURES]],
         "iteration_count": phase.iteration_count,
         "skipped_count": phase.skipped_count,
     }
 
 
-def failure_facts(failure: Failure) -> dict[str, Any]:
-    return failure.model_dump(mode="json")
-
-
-def bounded(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Parameters, or how many there are where they would fill a prompt."""
-    if len(json.dumps(parameters, default=str)) <= LONGEST_PARAMETERS:
+def bounded_parameters(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters, or how many there are where they would fill a prompt."""
+    if len(json.dumps(parameters, default=str)) <= MAX_PARAMETERS_LENGTH:
         return parameters
     return {"omitted": f"{len(parameters)} parameters, too long to show"}
 
 
+class LeaseResult(StrEnum):
+    """The result of asking for a lease."""
+
+    HELD = "held"
+    LOST = "lost"
+    """Another agent of the kind has it, which is recorded."""
+    ENDED = "ended"
+    """There is nothing to do, or nothing may be done."""
+
+
 class ConclusionOrder(Value):
-    """What an agent is to conclude about: the end of a run."""
+    """The message that asks an agent to conclude about the end of a run."""
 
     kind: str
     agent_id: UUID
@@ -192,3 +199,42 @@ class ConclusionOrder(Value):
     @property
     def conduit_id(self) -> UUID:
         return SYSTEM_CONDUIT
+
+
+class DecisionDebriefRequested(Event, of=run, inert=True):
+    """An agent took the lease on concluding about this end of the run."""
+
+    debriefer_agent_id: UUID
+    debriefer_kind: str
+    terminal_event_id: UUID
+
+
+Markers = tuple[DecisionDebriefRequested, ...]
+
+
+def lease_holder(markers: Markers, kind: str, terminal_event_id: UUID) -> UUID | None:
+    """Return the agent of this kind that was first with its marker for this end of a run."""
+    scope = (kind, terminal_event_id)
+    return next((m.debriefer_agent_id for m in markers if (m.debriefer_kind, m.terminal_event_id) == scope), None)
+
+
+@run.inner()
+class RequestDecisionDebrief(JudgedVerb[Run, tuple[Agent, Markers]]):
+    """Take the lease as the calling agent, or answer who has it; a repeated request has the same answer."""
+
+    terminal_event_id: UUID
+
+    def gather(self, run: Run, call: Call) -> Reads[tuple[Agent, Markers]]:
+        agent = yield from required(Agent, call.principal_id)
+        return agent, (yield from events_of(run.id, DecisionDebriefRequested))
+
+    def decide(self, run: Run, call: Call, facts: tuple[Agent, Markers]) -> Outcome:
+        agent, markers = facts
+        holder = lease_holder(markers, agent.kind, self.terminal_event_id)
+        if holder is not None:
+            return [Answer({"agent_id": str(holder)})]
+        marker = DecisionDebriefRequested(
+            debriefer_agent_id=agent.id, debriefer_kind=agent.kind, terminal_event_id=self.terminal_event_id
+        )
+        marker_id = uuid5(run.id, f"lease:{self.terminal_event_id}:{agent.id}")
+        return [marker.identify(marker_id), Answer({"agent_id": str(agent.id)})]

@@ -1,30 +1,44 @@
-"""The debrief of a run: a verdict on how it went, and the narrative that goes into its logbook."""
+"""The debrief of a run: a verdict on how it went, and the narrative for its logbook; written at its end, or on demand.
+
+On demand no lease is asked for and no cap is in the way: somebody chose to spend. What is spent is recorded all the same.
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar, NamedTuple
+from uuid import UUID
 
-from baton.domain.agent.conclusions import MOST_CHANNELS, Conclusion, Material, Task, Terminal, run_facts
+from baton.domain.access.actor import Actor
+from baton.domain.access.principals import seeded_id
+from baton.domain.agent.agent import VERSIONED, Agent
+from baton.domain.agent.conclusions import MAX_CHANNELS, AgentTask, Conclusion, Material, RunEnd, run_facts
 from baton.domain.agent.prompts import RUN_DEBRIEF, DebriefAnswer, DebriefChoice
-from baton.domain.decision.decision import Decision
-from baton.domain.kernel import instant
+from baton.domain.decision.decision import Decision, DecisionParentNotFoundError
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Value, instant
+from baton.domain.operation.conduct.conduct import Wait
 from baton.domain.run.endings import phases_of
-from baton.domain.run.observations import Channel
-from baton.domain.run.run import Run
-from baton.domain.shared.reads import Reads, records_of
+from baton.domain.run.logbooks import Channel
+from baton.domain.run.run import Run, run
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, existing, records_of, required, required_if_given
+from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, Unavailable, kept_form, kept_refusal
+from baton.domain.shared.writes import Answer, Put, WorkRecord
 
 RUN_DEBRIEFER = "RunDebriefer"
-VERDICTS = frozenset(choice.value for choice in DebriefChoice)
+RUN_DEBRIEFER_ID = seeded_id(1)
 
 
-def debrief_material(run: Run, terminal: Terminal | None) -> Reads[Material]:
-    """The run with its phases and what it recorded."""
+def debrief_material(run: Run, end: RunEnd | None) -> Reads[Material]:
+    """Return the run with its phases and what it recorded."""
     phases = yield from phases_of(run)
     channels = yield from records_of(Channel, run_id=run.id)
-    shown = [channel_facts(channel) for channel in channels[:MOST_CHANNELS]]
-    return Material({**run_facts(run, terminal, phases), "channels": shown})
+    return Material({**run_facts(run, end, phases), "channels": list(map(channel_facts, channels[:MAX_CHANNELS]))})
 
 
 def channel_facts(channel: Channel) -> dict[str, Any]:
+    """Return what a prompt says about a channel."""
     return {
         "channel_name": channel.channel_name,
         "count": channel.count,
@@ -36,17 +50,13 @@ def channel_facts(channel: Channel) -> dict[str, Any]:
     }
 
 
-def concluded_debrief(answer: Mapping[str, Any], material: Material) -> Conclusion:
+def conclude_debrief(answer: Mapping[str, Any], material: Material) -> Conclusion:
+    """Return the conclusion of a model's answer."""
     debrief = DebriefAnswer.model_validate(dict(answer))
     return Conclusion(debrief.choice.value, debrief.confidence, debrief.reasoning)
 
 
-def narrative_of(decision: Decision) -> str | None:
-    """The text for the logbook; nothing where no verdict was reached."""
-    return decision.reasoning if decision.context == DEBRIEF.context and decision.choice in VERDICTS else None
-
-
-DEBRIEF = Task(
+DEBRIEF = AgentTask(
     kind=RUN_DEBRIEFER,
     workflow="debrief",
     context="RunDebrief",
@@ -55,15 +65,180 @@ DEBRIEF = Task(
     prompt=RUN_DEBRIEF,
     commands=frozenset(
         {
-            "RequestDecisionDebrief",
-            "RecordAgentDecision",
-            "AppendInferences",
-            "AppendRunLogbookEntries",
-            "GetRun",
-            "ListProcedures",
-            "ListRunChannels",
+            *("RequestDecisionDebrief", "RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries"),
+            *("GetRun", "ListProcedures", "ListRunChannels"),
         }
     ),
     material=debrief_material,
-    conclude=concluded_debrief,
+    conclude=conclude_debrief,
 )
+
+
+def narrative_of(decision: Decision) -> str | None:
+    """Return the text for the logbook, or None where no verdict was reached."""
+    is_verdict = decision.context == DEBRIEF.context and decision.choice in set(DebriefChoice)
+    return decision.reasoning if is_verdict else None
+
+
+class DebriefRequestStatus(StrEnum):
+    RUNNING = "Running"
+    DONE = "Done"
+    REFUSED = "Refused"
+
+
+@dataclass(frozen=True)
+class DebriefRequest(WorkRecord):
+    """A debrief that somebody asked for: by whom it is made, how far it is, and why it was refused if it was."""
+
+    relation: ClassVar[str] = "debrief_requests"
+    key: ClassVar[tuple[str, ...]] = ("decision_id",)
+    decision_id: UUID
+    run_id: UUID
+    agent_id: UUID
+    parent_decision_id: UUID | None
+    principal_id: UUID
+    correlation_id: UUID
+    accepted_at: datetime
+    status: DebriefRequestStatus = DebriefRequestStatus.RUNNING
+    refusal: dict[str, Any] | None = None
+
+    def refused(self, refusal: Refusal) -> "DebriefRequest":
+        """Return the request as it ended without a debrief, and why."""
+        return replace(self, status=DebriefRequestStatus.REFUSED, refusal=kept_form(refusal))
+
+    def stored_refusal(self) -> Refusal:
+        """Return why a refused request ended without a debrief."""
+        assert self.refusal is not None, "only a refused request says why"
+        return kept_refusal(self.refusal, RegenerateRunDebrief.operation.refusals)
+
+
+class DecisionParentAgentMismatchError(Conflict, context="agent"):
+    """The decision to go on from is no debrief."""
+
+
+class DecisionParentRunMismatchError(Conflict, context="agent"):
+    """The decision to go on from is about another run."""
+
+
+class AgentKindMismatchError(Conflict, context="agent"):
+    """The agent writes no debriefs."""
+
+
+class AgentNotSeededError(Conflict, context="agent"):
+    """The agent that every deployment starts with is not there."""
+
+
+class AgentDeactivatedError(Conflict, context="agent"):
+    """The agent's actor is deactivated."""
+
+
+class AgentCannotRegenerateDebriefError(Conflict, context="agent"):
+    """The agent is not in service."""
+
+
+class LanguageModelUnavailableError(Unavailable, context="agent"):
+    """The agent's language model is not configured here."""
+
+
+class RegeneratedDebrief(Value):
+    """The debrief that was written."""
+
+    decision_id: UUID
+
+
+class RegenerationAccepted(Value):
+    """A debrief that is still being written; `get_work` tells how it goes."""
+
+    decision_id: UUID
+    work_id: UUID
+
+
+class Debriefer(NamedTuple):
+    """The agent that is to write the debrief, the decision it goes on from, and whether its model can be asked."""
+
+    agent: Agent | None
+    actor: Actor | None
+    parent: Decision | None
+    model_configured: bool
+
+
+@run.command(
+    post="/{run_id}/regenerate-debrief",
+    context="agent",
+    status=201,
+    returns=RegeneratedDebrief,
+    work="regenerate-debrief",
+    accepted=RegenerationAccepted,
+    refuses=[UnauthorizedError],
+)
+class RegenerateRunDebrief(JudgedVerb[Run, Debriefer]):
+    """Have a debrief of the run written now, by the usual agent or by the one named."""
+
+    parent_decision_id: UUID | None = None
+    agent_id: UUID | None = None
+    wait: Wait = 30
+
+    def gather(self, run: Run, call: Call) -> Reads[Debriefer]:
+        parent = yield from required_if_given(Decision, self.parent_decision_id, DecisionParentNotFoundError)
+        if self.agent_id is None:
+            agent = yield from existing(Agent, RUN_DEBRIEFER_ID)
+        else:
+            agent = yield from required(Agent, self.agent_id)
+        actor = yield from existing(Actor, None if agent is None else agent.id)
+        configured = agent is not None and (yield from ask(Ports.is_model_configured, agent.model_ref))
+        return Debriefer(agent, actor, parent, configured)
+
+    def decide(self, run: Run, call: Call, facts: Debriefer) -> Outcome:
+        check_parent(facts.parent, run)
+        agent = require_able_agent(facts)
+        if not facts.model_configured:
+            raise LanguageModelUnavailableError(
+                f"The model of {agent.name} is not configured here; set its provider's credentials.",
+                reason="model_not_configured",
+            )
+        request = DebriefRequest(
+            decision_id=call.new_id,
+            run_id=run.id,
+            agent_id=agent.id,
+            parent_decision_id=self.parent_decision_id,
+            principal_id=call.principal_id,
+            correlation_id=call.correlation_id,
+            accepted_at=call.now,
+        )
+        return [Put(request), Answer(dict.fromkeys(RegenerationAccepted.model_fields, str(call.new_id)))]
+
+
+def require_able_agent(debriefer: Debriefer) -> Agent:
+    """Return the agent that writes the debrief; refuse one that cannot, or not now."""
+    agent = debriefer.agent
+    if agent is None:
+        raise AgentNotSeededError(
+            f"The log lacks the agent {RUN_DEBRIEFER}; restart the service, which seeds it.", reason="not_seeded"
+        )
+    if agent.kind != DEBRIEF.kind:
+        raise AgentKindMismatchError(
+            f"The agent is of kind {agent.kind}, and debriefs are written by agents of kind {DEBRIEF.kind}.",
+            reason="other_kind",
+        )
+    if debriefer.actor is None or not debriefer.actor.active:
+        raise AgentDeactivatedError("The agent's actor is deactivated; reactivate it first.", reason="agent_deactivated")
+    if agent.status is not VERSIONED:
+        raise AgentCannotRegenerateDebriefError(
+            f"The agent is {agent.status.value}; version or resume it first.", reason=agent.status.value.lower()
+        )
+    return agent
+
+
+def check_parent(parent: Decision | None, run: Run) -> None:
+    """Refuse to go on from a decision that is no debrief of this run."""
+    if parent is None:
+        return
+    if parent.context != DEBRIEF.context:
+        raise DecisionParentAgentMismatchError(
+            f"The parent is of context {parent.context}; name a decision of context {DEBRIEF.context}.",
+            reason="other_context",
+        )
+    if (parent.inputs or {}).get("run_id") != str(run.id):
+        raise DecisionParentRunMismatchError(
+            "The parent is about another run; name a debrief of this one, or leave it out.", reason="other_run"
+        )

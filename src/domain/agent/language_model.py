@@ -1,18 +1,18 @@
 """A language model in the facility's catalog: whether it may be used, for which data, at what price, and how it ended.
 
-A provider ends a model by retiring it; the facility withdraws an entry by deprecating it.
+A provider ends a model by retiring it; the facility withdraws an entry by deprecating it. Agents and entries refer to a
+model by a `ModelRef`.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, assert_never
-from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.agent.model_ref import ModelName, ModelRef, Provider, SnapshotPin
 from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State, Value, Verb, changed
+from baton.domain.shared.annotations import DollarsPerMillionTokens
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, members_of
@@ -25,6 +25,34 @@ IDENTITY = "language-model"
 """Claim kind: the entry of one provider, model and snapshot, until it is deprecated."""
 CATALOGUED = "language-model-priced"
 """Look-up kind: the entries of one provider and model that are not deprecated, whatever snapshot they pin."""
+
+
+DETERMINISTIC = "deterministic"
+"""The provider of agents that follow rules and ask no model."""
+SETTING = "setting"
+"""The provider of a model that a setting of the deployment names; it is looked up at each call."""
+
+
+class InvalidModelRefError(Invalid, context="agent"):
+    """A reference to a model names a provider and a model, and a snapshot where one is pinned; none of them is blank."""
+
+
+Provider = Annotated[str, Text(100, InvalidModelRefError, "provider")]
+ModelName = Annotated[str, Text(200, InvalidModelRefError, "model")]
+SnapshotPin = Annotated[str, Text(100, InvalidModelRefError, "snapshot pin")]
+
+
+class ModelRef(Value):
+    """A provider's model; where a snapshot of it is pinned, that one is asked in its stead."""
+
+    provider: Provider
+    model: ModelName
+    snapshot_pin: SnapshotPin | None = None
+
+    @property
+    def requested_name(self) -> str:
+        """The name that the provider is asked for."""
+        return self.snapshot_pin or self.model
 
 
 class LanguageModelStatus(StrEnum):
@@ -59,14 +87,7 @@ class Archivability(StrEnum):
     """The provider may move or remove what the name leads to."""
 
 
-Price = Annotated[
-    float,
-    Field(
-        strict=True,
-        description="In US dollars per million tokens.",
-        json_schema_extra={"unit": {"system": "qudt", "code": "CCY_USD"}},
-    ),
-]
+Price = Annotated[float, Field(strict=True), DollarsPerMillionTokens]
 
 
 class Pricing(Value):
@@ -120,7 +141,7 @@ class LanguageModelDefined(Event, of=language_model):
     archivability: Archivability
 
 
-class LanguageModelApproved(Event, of=language_model):
+class LanguageModelApproved(Event, of=language_model, leads_to=APPROVED):
     """The model was approved for use at this facility."""
 
 
@@ -143,31 +164,19 @@ class LanguageModelDeprecated(Event, of=language_model):
     reason: FreeText | None
 
 
-LanguageModelEvent = (
-    LanguageModelApproved | LanguageModelRetirementAnnounced | LanguageModelRetired | LanguageModelDeprecated
-)
+LanguageModelEvent = LanguageModelRetirementAnnounced | LanguageModelRetired | LanguageModelDeprecated
 
 
 @language_model.begin
 def begin(event: LanguageModelDefined) -> LanguageModel:
-    return LanguageModel(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        name=event.name,
-        model_ref=ModelRef(provider=event.provider, model=event.model, snapshot_pin=event.snapshot_pin),
-        served_via=event.served_via,
-        endpoint_note=event.endpoint_note,
-        pricing=event.pricing,
-        data_tier=event.data_tier,
-        archivability=event.archivability,
-    )
+    own = dict(event)
+    ref = ModelRef(**{name: own.pop(name) for name in ModelRef.model_fields})
+    return LanguageModel(id=event.stream_id, created_at=event.occurred_at, model_ref=ref, **own)
 
 
 @language_model.evolve
 def evolve(entry: LanguageModel, event: LanguageModelEvent) -> LanguageModel:
     match event:
-        case LanguageModelApproved():
-            return changed(entry, status=APPROVED)
         case LanguageModelRetirementAnnounced():
             announced = changed(entry, status=RETIREMENT_ANNOUNCED, end_reason=event.reason)
             return changed(announced, retirement_effective_at=event.effective_at)
@@ -205,64 +214,50 @@ class DefineLanguageModel(Creation):
     endpoint_note: Annotated[str, Text(500, InvalidEndpointNoteError, "endpoint note", personal=True)] | None = None
 
     def decide(self, call: Call) -> Outcome:
-        check_pricing(self.pricing)
+        for kind, price in self.pricing:
+            if price < 0:
+                raise InvalidLanguageModelPricingError(
+                    f"The price of {kind} is below zero; give 0 or more.", reason="negative", facts={"price": kind}
+                )
         taken = language_model.AlreadyExists(
             "The catalog has this model already; deprecate that entry first, or pin another snapshot.",
             reason="identity_taken",
         )
         return [
             LanguageModelDefined(**dict(self)),
-            Claim(IDENTITY, identity_key(self.provider, self.model, self.snapshot_pin), rival=taken),
-            Enlist(CATALOGUED, catalog_key(self.provider, self.model)),
+            Claim(IDENTITY, content_hash([self.provider, self.model, self.snapshot_pin]), rival=taken),
+            Enlist(CATALOGUED, content_hash([self.provider, self.model])),
         ]
 
 
-def check_pricing(pricing: Pricing) -> None:
-    """Refuse prices that nobody could be asked for."""
-    for kind, price in dict(pricing).items():
-        if price < 0:
-            raise InvalidLanguageModelPricingError(
-                f"The price of {kind} is below zero; give 0 or more.", reason="negative", facts={"price": kind}
-            )
-
-
-def identity_key(provider: str, model: str, snapshot_pin: str | None) -> str:
-    """The form under which two entries count as the same."""
-    return content_hash([provider, model, snapshot_pin])
-
-
-def catalog_key(provider: str, model: str) -> str:
-    """Where the entries of a model are found."""
-    return content_hash([provider, model])
-
-
-@language_model.command(post="/{language_model_id}/approve", allowed=[DEFINED])
+@language_model.command(post="/{language_model_id}/approve", allowed=[DEFINED], records=LanguageModelApproved)
 class ApproveLanguageModel(Verb[LanguageModel]):
     """Let a model be used at this facility."""
 
-    def decide(self, entry: LanguageModel, call: Call) -> Outcome:
-        return [LanguageModelApproved()]
 
-
-@language_model.command(post="/{language_model_id}/announce-retirement", allowed=[APPROVED], verb="AnnounceRetirement")
+@language_model.command(
+    post="/{language_model_id}/announce-retirement",
+    allowed=[APPROVED],
+    records=LanguageModelRetirementAnnounced,
+    verb="AnnounceRetirement",
+)
 class AnnounceLanguageModelRetirement(Verb[LanguageModel]):
     """Record that the provider will end a model, and when if it is known; what rests on it is at risk from now on."""
 
     reason: Reason
     effective_at: Instant | None = None
 
-    def decide(self, entry: LanguageModel, call: Call) -> Outcome:
-        return [LanguageModelRetirementAnnounced(reason=self.reason, effective_at=self.effective_at)]
 
-
-@language_model.command(post="/{language_model_id}/retire", allowed=[APPROVED, RETIREMENT_ANNOUNCED], destructive=True)
+@language_model.command(
+    post="/{language_model_id}/retire",
+    allowed=[APPROVED, RETIREMENT_ANNOUNCED],
+    records=LanguageModelRetired,
+    destructive=True,
+)
 class RetireLanguageModel(Verb[LanguageModel]):
     """Record that the provider has ended a model."""
 
     reason: Reason | None = None
-
-    def decide(self, entry: LanguageModel, call: Call) -> Outcome:
-        return [LanguageModelRetired(reason=self.reason)]
 
 
 @language_model.command(
@@ -277,58 +272,37 @@ class DeprecateLanguageModel(Verb[LanguageModel]):
         ref = entry.model_ref
         return [
             LanguageModelDeprecated(reason=self.reason),
-            Release(IDENTITY, identity_key(ref.provider, ref.model, ref.snapshot_pin)),
-            Delist(CATALOGUED, catalog_key(ref.provider, ref.model)),
+            Release(IDENTITY, content_hash([ref.provider, ref.model, ref.snapshot_pin])),
+            Delist(CATALOGUED, content_hash([ref.provider, ref.model])),
         ]
 
 
 def entries_of(provider: str, model: str) -> Reads[tuple[LanguageModel, ...]]:
-    """The entries of a model that are not deprecated, the newest first."""
-    ids = yield from members_of(CATALOGUED, catalog_key(provider, model))
-    found = yield from every(LanguageModel, ids)
-    live = (entry for entry in found.values() if entry.status is not DEPRECATED)
+    """Return the entries of a model that are not deprecated, the newest first."""
+    entries = yield from every(LanguageModel, (yield from members_of(CATALOGUED, content_hash([provider, model]))))
+    live = (entry for entry in entries.values() if entry.status is not DEPRECATED)
     return tuple(sorted(live, key=lambda entry: (entry.created_at, entry.id), reverse=True))
 
 
 def is_approved(ref: ModelRef) -> Reads[bool]:
-    """Whether the facility has approved this model, whatever snapshot of it."""
+    """Return whether the facility has approved this model, whatever snapshot of it."""
     return any(entry.status is APPROVED for entry in (yield from entries_of(ref.provider, ref.model)))
 
 
 def price_of(provider: str, model: str) -> Reads[Pricing | None]:
-    """What a model costs by its newest entry; None where the catalog does not know it."""
+    """Return what a model costs by its newest entry, or None where the catalog does not know it."""
     entries = yield from entries_of(provider, model)
     return entries[0].pricing if entries else None
 
 
-language_model.get(
-    "id",
-    "name",
-    "model_ref",
-    "served_via",
-    "endpoint_note",
-    "pricing",
-    "data_tier",
-    "archivability",
-    "status",
-    "retirement_effective_at",
-    "end_reason",
+language_model.get(hidden=["created_at"])
+
+
+@language_model.listing(
+    Summary.from_state(
+        language_model, "name provider model served_via data_tier archivability status created_at", marked=True
+    )
 )
-
-
-class LanguageModelSummary(Summary):
-    language_model_id: UUID
-    name: FreeText
-    provider: str
-    model: str
-    served_via: ServingRoute
-    data_tier: DataTier
-    archivability: Archivability
-    status: LanguageModelStatus
-    created_at: datetime
-
-
-@language_model.listing(LanguageModelSummary)
 class ListLanguageModels(ListQuery):
     """The catalog in the order of its entries."""
 

@@ -1,8 +1,9 @@
-"""Reactions seen from outside: how far each subscriber has followed the log, what it has under way, what it stumbles over.
+"""Reactions: how far each subscriber has followed the log, what it has under way, and what it fails on.
 
-An event that a subscriber cannot get past can be dismissed by a person; that is a decision like any other.
+A person can dismiss an event that a subscriber cannot get past; that is a decision like any other.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, ClassVar
@@ -19,10 +20,9 @@ from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Put, Record
 
-LOCK = "reactions"
-"""What whoever moves a subscriber's bookmark holds meanwhile."""
-DISMISSAL = "ReactionDismissal"
-LONGEST_ERROR = 500
+REACTION_LOCK = "reactions"
+"""The lock under which a subscriber's bookmark is moved."""
+MAX_ERROR_LENGTH = 500
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Reaction(Record):
     last_error_message: str | None = None
 
 
-class Place(Value):
+class LogPlace(Value):
     """A place in the log."""
 
     transaction_id: int
@@ -49,7 +49,7 @@ class Place(Value):
 
 
 class OpenItem(Value):
-    """Something that a subscriber has started and that has not come to its end."""
+    """Work that a subscriber has started and that has not ended."""
 
     event_id: UUID | None
     workflow_id: str
@@ -63,7 +63,7 @@ class ReactionView(Value):
 
     subscriber_name: str
     enabled: bool
-    bookmark: Place
+    bookmark: LogPlace
     unprocessed: int
     """How many events that concern it are still before it, up to a thousand."""
     last_event_recorded_at: datetime | None
@@ -113,16 +113,16 @@ class ListReactions(Query):
         unprocessed = yield from ask(Ports.unprocessed_counts, rows)
         open_items = yield from ask(Ports.open_items, wanted)
         return Reactions(
-            items=tuple(
-                ReactionView(
-                    bookmark=Place(transaction_id=row.transaction_id, position=row.position),
-                    unprocessed=unprocessed[row.subscriber_name],
-                    open_items=None if (items := open_items[row.subscriber_name]) is None else tuple(items),
-                    **{name: value for name, value in vars(row).items() if name not in ("transaction_id", "position")},
-                )
-                for row in rows
-            )
+            items=tuple(view_of(row, unprocessed[row.subscriber_name], open_items[row.subscriber_name]) for row in rows)
         )
+
+
+def view_of(reaction: Reaction, unprocessed: int, open_items: Sequence[OpenItem] | None) -> ReactionView:
+    """Return what is shown of a subscriber."""
+    own = dict(vars(reaction))
+    bookmark = LogPlace(transaction_id=own.pop("transaction_id"), position=own.pop("position"))
+    items = None if open_items is None else tuple(open_items)
+    return ReactionView(bookmark=bookmark, unprocessed=unprocessed, open_items=items, **own)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class LoggedEvent:
     """The next event that concerns the subscriber, where there is one."""
 
 
-@decision.creation(context="agent", path="/reactions/{subscriber_name}/dismiss-event", lock=LOCK)
+@decision.creation(context="agent", path="/reactions/{subscriber_name}/dismiss-event", lock=REACTION_LOCK)
 class DismissEventInReaction(JudgedCreation[tuple[Reaction, LoggedEvent]]):
     """Let a subscriber pass over the event that it cannot get past."""
 
@@ -189,7 +189,7 @@ class DismissEventInReaction(JudgedCreation[tuple[Reaction, LoggedEvent]]):
     def _decision(self, call: Call, reaction: Reaction, logged: LoggedEvent) -> DecisionRegistered:
         return DecisionRegistered(
             decided_by=call.principal_id,
-            context=DISMISSAL,
+            context="ReactionDismissal",
             choice="EventDismissed",
             reasoning=f"{reaction.subscriber_name} passes over {logged.event_type} {logged.event_id}: {self.reason}",
             inputs={

@@ -1,6 +1,6 @@
-"""What leaves the facility in a prompt names nobody: people known here, addresses and telephone numbers are blanked.
+"""Redaction of prompts: people known here, addresses and telephone numbers are blanked before a text leaves the facility.
 
-A text is read once, word by word, and every word is looked up, so its cost does not grow with the number of people.
+A text is read once, word by word, and every word is looked up, so that the cost does not grow with the number of people.
 """
 
 import re
@@ -17,9 +17,9 @@ UNTOUCHED = re.compile(
     r"|(?<!\d)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?(?!\d)",
     re.IGNORECASE,
 )
-"""Ids and times, whose letters and digits are nobody's."""
+"""Ids and times, whose letters and digits name nobody."""
 INVISIBLE = r"\xad\u200b-\u200d\u2060\ufeff"
-"""What may stand inside a word unseen."""
+"""Invisible characters that may stand inside a word."""
 MARKS = "".join(mark for mark in map(chr, range(0x300, 0x1E00)) if unicodedata.category(mark).startswith("M"))
 UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
@@ -30,21 +30,21 @@ WORD = re.compile(rf"(?:[^\W\d_{UNSPACED}]+[{MARKS}{INVISIBLE}]*)+")
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 ATOM = re.compile(rf"(?:[^\W_]+[{MARKS}{INVISIBLE}]*)+")
 BETWEEN_PARTS = re.compile(r"[^\S\r\n]?[.,_'\u2019·・-]?[^\S\r\n]?")
-"""What stands between the parts of one name."""
+"""The separators between the parts of one name."""
 UNSPELLED = re.compile(rf"[\u0300-\u036f{INVISIBLE}]")
-"""Accents, which one writer sets and another leaves out, and what nobody sees."""
+"""Accents, which some writers leave out, and invisible characters."""
 IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff\uac00-\ud7a3]{3,4}")
-"""Names of this form have a family name and a given name in them, and nothing shows where one ends."""
+"""Names of a family name and a given name without anything between them."""
 SHORTEST_NAME = 3
-"""Letters of a part of a name that is looked for by itself, however it is written."""
+"""Letters of a part of a name that is blanked by itself, however it is written."""
 SHORTEST_IDENTIFIER, SHORTEST_NUMBER = 3, 5
 """Characters of an identifier, and digits of a number: anything shorter is a measurement."""
 
-Place = tuple[int, int]
+TextRange = tuple[int, int]
 
 
-class Person(NamedTuple):
-    """What people are known by."""
+class KnownPerson(NamedTuple):
+    """The names and identifiers of one person."""
 
     name: str
     email: str | None = None
@@ -54,58 +54,58 @@ class Person(NamedTuple):
 
 @dataclass(frozen=True)
 class NameBook:
-    """Every word that names somebody here, for texts to be held against."""
+    """Every word that names somebody here."""
 
     parts: frozenset[str] = frozenset()
     """The parts of names that are spelled with spaces between them."""
     unspaced: frozenset[str] = frozenset()
     identifiers: frozenset[str] = frozenset()
     openings: frozenset[str] = frozenset()
-    """What identifiers begin with, so that most words are passed over at a glance."""
+    """The beginnings of the identifiers, by which most words are passed over quickly."""
     longest_unspaced: int = 0
     longest_identifier: int = 0
 
-    def discreet(self, value: Any) -> Any:
-        """Plain data with everybody in its texts blanked; keys stay as they are."""
+    def redact(self, value: Any) -> Any:
+        """Return plain data with everybody in its texts blanked; keys stay as they are."""
         match value:
             case str():
-                return self._blanked(value)
+                return self._redact_text(value)
             case Mapping():
-                return {key: self.discreet(item) for key, item in value.items()}
+                return {key: self.redact(item) for key, item in value.items()}
             case Sequence():
-                return [self.discreet(item) for item in value]
+                return [self.redact(item) for item in value]
         return value
 
-    def _blanked(self, text: str) -> str:
+    def _redact_text(self, text: str) -> str:
         read = unicodedata.normalize("NFC", text)
         inside = {place for match in UNTOUCHED.finditer(read) for place in range(match.start() + 1, match.end())}
-        known = {*self._identified(read), *self._named(read), *self._run_together(read)}
-        hits = sorted({*_addresses(read), *filter(inside.isdisjoint, known)})
-        return _without(read, hits) if hits else text
+        known = {*self._identifiers_in(read), *self._name_parts(read), *self._unspaced_names(read)}
+        hits = sorted({*_addresses_in(read), *filter(inside.isdisjoint, known)})
+        return _blank_out(read, hits) if hits else text
 
-    def _named(self, text: str) -> Iterator[Place]:
-        """Parts of names. A short one is a word like any other unless it is written as a name, or stands by one."""
-        for run in self._runs_of_parts(text) if self.parts else ():
+    def _name_parts(self, text: str) -> Iterator[TextRange]:
+        """Yield the parts of names; a short one counts only where it is written as a name, or stands by one."""
+        for run in self._grouped_parts(text) if self.parts else ():
             lengths = [length for *_, length in run]
             named = max(lengths) >= SHORTEST_NAME or lengths.count(SHORTEST_NAME - 1) > 1
             yield from ((start, end) for start, end, length in run if named or (length > 1 and text[start].isupper()))
 
-    def _runs_of_parts(self, text: str) -> Iterator[list[tuple[int, int, int]]]:
-        """Words that are parts of names, each with its length, together where they stand as one name does."""
+    def _grouped_parts(self, text: str) -> Iterator[list[tuple[int, int, int]]]:
+        """Yield the words that are parts of names, each with its length, grouped where they stand together as one name."""
         run: list[tuple[int, int, int]] = []
         for word in WORD.finditer(text):
-            key = spelled(word.group())
+            key = normalized_spelling(word.group())
             if key not in self.parts:
                 continue
-            if run and not _one_name(text, run[-1][1], word.start()):
+            if run and not _is_one_name(text, run[-1][1], word.start()):
                 yield run
                 run = []
             run.append((*word.span(), len(key)))
         if run:
             yield run
 
-    def _run_together(self, text: str) -> Iterator[Place]:
-        """Names inside runs of a script that sets no spaces, the longest first."""
+    def _unspaced_names(self, text: str) -> Iterator[TextRange]:
+        """Yield the names inside runs of a script that sets no spaces, the longest first."""
         for run in UNSPACED_RUN.finditer(text) if self.unspaced else ():
             start, end = run.span()
             while start < end:
@@ -115,33 +115,37 @@ class NameBook:
                     yield start, start + length
                 start += length or 1
 
-    def _identified(self, text: str) -> Iterator[Place]:
-        """Numbers and identifiers, however they are grouped."""
-        atoms = [(*match.span(), spelled(match.group())) for match in ATOM.finditer(text)] if self.identifiers else []
+    def _identifiers_in(self, text: str) -> Iterator[TextRange]:
+        """Yield numbers and identifiers, however they are grouped."""
+        atoms = (
+            [(*match.span(), normalized_spelling(match.group())) for match in ATOM.finditer(text)]
+            if self.identifiers
+            else []
+        )
         for first, (start, _, _) in enumerate(atoms):
             joined = ""
             for _, end, atom in atoms[first : first + self.longest_identifier]:
                 joined += atom
-                if len(joined) > self.longest_identifier or not self._may_open(joined):
+                if len(joined) > self.longest_identifier or not self._may_begin(joined):
                     break
                 if joined in self.identifiers:
                     yield start, end
 
-    def _may_open(self, joined: str) -> bool:
+    def _may_begin(self, joined: str) -> bool:
         return len(joined) < SHORTEST_IDENTIFIER or joined[:SHORTEST_IDENTIFIER] in self.openings
 
 
-def book_of(people: Iterable[Person]) -> NameBook:
-    """The book of these people."""
+def name_book(people: Iterable[KnownPerson]) -> NameBook:
+    """Return the book of these people's names and identifiers."""
     parts: set[str] = set()
     unspaced: set[str] = set()
     identifiers: set[str] = set()
     for person in people:
         name = unicodedata.normalize("NFC", person.name)
-        parts.update(spelled(match.group()) for match in WORD.finditer(name))
-        unspaced.update(_spelled_without_spaces(UNSPACED_RUN.findall(name)))
-        identifiers.update(map(_squeezed, filter(None, (person.email, person.phone, person.external_id))))
-    sought = frozenset(filter(_tells_somebody, identifiers))
+        parts.update(normalized_spelling(match.group()) for match in WORD.finditer(name))
+        unspaced.update(_unspaced_forms(UNSPACED_RUN.findall(name)))
+        identifiers.update(map(_joined, filter(None, (person.email, person.phone, person.external_id))))
+    sought = frozenset(filter(_is_long_enough, identifiers))
     return NameBook(
         parts=frozenset(parts),
         unspaced=frozenset(unspaced),
@@ -152,16 +156,16 @@ def book_of(people: Iterable[Person]) -> NameBook:
     )
 
 
-def spelled(word: str) -> str:
-    """The form under which two spellings of a word count as the same: without case, width and accents."""
+def normalized_spelling(word: str) -> str:
+    """Return the form in which two spellings of a word are the same: without case, width and accents."""
     if word.isascii():
         return word.lower()
     plain = UNSPELLED.sub("", unicodedata.normalize("NFKD", word.casefold()))
     return unicodedata.normalize("NFC", plain).replace("\u0131", "i")
 
 
-def _spelled_without_spaces(runs: Sequence[str]) -> Iterator[str]:
-    """A name whole, its parts, and what may be the family name or the given name at either end."""
+def _unspaced_forms(runs: Sequence[str]) -> Iterator[str]:
+    """Yield a name whole, its parts, and what may be the family name or the given name at either end."""
     for name in {*runs, "".join(runs)}:
         if len(name) > 1:
             yield name
@@ -169,36 +173,36 @@ def _spelled_without_spaces(runs: Sequence[str]) -> Iterator[str]:
             yield from (end for size in range(2, len(name)) for end in (name[:size], name[-size:]))
 
 
-def _squeezed(identifier: str) -> str:
-    return "".join(map(spelled, ATOM.findall(unicodedata.normalize("NFC", identifier))))
+def _joined(identifier: str) -> str:
+    return "".join(map(normalized_spelling, ATOM.findall(unicodedata.normalize("NFC", identifier))))
 
 
-def _tells_somebody(identifier: str) -> bool:
+def _is_long_enough(identifier: str) -> bool:
     return len(identifier) >= (SHORTEST_NUMBER if identifier.isdigit() else SHORTEST_IDENTIFIER)
 
 
-def _addresses(text: str) -> Iterator[Place]:
-    """Whatever looks like an address or an international number, whoever has it."""
+def _addresses_in(text: str) -> Iterator[TextRange]:
+    """Yield everything that looks like an address or an international number."""
     for pattern in (ADDRESS, TELEPHONE):
         yield from (match.span() for match in pattern.finditer(text))
 
 
-def _one_name(text: str, end: int, start: int) -> bool:
-    """Whether what ends here and what starts there are parts of one name."""
+def _is_one_name(text: str, end: int, start: int) -> bool:
+    """Return whether the words before and after this gap are parts of one name."""
     return BETWEEN_PARTS.fullmatch(text, end, start) is not None
 
 
-def _without(text: str, places: Sequence[Place]) -> str:
-    """The text with these places blanked; those that touch, or stand together as one name does, are one blank."""
+def _blank_out(text: str, places: Sequence[TextRange]) -> str:
+    """Return the text with these ranges blanked; those that touch, or stand together as one name, become one blank."""
     merged = [places[0]]
     for place in places[1:]:
         last = merged[-1]
-        if place[0] <= last[1] or _one_name(text, last[1], place[0]):
+        if place[0] <= last[1] or _is_one_name(text, last[1], place[0]):
             merged[-1] = (last[0], max(last[1], place[1]))
         else:
             merged.append(place)
-    told, before = [], 0
+    parts, before = [], 0
     for start, end in merged:
-        told += [text[before:start], BLANKED]
+        parts += [text[before:start], BLANKED]
         before = end
-    return "".join([*told, text[before:]])
+    return "".join([*parts, text[before:]])

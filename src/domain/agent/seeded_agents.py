@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from baton.domain.agent.agent import AgentVersioned, DefineAgent, defined
+from baton.domain.access.principals import seeded_id
+from baton.domain.agent.agent import AgentVersioned, DefineAgent, begin_agent
 from baton.domain.agent.caution_draft import DRAFT
-from baton.domain.agent.debrief import DEBRIEF
-from baton.domain.agent.expiry import CLEARANCE_EXPIRER
-from baton.domain.agent.model_ref import DETERMINISTIC, SETTING, ModelRef
-from baton.domain.agent.promotion import CAUTION_PROMOTER, JUDGING, PromoteCautionProposal
+from baton.domain.agent.conclusions import AgentTask
+from baton.domain.agent.debrief import DEBRIEF, RUN_DEBRIEFER_ID
+from baton.domain.agent.language_model import DETERMINISTIC, SETTING, ModelRef
+from baton.domain.agent.promotion import CAUTION_PROMOTER, JUDGING_COMMANDS, PromoteCautionProposal
 from baton.domain.agent.prompts import Prompt
-from baton.domain.agent.seeded_ids import seeded_id
-from baton.domain.agent.supervision import RUN_SUPERVISOR
+from baton.domain.agent.rule_agents import CLEARANCE_EXPIRER, RUN_SUPERVISOR
 from baton.domain.kernel import Call, Outcome
 
 VERSION = "1.0.0"
@@ -20,22 +20,18 @@ VERSION = "1.0.0"
 
 @dataclass(frozen=True)
 class SeededAgent:
-    """One of them: what it asks, and what its policy permits it in process."""
+    """One of them: the model it asks, and what its policy permits it in process."""
 
     kind: str
-    number: int
+    id: UUID
     model_ref: ModelRef
     commands: frozenset[str]
     prompt: Prompt | None = None
     list_number: int = 1
-    """Raised whenever the commands change: the newer policy then takes the place of the older."""
+    """Raised whenever the commands change: the newer policy then replaces the older."""
 
-    @property
-    def id(self) -> UUID:
-        return seeded_id(self.number)
-
-    def begun(self, call: Call) -> Outcome:
-        """The agent, in service from the first moment."""
+    def begin(self, call: Call) -> Outcome:
+        """Return the beginning of the agent, which is in service at once."""
         definition = DefineAgent(
             kind=self.kind,
             name=self.kind,
@@ -43,47 +39,42 @@ class SeededAgent:
             model_ref=self.model_ref,
             prompt_template_id=None if self.prompt is None else self.prompt.id,
         )
-        first, *rest = defined(definition, call)
+        first, *rest = begin_agent(definition, call)
         return [first, AgentVersioned(version=VERSION), *rest]
 
 
-def by_rule(kind: str) -> ModelRef:
-    """What an agent that asks no model has in the place of one."""
-    return ModelRef(provider=DETERMINISTIC, model=f"agent:{kind}:v1")
+def rule_agent(kind: str, number: int, commands: frozenset[str]) -> SeededAgent:
+    """Return an agent that follows rules, and names them in the place of a model."""
+    ref = ModelRef(provider=DETERMINISTIC, model=f"agent:{kind}:v1")
+    return SeededAgent(kind, seeded_id(number), ref, commands)
 
 
-def by_setting(name: str) -> ModelRef:
-    """The model that a setting names."""
-    return ModelRef(provider=SETTING, model=name)
+def model_agent(
+    task: AgentTask, id: UUID, setting: str, more: frozenset[str] = frozenset(), list_number: int = 1
+) -> SeededAgent:
+    """Return an agent that asks the model that a setting names."""
+    ref = ModelRef(provider=SETTING, model=setting)
+    return SeededAgent(task.kind, id, ref, task.commands | more, task.prompt, list_number)
 
 
-PROMOTING = JUDGING | {PromoteCautionProposal.operation.command_name}
-"""What an agent that promotes proposals is permitted for that."""
+PROMOTION_COMMANDS = JUDGING_COMMANDS | {PromoteCautionProposal.operation.command_name}
+SUPERVISOR_COMMANDS = frozenset(
+    {
+        *("HoldRun", "StopRun", "RecordAgentDecision", "ListRuns", "GetRun", "GetRunHistory"),
+        *("GetPlan", "GetPractice", "GetMethod", "ListSupplies"),
+    }
+)
+EXPIRER_COMMANDS = frozenset(
+    {"ExpireClearance", "RecordAgentDecision", "ListClearances", "GetClearance", "GetClearanceHistory"}
+)
 SEEDED: Mapping[str, SeededAgent] = {
     seeded.kind: seeded
     for seeded in (
-        SeededAgent(DEBRIEF.kind, 1, by_setting("RUN_DEBRIEFER_MODEL"), DEBRIEF.commands, DEBRIEF.prompt),
-        SeededAgent(
-            DRAFT.kind, 2, by_setting("CAUTION_DRAFTER_MODEL"), DRAFT.commands | PROMOTING, DRAFT.prompt, list_number=2
-        ),
-        SeededAgent(
-            RUN_SUPERVISOR,
-            3,
-            by_rule(RUN_SUPERVISOR),
-            frozenset(
-                {
-                    *("HoldRun", "StopRun", "RecordAgentDecision", "ListRuns", "GetRun", "GetRunHistory"),
-                    *("GetPlan", "GetPractice", "GetMethod", "ListSupplies"),
-                }
-            ),
-        ),
-        SeededAgent(CAUTION_PROMOTER, 4, by_rule(CAUTION_PROMOTER), PROMOTING),
-        SeededAgent(
-            CLEARANCE_EXPIRER,
-            5,
-            by_rule(CLEARANCE_EXPIRER),
-            frozenset({"ExpireClearance", "RecordAgentDecision", "ListClearances", "GetClearance", "GetClearanceHistory"}),
-        ),
+        model_agent(DEBRIEF, RUN_DEBRIEFER_ID, "RUN_DEBRIEFER_MODEL"),
+        model_agent(DRAFT, seeded_id(2), "CAUTION_DRAFTER_MODEL", PROMOTION_COMMANDS, list_number=2),
+        rule_agent(RUN_SUPERVISOR, 3, SUPERVISOR_COMMANDS),
+        rule_agent(CAUTION_PROMOTER, 4, PROMOTION_COMMANDS),
+        rule_agent(CLEARANCE_EXPIRER, 5, EXPIRER_COMMANDS),
     )
 }
 """Every seeded agent by its kind, which is also its name."""

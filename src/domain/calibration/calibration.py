@@ -4,18 +4,34 @@ Values are revisions that are only ever added: a wrong one is superseded by anot
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, assert_never
+from typing import Annotated, Any, Literal, Never, assert_never
 from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.calibration.quantities import CalibrationQuantity, check_operating_point, check_value
-from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State, Value, Verb, changed, omitted
+from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Creation,
+    CursorText,
+    Event,
+    LogPosition,
+    Outcome,
+    PageLimit,
+    Query,
+    State,
+    Value,
+    Verb,
+    changed,
+    omitted,
+)
 from baton.domain.shared.canonical import content_hash
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary
+from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, Remark, Text
 from baton.domain.shared.writes import Answer, Claim
@@ -57,6 +73,12 @@ class AssertedSource(Value):
 
 
 Source = Annotated[MeasuredSource | ComputedSource | AssertedSource, Field(discriminator="kind")]
+SOURCES: dict[SourceKind, tuple[type[MeasuredSource | ComputedSource | AssertedSource], str]] = {
+    SourceKind.MEASURED: (MeasuredSource, "procedure_id"),
+    SourceKind.COMPUTED: (ComputedSource, "dataset_id"),
+    SourceKind.ASSERTED: (AssertedSource, "asserted_by"),
+}
+"""The class of each kind of source, and the one id that it names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,39 +196,28 @@ class CalibrationRevisionPublished(Event, of=calibration):
 CalibrationEvent = CalibrationRevisionAppended | CalibrationRevisionPublished
 
 
-@calibration.begin
-def begin(event: CalibrationDefined) -> Calibration:
-    return Calibration(id=event.stream_id, created_at=event.occurred_at, defined_at=event.occurred_at, **dict(event))
-
-
 @calibration.evolve
 def evolve(calibration: Calibration, event: CalibrationEvent) -> Calibration:
     match event:
         case CalibrationRevisionAppended():
-            earlier = tuple(
-                changed(revision, superseded_by_revision_id=event.revision_id)
-                if revision.revision_id == event.supersedes_revision_id
-                else revision
-                for revision in calibration.revisions
+            earlier = with_changed_revision(
+                calibration, event.supersedes_revision_id, superseded_by_revision_id=event.revision_id
             )
             return changed(calibration, revisions=(*earlier, Revision(**dict(event))), last_revised_at=event.established_at)
         case CalibrationRevisionPublished():
-            publication = Publication(
-                peer_facility_id=event.peer_facility_id,
-                outbound_permit_id=event.outbound_permit_id,
-                receipt_id=event.receipt_id,
-                published_at=event.published_at,
-                published_by=event.published_by,
-            )
-            revisions = tuple(
-                changed(revision, publications=(*revision.publications, publication))
-                if revision.revision_id == event.revision_id
-                else revision
-                for revision in calibration.revisions
+            earlier_publications = required_revision(calibration, event.revision_id).publications
+            publication = Publication(**{field.name: getattr(event, field.name) for field in fields(Publication)})
+            revisions = with_changed_revision(
+                calibration, event.revision_id, publications=(*earlier_publications, publication)
             )
             return changed(calibration, revisions=revisions)
         case _:
             assert_never(event)
+
+
+def with_changed_revision(calibration: Calibration, revision_id: UUID | None, **values: Any) -> tuple[Revision, ...]:
+    """Return the revisions of a calibration, one of them with these values."""
+    return tuple(changed(one, **values) if one.revision_id == revision_id else one for one in calibration.revisions)
 
 
 class InvalidCalibrationQuantityError(Invalid, context="calibration"):
@@ -238,7 +249,7 @@ class CalibrationRevisionNotFoundError(NotFound, context="calibration"):
 
 
 def required_revision(calibration: Calibration, revision_id: UUID) -> Revision:
-    """The revision with this id; refused with 404 where there is none."""
+    """Return the revision with this id, or refuse with 404."""
     revision = calibration.revision(revision_id)
     if revision is None:
         raise CalibrationRevisionNotFoundError(
@@ -262,8 +273,8 @@ class DefineCalibration(Creation):
     description: Annotated[str | None, Remark(2000, personal=True)] = None
 
     def decide(self, call: Call) -> Outcome:
-        quantity = quantity_named(self.quantity)
-        check_operating_point(quantity, self.operating_point, InvalidOperatingPointError)
+        quantity = parse_quantity(self.quantity)
+        QUANTITIES[quantity].operating_point.check(self.operating_point, InvalidOperatingPointError)
         taken = CalibrationIdentityAlreadyExistsError(
             f"The {quantity} of this target at this operating point is calibrated already; append a revision there.",
             reason="identity_taken",
@@ -275,8 +286,8 @@ class DefineCalibration(Creation):
         ]
 
 
-def quantity_named(name: str) -> CalibrationQuantity:
-    """The quantity of this name."""
+def parse_quantity(name: str) -> CalibrationQuantity:
+    """Return the quantity of this name, or refuse it."""
     try:
         return CalibrationQuantity(name)
     except ValueError:
@@ -288,7 +299,7 @@ def quantity_named(name: str) -> CalibrationQuantity:
 
 
 def identity_key(target_id: UUID, quantity: CalibrationQuantity, operating_point: Mapping[str, Any]) -> str:
-    """The form under which two calibrations count as the same; 25 keV is 25.0 keV, in whatever order keys are given."""
+    """Return the key under which two calibrations count as the same; 25 keV is 25.0 keV, in any order of keys."""
     return f"{target_id}/{quantity}/{content_hash(operating_point)}"
 
 
@@ -300,25 +311,16 @@ class GivenSource(Value):
     dataset_id: UUID = omitted()
     asserted_by: UUID = omitted()
 
-    def read(self) -> MeasuredSource | ComputedSource | AssertedSource:
-        """The source that is meant; refused unless exactly its own id is given."""
-        wanted = ID_OF_SOURCE[self.kind]
+    def to_source(self) -> Source:
+        """Return the source that is meant, or refuse unless exactly its own id is given."""
+        source, wanted = SOURCES[self.kind]
         if (given := sorted(self.model_fields_set - {"kind"})) != [wanted]:
             raise InvalidCalibrationSourceError(
                 f"A {self.kind} source names {wanted} and nothing else; correct it.",
                 reason="wrong_arm",
                 facts={"given": given, "required": wanted},
             )
-        match self.kind:
-            case SourceKind.MEASURED:
-                return MeasuredSource(kind=self.kind, procedure_id=self.procedure_id)
-            case SourceKind.COMPUTED:
-                return ComputedSource(kind=self.kind, dataset_id=self.dataset_id)
-            case SourceKind.ASSERTED:
-                return AssertedSource(kind=self.kind, asserted_by=self.asserted_by)
-
-
-ID_OF_SOURCE = {SourceKind.MEASURED: "procedure_id", SourceKind.COMPUTED: "dataset_id", SourceKind.ASSERTED: "asserted_by"}
+        return source.model_validate({"kind": self.kind, wanted: getattr(self, wanted)})
 
 
 class AppendedRevision(Value):
@@ -340,15 +342,22 @@ class AppendCalibrationRevision(Verb[Calibration]):
     supersedes_revision_id: UUID | None = None
 
     def decide(self, calibration: Calibration, call: Call) -> Outcome:
-        check_value(calibration.quantity, self.value, InvalidCalibrationValueError)
-        source = self.source.read()
+        QUANTITIES[calibration.quantity].value.check(self.value, InvalidCalibrationValueError)
+        source = self.source.to_source()
         if self.supersedes_revision_id is not None and calibration.revision(self.supersedes_revision_id) is None:
             raise InvalidSupersedesRevisionError(
                 "This calibration has no such revision to supersede; name one of its own, or none.",
                 reason="not_of_this_calibration",
                 facts={"supersedes_revision_id": str(self.supersedes_revision_id)},
             )
-        hashed = hashed_content(self.value, self.status, source, self.decided_by_decision_id, self.supersedes_revision_id)
+        hashed = {
+            "value": self.value,
+            "status": self.status,
+            "source_kind": source.kind,
+            "source_id": getattr(source, SOURCES[source.kind][1]),
+            "decided_by_decision_id": self.decided_by_decision_id,
+            "supersedes_revision_id": self.supersedes_revision_id,
+        }
         appended = CalibrationRevisionAppended(
             **{**dict(self), "source": source},
             revision_id=call.new_id,
@@ -359,52 +368,16 @@ class AppendCalibrationRevision(Verb[Calibration]):
         return [appended, Answer({"revision_id": str(call.new_id)})]
 
 
-def hashed_content(
-    value: Mapping[str, Any],
-    status: CalibrationStatus,
-    source: MeasuredSource | ComputedSource | AssertedSource,
-    decided_by_decision_id: UUID | None,
-    supersedes_revision_id: UUID | None,
-) -> dict[str, Any]:
-    """What the content hash of a revision is over."""
-    return {
-        "value": value,
-        "status": status,
-        "source_kind": source.kind,
-        "source_id": getattr(source, ID_OF_SOURCE[source.kind]),
-        "decided_by_decision_id": decided_by_decision_id,
-        "supersedes_revision_id": supersedes_revision_id,
-    }
+calibration.get(hidden=["created_at"])
 
 
-calibration.get(
-    "id",
-    "target_id",
-    "quantity",
-    "operating_point",
-    "description",
-    "revisions",
+CalibrationSummary = Summary.from_state(
+    calibration,
+    "target_id quantity operating_point description defined_at defined_by last_revised_at revision_count "
+    "latest_revision_id latest_revision_status latest_revision_source_kind latest_revision_content_hash",
     "defined_at",
-    "defined_by",
-    "last_revised_at",
+    marked=True,
 )
-
-
-class CalibrationSummary(Summary):
-    time: ClassVar[str] = "defined_at"
-    calibration_id: UUID
-    target_id: UUID
-    quantity: CalibrationQuantity
-    operating_point: dict[str, Any]
-    description: FreeText | None
-    defined_at: datetime
-    defined_by: UUID
-    last_revised_at: datetime | None
-    revision_count: int
-    latest_revision_id: UUID | None
-    latest_revision_status: CalibrationStatus | None
-    latest_revision_source_kind: SourceKind | None
-    latest_revision_content_hash: str | None
 
 
 @calibration.listing(CalibrationSummary)
@@ -415,3 +388,59 @@ class ListCalibrations(ListQuery):
     quantity: CalibrationQuantity | None = None
     latest_revision_status: tuple[CalibrationStatus, ...] = ()
     latest_revision_source_kind: tuple[SourceKind, ...] = ()
+
+
+class CalibrationAtRiskResultsUnknownError(Conflict, context="calibration"):
+    """No datasets are recorded here, so which results rest on a calibration cannot be known."""
+
+
+class Exposure(StrEnum):
+    USED = "Used"
+    DERIVED = "Derived"
+
+
+class CalibrationAtRiskResult(Value):
+    """A dataset that used a suspect value, or was derived from one that did."""
+
+    dataset_id: UUID
+    name: str
+    intent: str
+    producing_run_id: UUID | None
+    subject_id: UUID | None
+    revision_id: UUID
+    exposure: Exposure
+    superseded_by_revision_id: UUID | None
+    superseded_by_status: CalibrationStatus | None
+    superseded_at: datetime | None
+    at_risk: bool
+
+
+@calibration.query(
+    get="/{calibration_id}/at-risk-results",
+    returns=Page[CalibrationAtRiskResult],
+    refuses=[CalibrationRevisionNotFoundError, CalibrationAtRiskResultsUnknownError],
+)
+class ListCalibrationAtRiskResults(Query):
+    """Datasets that used a superseded revision, then those derived from them; with a revision named, what used that one."""
+
+    revision_id: UUID | None = None
+    limit: PageLimit = 50
+    cursor: CursorText | None = None
+    order: Order = Order.ASC
+    min_position: LogPosition | None = None
+
+    def answer(self, calibration: Calibration, call: Call) -> Reads[Never]:
+        """Refuse, since no dataset is recorded that could cite a revision; an empty page would say that none does."""
+        if self.cursor:
+            Cursor.parse(self.cursor, self.order)
+        if self.revision_id is None:
+            suspects = [one for one in calibration.revisions if one.superseded_by_revision_id is not None]
+        else:
+            suspects = [required_revision(calibration, self.revision_id)]
+        raise CalibrationAtRiskResultsUnknownError(
+            "No datasets are recorded here, so which results rest on this calibration cannot be known; look for the "
+            "revisions in facts where the results are kept.",
+            reason="datasets_not_recorded",
+            facts={"revision_ids": [str(revision.revision_id) for revision in suspects]},
+        )
+        yield

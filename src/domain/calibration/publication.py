@@ -38,7 +38,7 @@ from baton.domain.kernel import NIL, Call, JudgedVerb, Outcome, Value, instant
 from baton.domain.shared.canonical import canonical_json, derived_uuid7
 from baton.domain.shared.reads import Reads, every, existing, record_of
 from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, kept_form, kept_refusal
-from baton.domain.shared.writes import Answer, Put, Record
+from baton.domain.shared.writes import Answer, Put, WorkRecord
 
 ARTIFACT_KIND = "CalibrationRevision"
 PAYLOAD_TYPE = "application/json"
@@ -61,7 +61,7 @@ UNDER_WAY = (PublicationStatus.RUNNING, PublicationStatus.SENDING)
 
 
 @dataclass(frozen=True)
-class CalibrationPublication(Record):
+class CalibrationPublication(WorkRecord):
     """One revision on its way to one peer: who signed it off, how far it is, and why it was refused if it was."""
 
     relation: ClassVar[str] = "calibration_publication"
@@ -112,6 +112,7 @@ class PublicationFacts(NamedTuple):
     credentials: Mapping[UUID, Credential]
     own: Facility | None
     caller: Actor | None
+    under_way: CalibrationPublication | None
 
 
 @calibration.command(
@@ -123,7 +124,7 @@ class PublicationFacts(NamedTuple):
     accepted=PublicationAccepted,
     lock=LOCK,
 )
-class PublishCalibrationRevision(JudgedVerb[Calibration, tuple[PublicationFacts, CalibrationPublication | None]]):
+class PublishCalibrationRevision(JudgedVerb[Calibration, PublicationFacts]):
     """Sign a revision and send it to a peer; the caller is the sign-off and must be a person.
 
     Asked for again while it is under way, it is the same work with the same receipt.
@@ -133,27 +134,22 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, tuple[PublicationFacts,
     peer_facility_id: UUID
     wait: Annotated[int, Field(ge=0, le=60, description="Seconds to wait for the result.")] = 30
 
-    def gather(self, calibration: Calibration, call: Call) -> Reads[tuple[PublicationFacts, CalibrationPublication | None]]:
+    def gather(self, calibration: Calibration, call: Call) -> Reads[PublicationFacts]:
         revision = required_revision(calibration, self.revision_id)
         permits = yield from permits_of(self.peer_facility_id, PermitDirection.OUTBOUND, ARTIFACT_KIND)
         credentials = yield from credentials_of(permits)
         own = yield from own_facility()
         caller = yield from existing(Actor, call.principal_id)
-        facts = PublicationFacts(revision, permits, credentials, own, caller)
-        permit = permit_in_force(permits, call.now)
         under_way = None
-        if permit is not None:
+        if (permit := permit_in_force(permits, call.now)) is not None:
             under_way = yield from record_of(CalibrationPublication, receipt_id=receipt_of(revision, permit))
-        return facts, under_way
+        return PublicationFacts(revision, permits, credentials, own, caller, under_way)
 
-    def decide(
-        self, calibration: Calibration, call: Call, gathered: tuple[PublicationFacts, CalibrationPublication | None]
-    ) -> Outcome:
-        facts, under_way = gathered
+    def decide(self, calibration: Calibration, call: Call, facts: PublicationFacts) -> Outcome:
         permit = self.pass_gates(facts, call)
         receipt_id = receipt_of(facts.revision, permit)
         ids = Answer({"receipt_id": str(receipt_id), "work_id": str(receipt_id)})
-        if under_way is not None and under_way.status in UNDER_WAY:
+        if facts.under_way is not None and facts.under_way.status in UNDER_WAY:
             return [ids]
         accepted = CalibrationPublication(
             receipt_id=receipt_id,
@@ -170,14 +166,14 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, tuple[PublicationFacts,
         return [Put(accepted), ids]
 
     def pass_gates(self, facts: PublicationFacts, call: Call) -> Permit:
-        """The permit to publish under, once every gate before signing has let the revision through."""
+        """Return the permit to publish under, or refuse by the first gate before signing that does not let it through."""
         permit = permit_in_force(facts.permits, call.now)
         if permit is None:
-            raise no_permit(self.peer_facility_id)
+            raise no_permit_refusal(self.peer_facility_id)
         self.check_unpublished(facts.revision, permit)
         self.check_human(facts.caller, call)
         if signing_credential(permit, facts.credentials, facts.own, call.now) is None:
-            raise self.without_credential(permit.id)
+            raise self.no_credential_refusal(permit.id)
         return permit
 
     def check_unpublished(self, revision: Revision, permit: Permit) -> None:
@@ -201,7 +197,7 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, tuple[PublicationFacts,
                 "sign_off_not_human", "Only a person can sign a publication off; have one publish the revision."
             )
 
-    def without_credential(self, permit_id: UUID) -> Refusal:
+    def no_credential_refusal(self, permit_id: UUID) -> Refusal:
         return self.cannot(
             "no_signing_credential",
             "The permit allows no Active, unexpired Signing credential of this facility; register one and permit it.",
@@ -210,29 +206,21 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, tuple[PublicationFacts,
 
 
 def credentials_of(permits: Iterable[Permit]) -> Reads[dict[UUID, Credential]]:
-    """Every credential that one of these permits allows."""
-    ids = sorted({id for permit in permits for id in permit.allowed_credential_ids})
-    return (yield from every(Credential, ids))
+    """Return every credential that one of these permits allows."""
+    return (yield from every(Credential, sorted({id for permit in permits for id in permit.allowed_credential_ids})))
 
 
 def signing_credential(
     permit: Permit, credentials: Mapping[UUID, Credential], own: Facility | None, now: datetime
 ) -> Credential | None:
-    """The credential to sign with: the lowest-id usable own Signing credential that the permit allows."""
-    for id in sorted(permit.allowed_credential_ids):
-        credential = credentials.get(id)
-        if (
-            credential is not None
-            and own is not None
-            and (credential.facility_id, credential.purpose) == (own.id, CredentialPurpose.SIGNING)
-            and credential.usable(now)
-        ):
-            return credential
-    return None
+    """Return the credential to sign with: the usable own Signing credential of lowest id that the permit allows."""
+    allowed = (credentials[id] for id in sorted(permit.allowed_credential_ids) if id in credentials)
+    wanted = own and (own.id, CredentialPurpose.SIGNING)
+    return next((one for one in allowed if (one.facility_id, one.purpose) == wanted and one.is_usable(now)), None)
 
 
-def no_permit(peer_facility_id: UUID) -> OutboundPermitNotActiveError:
-    """The refusal where nothing may go to this peer."""
+def no_permit_refusal(peer_facility_id: UUID) -> OutboundPermitNotActiveError:
+    """Return the refusal of a publication to a peer that nothing may go to."""
     return OutboundPermitNotActiveError(
         f"No outbound permit in force lets a {ARTIFACT_KIND} go to this peer; define or activate one first.",
         reason="no_permit_in_force",
@@ -241,13 +229,13 @@ def no_permit(peer_facility_id: UUID) -> OutboundPermitNotActiveError:
 
 
 def receipt_of(revision: Revision, permit: Permit) -> UUID:
-    """The receipt of a revision under a permit: there is one, however often it is asked for."""
+    """Return the receipt id of a revision under a permit; a repeated request has the same."""
     established = int(revision.established_at.timestamp() * 1000)
     return derived_uuid7(established, "calibration-publication", f"{revision.revision_id}:{permit.id}")
 
 
 def published_bytes(calibration: Calibration, revision: Revision) -> bytes:
-    """What is signed and sent of a revision: everything a peer needs to use it, in its one canonical form."""
+    """Return what is signed and sent of a revision, in canonical form: everything a peer needs to use it."""
     return canonical_json(
         {
             "calibration_id": calibration.id,
@@ -275,31 +263,31 @@ class Signature(Value):
     bytes_hex: str
 
 
-def signed(publication: CalibrationPublication, signature: Signature, at: datetime) -> CalibrationPublication:
-    """The publication once it is signed; its time of publication is fixed with it, so that a repeat sends the same."""
+def with_signature(publication: CalibrationPublication, signature: Signature, at: datetime) -> CalibrationPublication:
+    """Return the publication once it is signed; its time is fixed with it, so that a repeat sends the same."""
     return replace(publication, signature=signature.model_dump(), published_at=at)
 
 
 def signature_of(publication: CalibrationPublication) -> tuple[Signature, datetime]:
-    """The signature of a publication that is past signing, and its time."""
+    """Return the signature of a signed publication, and its time."""
     assert publication.signature is not None, "only what is signed is sent"
     assert publication.published_at is not None, "what is signed has its time"
     return Signature(**publication.signature), publication.published_at
 
 
-def refused(publication: CalibrationPublication, refusal: Refusal) -> CalibrationPublication:
-    """The publication that came to nothing, and why."""
+def with_refusal(publication: CalibrationPublication, refusal: Refusal) -> CalibrationPublication:
+    """Return the publication as refused, with the reason."""
     return replace(publication, status=PublicationStatus.REFUSED, refusal=kept_form(refusal))
 
 
 def refusal_of(publication: CalibrationPublication) -> Refusal:
-    """Why the publication came to nothing."""
+    """Return why a publication was refused."""
     assert publication.refusal is not None, "only a refused publication says why"
     return kept_refusal(publication.refusal, PublishCalibrationRevision.operation.refusals)
 
 
-def artifact(publication: CalibrationPublication, calibration: Calibration, permit: Permit, source: Facility) -> bytes:
-    """What is handed to the peer, in its one canonical form: the signed bytes and everything to judge them by."""
+def artifact_bytes(publication: CalibrationPublication, calibration: Calibration, permit: Permit, source: Facility) -> bytes:
+    """Return what is sent to the peer, in canonical form: the signed bytes and everything to judge them by."""
     signature, published_at = signature_of(publication)
     revision = required_revision(calibration, publication.revision_id)
     content = published_bytes(calibration, revision)
@@ -329,20 +317,20 @@ def artifact(publication: CalibrationPublication, calibration: Calibration, perm
 
 
 def bytes_hash(content: bytes) -> str:
-    """SHA-256 of canonical bytes, as a peer recomputes it."""
+    """Return the SHA-256 of canonical bytes, as a peer recomputes it."""
     return hashlib.sha256(content).hexdigest()
 
 
 def is_recorded(publication: CalibrationPublication, calibration: Calibration) -> bool:
-    """Whether the calibration's own stream tells of this publication already."""
+    """Return whether the calibration's own stream records this publication already."""
     revision = required_revision(calibration, publication.revision_id)
     return any(known.receipt_id == publication.receipt_id for known in revision.publications)
 
 
-def recorded(
+def publication_events(
     publication: CalibrationPublication, calibration: Calibration, at: datetime
 ) -> tuple[CalibrationRevisionPublished, PermitReceiptRecorded]:
-    """What both streams say of a revision that was sent."""
+    """Return the events that record a sent revision, on the calibration's stream and on the permit's."""
     signature, published_at = signature_of(publication)
     published = CalibrationRevisionPublished(
         revision_id=publication.revision_id,

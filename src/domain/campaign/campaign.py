@@ -1,22 +1,26 @@
-"""A campaign: a container that groups runs, be it a time series, a sweep, a study by several techniques or a beamtime.
+"""A campaign: a group of runs, such as a time series, a sweep, a study by several techniques or a beamtime.
 
-It executes nothing and never blocks or changes a member run; its own list of runs is the truth about membership.
+It executes nothing and never blocks or changes a member run. Its list of runs is the authority on membership; campaign and
+run both record a change of it, in one transaction.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar, Self, assert_never
+from typing import Annotated, Self
 from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from baton.domain.kernel import Aggregate, Call, Creation, Event, IdSet, Outcome, SortedSet, State, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Creation, Event, IdSet, JudgedVerb, Outcome, SortedSet, State, Verb, changed
+from baton.domain.run.run import Run, RunAddedToCampaign, RunRemovedFromCampaign
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.listing import ListQuery, Summary, Where
-from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.writes import Also
 
 
 class CampaignStatus(StrEnum):
@@ -123,50 +127,28 @@ class CampaignRunRemoved(Event, of=campaign):
     reason: FreeText
 
 
-CampaignEvent = (
-    CampaignStarted
-    | CampaignHeld
-    | CampaignResumed
-    | CampaignClosed
-    | CampaignAbandoned
-    | CampaignRunAdded
-    | CampaignRunRemoved
-)
-
-
-@campaign.begin
-def begin(event: CampaignRegistered) -> Campaign:
-    at = event.occurred_at
-    return Campaign(
-        id=event.stream_id, created_at=at, registered_at=at, last_status_changed_at=at, updated_at=at, **dict(event)
-    )
+STATUS_AFTER: dict[type[Event], CampaignStatus] = {
+    CampaignStarted: ACTIVE,
+    CampaignHeld: HELD,
+    CampaignResumed: ACTIVE,
+    CampaignClosed: CLOSED,
+    CampaignAbandoned: ABANDONED,
+}
 
 
 @campaign.evolve
-def evolve(campaign: Campaign, event: CampaignEvent) -> Campaign:
+def evolve(campaign: Campaign, event: Event) -> Campaign:
     at = event.occurred_at
     match event:
-        case CampaignStarted():
-            return standing(changed(campaign, started_at=at), ACTIVE, at)
-        case CampaignHeld():
-            return standing(changed(campaign, last_status_reason=event.reason), HELD, at)
-        case CampaignResumed():
-            return standing(campaign, ACTIVE, at)
-        case CampaignClosed():
-            return standing(campaign, CLOSED, at)
-        case CampaignAbandoned():
-            return standing(changed(campaign, last_status_reason=event.reason), ABANDONED, at)
         case CampaignRunAdded():
             return changed(campaign, run_ids=campaign.run_ids | {event.run_id}, updated_at=at)
         case CampaignRunRemoved():
             return changed(campaign, run_ids=campaign.run_ids - {event.run_id}, updated_at=at)
-        case _:
-            assert_never(event)
-
-
-def standing(campaign: Campaign, status: CampaignStatus, at: datetime) -> Campaign:
-    """The campaign once it has come to this status."""
-    return changed(campaign, status=status, last_status_changed_at=at, updated_at=at)
+        case CampaignStarted():
+            campaign = changed(campaign, started_at=at)
+        case CampaignHeld() | CampaignAbandoned():
+            campaign = changed(campaign, last_status_reason=event.reason)
+    return changed(campaign, status=STATUS_AFTER[type(event)], last_status_changed_at=at, updated_at=at)
 
 
 class InvalidCampaignExternalRefError(Invalid, context="campaign"):
@@ -200,85 +182,43 @@ class RegisterCampaign(Creation):
         return [CampaignRegistered(**{**dict(self), "external_refs": refs})]
 
 
-@campaign.command(post="/{campaign_id}/start", allowed=[PLANNED])
+@campaign.command(post="/{campaign_id}/start", allowed=[PLANNED], records=CampaignStarted)
 class StartCampaign(Verb[Campaign]):
     """Begin the campaign."""
 
-    def decide(self, campaign: Campaign, call: Call) -> Outcome:
-        return [CampaignStarted()]
 
-
-@campaign.command(post="/{campaign_id}/hold", allowed=[ACTIVE], attempts=3)
+@campaign.command(post="/{campaign_id}/hold", allowed=[ACTIVE], records=CampaignHeld, attempts=3)
 class HoldCampaign(Verb[Campaign]):
     """Pause the campaign; its runs are not touched."""
 
     reason: Annotated[str, campaign.text("hold_reason", 500, label="reason", personal=True)]
 
-    def decide(self, campaign: Campaign, call: Call) -> Outcome:
-        return [CampaignHeld(reason=self.reason)]
 
-
-@campaign.command(post="/{campaign_id}/resume", allowed=[HELD])
+@campaign.command(post="/{campaign_id}/resume", allowed=[HELD], records=CampaignResumed)
 class ResumeCampaign(Verb[Campaign]):
     """Go on after a hold."""
 
-    def decide(self, campaign: Campaign, call: Call) -> Outcome:
-        return [CampaignResumed()]
 
-
-@campaign.command(post="/{campaign_id}/close", allowed=[ACTIVE, HELD], destructive=True)
+@campaign.command(post="/{campaign_id}/close", allowed=[ACTIVE, HELD], records=CampaignClosed, destructive=True)
 class CloseCampaign(Verb[Campaign]):
     """End the campaign; its runs stay as they are, and so does who belongs to it."""
 
-    def decide(self, campaign: Campaign, call: Call) -> Outcome:
-        return [CampaignClosed()]
 
-
-@campaign.command(post="/{campaign_id}/abandon", allowed=OPEN, destructive=True)
+@campaign.command(post="/{campaign_id}/abandon", allowed=OPEN, records=CampaignAbandoned, destructive=True)
 class AbandonCampaign(Verb[Campaign]):
     """Give the campaign up; its runs stay as they are, and so does who belongs to it."""
 
     reason: Annotated[str, campaign.text("abandon_reason", 500, label="reason", personal=True)]
 
-    def decide(self, campaign: Campaign, call: Call) -> Outcome:
-        return [CampaignAbandoned(reason=self.reason)]
 
+campaign.get(hidden=["created_at", "registered_at", "started_at", "last_status_changed_at", "updated_at"])
 
-campaign.get(
-    "id",
-    "name",
-    "intent",
-    "lead_actor_id",
-    "subject_id",
-    "description",
-    "tags",
-    "external_refs",
-    "external_id",
-    "external_id_scheme",
-    "run_ids",
-    "status",
-    "last_status_reason",
+CampaignSummary = Summary.from_state(
+    campaign,
+    "name intent status lead_actor_id subject_id description tags external_id external_id_scheme run_count registered_at "
+    "started_at last_status_changed_at last_status_reason updated_at",
+    time="registered_at",
 )
-
-
-class CampaignSummary(Summary):
-    time: ClassVar[str] = "registered_at"
-    campaign_id: UUID
-    name: str
-    intent: CampaignIntent
-    status: CampaignStatus
-    lead_actor_id: UUID
-    subject_id: UUID | None
-    description: str | None
-    tags: SortedSet[str]
-    external_id: str | None
-    external_id_scheme: str | None
-    run_count: int
-    registered_at: datetime
-    started_at: datetime | None
-    last_status_changed_at: datetime
-    last_status_reason: str | None
-    updated_at: datetime
 
 
 class ListedCampaignStatus(StrEnum):
@@ -313,5 +253,55 @@ class ListCampaigns(ListQuery):
         return self
 
     def where(self) -> Iterator[Where]:
-        everything = ListedCampaignStatus.ALL in self.status
-        return (condition for condition in super().where() if not (everything and condition.column == "status"))
+        show_all = ListedCampaignStatus.ALL in self.status
+        return (condition for condition in super().where() if not (show_all and condition.column == "status"))
+
+
+class CampaignRunAlreadyMemberError(Conflict, context="campaign", reason="already_member"):
+    """The run belongs to this campaign already."""
+
+
+class CampaignRunNotMemberError(Conflict, context="campaign", reason="not_member"):
+    """The run does not belong to this campaign."""
+
+
+class RunAlreadyAssignedToCampaignError(Conflict, context="campaign", reason="already_assigned"):
+    """The run belongs to another campaign."""
+
+
+@campaign.command(post="/{campaign_id}/runs/{run_id}/add", allowed=OPEN, verb="AddRun")
+class AddRunToCampaign(JudgedVerb[Campaign, Run]):
+    """Let a run join, whatever its status; a run belongs to one campaign at a time."""
+
+    run_id: UUID
+
+    def gather(self, campaign: Campaign, call: Call) -> Reads[Run]:
+        return (yield from required(Run, self.run_id))
+
+    def decide(self, campaign: Campaign, call: Call, run: Run) -> Outcome:
+        if run.id in campaign.run_ids:
+            raise CampaignRunAlreadyMemberError("The run belongs to this campaign already.")
+        if run.campaign_id is not None:
+            raise RunAlreadyAssignedToCampaignError(
+                "The run belongs to another campaign; take it out there first.", facts={"campaign_id": str(run.campaign_id)}
+            )
+        joined = RunAddedToCampaign(campaign_id=campaign.id)
+        return [CampaignRunAdded(run_id=run.id), Also(Run, run.id, [joined])]
+
+
+@campaign.command(post="/{campaign_id}/runs/{run_id}/remove", allowed=OPEN, verb="RemoveRun", destructive=True)
+class RemoveRunFromCampaign(JudgedVerb[Campaign, Run]):
+    """Take a run out; to move it, add it elsewhere afterwards."""
+
+    run_id: UUID
+    reason: Annotated[str, campaign.text("run_remove_reason", 500, label="reason", personal=True)]
+
+    def gather(self, campaign: Campaign, call: Call) -> Reads[Run]:
+        run = yield from required(Run, self.run_id)
+        if campaign.status in OPEN and run.id not in campaign.run_ids:
+            raise CampaignRunNotMemberError("The run does not belong to this campaign.")
+        return run
+
+    def decide(self, campaign: Campaign, call: Call, run: Run) -> Outcome:
+        left = RunRemovedFromCampaign(campaign_id=campaign.id, reason=self.reason)
+        return [CampaignRunRemoved(run_id=run.id, reason=self.reason), Also(Run, run.id, [left])]

@@ -1,9 +1,9 @@
 """A caution: an operator's note about a quirk of an asset, a procedure, a recipe or a plan, with what to do about it.
 
-It warns and never blocks. It is not edited: a better one supersedes it.
+It warns and never blocks: it is shown as a banner before work starts. It is not edited: a better one supersedes it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -13,9 +13,9 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, changed
 from baton.domain.registry import REGISTRY
-from baton.domain.shared.listing import Hidden, ListQuery, Page, Summary, Where
+from baton.domain.shared.listing import ListQuery, Page, Summary, Where
 from baton.domain.shared.reads import Reads, Rows, every, members_of, required
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, MayContainPersonalData
@@ -54,7 +54,7 @@ class CautionSeverity(StrEnum):
     WARNING = "Warning"
 
     def and_above(self) -> "tuple[CautionSeverity, ...]":
-        """This severity and every stronger one, the weakest first."""
+        """Return this severity and every stronger one, the weakest first."""
         severities = tuple(CautionSeverity)
         return severities[severities.index(self) :]
 
@@ -82,7 +82,7 @@ class CautionTarget(Value):
 
     @property
     def key(self) -> str:
-        """The look-up key of cautions on this target."""
+        """Return the look-up key of cautions on this target."""
         return f"{self.kind} {self.id}"
 
 
@@ -111,7 +111,7 @@ class Caution(State):
     last_status_changed_at: datetime | None = None
 
     def in_effect(self, now: datetime) -> bool:
-        """Whether it counts now; passing its expiry changes no status."""
+        """Return whether it counts now; passing its expiry changes no status."""
         return self.status is ACTIVE and (self.expires_at is None or self.expires_at > now)
 
     @property
@@ -123,14 +123,14 @@ class Caution(State):
         return self.target.id
 
     @property
-    def reaches(self) -> frozenset[str]:
-        """What this applies to: its target, and where it propagates whatever is below that."""
-        inherited = {below(self.target.id)} if self.propagate_to_children else set()
+    def reaches(self) -> SortedSet[str]:
+        """Return what this applies to: its target and, where it propagates, everything below that."""
+        inherited = {below_key(self.target.id)} if self.propagate_to_children else set()
         return frozenset({str(self.target.id), *inherited})
 
 
-def below(id: UUID) -> str:
-    """Everything below an asset, as a caution's reach names it."""
+def below_key(id: UUID) -> str:
+    """Return the key in `reaches` that stands for everything below an asset."""
     return f"below {id}"
 
 
@@ -166,11 +166,6 @@ class CautionRetired(Event, of=caution):
 
 
 CautionEvent = CautionSuperseded | CautionRetired
-
-
-@caution.begin
-def begin(event: CautionRegistered) -> Caution:
-    return Caution(id=event.stream_id, created_at=event.occurred_at, registered_at=event.occurred_at, **dict(event))
 
 
 @caution.evolve
@@ -210,7 +205,7 @@ class InvalidCautionSupersedeTargetError(Invalid, context="caution"):
 Tag = Annotated[str, caution.text("tag", 50, personal=True)]
 
 
-class CautionNote(Command):
+class CautionNote(Value):
     """What a new caution says; its author is the caller."""
 
     target: CautionTarget
@@ -222,15 +217,15 @@ class CautionNote(Command):
     expires_at: Instant | None = None
     propagate_to_children: bool = False
 
-    def written(self, call: Call, parent_id: UUID | None) -> CautionRegistered:
-        """The caution as it is registered; refused when it would be over before it began."""
+    def to_event(self, call: Call, parent_id: UUID | None) -> CautionRegistered:
+        """Return the event that registers the caution, or refuse one that would have expired already."""
         if self.expires_at is not None and self.expires_at <= call.now:
             raise InvalidCautionExpiresAtError("expires_at is past; set a later one or leave it out.", reason="past")
         return CautionRegistered(**dict(self), authored_by=call.principal_id, parent_id=parent_id)
 
 
-def enlisted(registered: CautionRegistered) -> Outcome:
-    """A new caution, findable by its target."""
+def registration_of(registered: CautionRegistered) -> Outcome:
+    """Return what registers a new caution and makes it findable by its target."""
     return [registered, Enlist(TARGETED, registered.target.key)]
 
 
@@ -240,37 +235,28 @@ class NewCaution(Value):
     caution_id: UUID
 
 
-def cautions_on(targets: Iterable[CautionTarget], at: datetime) -> Reads[tuple[Caution, ...]]:
-    """The cautions on these targets that count at this time, of every severity, in order of registration."""
-    keys = sorted({target.key for target in targets})
-    if not keys:
-        return ()
-    found = yield from every(Caution, (yield from members_of(TARGETED, *keys)))
-    return tuple(sorted((one for one in found.values() if one.in_effect(at)), key=lambda one: (one.registered_at, one.id)))
-
-
 def check_target(target: CautionTarget) -> Reads[None]:
     """Refuse with 404 a target that is not on record."""
     yield from required(REGISTRY.aggregates[target.kind.value].state, target.id, CautionTargetNotFoundError)
 
 
 @caution.creation(returns=NewCaution, refuses=[caution.AlreadyExists])
-class RegisterCaution(CautionNote):
+class RegisterCaution(CautionNote, JudgedCreation[None]):
     """Warn everybody who will work with an asset, a procedure, a recipe or a plan, and say what to do about it."""
 
     def gather(self, call: Call) -> Reads[None]:
         yield from check_target(self.target)
 
     def decide(self, call: Call, facts: None) -> Outcome:
-        return enlisted(self.written(call, None))
+        return registration_of(self.to_event(call, None))
 
 
 @caution.command(post="/{caution_id}/supersede", allowed=[ACTIVE], status=201, returns=NewCaution)
-class SupersedeCaution(CautionNote):
+class SupersedeCaution(CautionNote, Verb[Caution]):
     """Replace a caution by another one on the same target; nothing of the old one is copied."""
 
     def decide(self, caution: Caution, call: Call) -> Outcome:
-        successor = self.written(call, caution.id)
+        successor = self.to_event(call, caution.id)
         if self.target != caution.target:
             raise InvalidCautionSupersedeTargetError(
                 "The caution is about something else; name its target, or register a new caution.",
@@ -278,14 +264,14 @@ class SupersedeCaution(CautionNote):
                 facts={"target": caution.target.model_dump(mode="json")},
             )
         return [
-            *superseded(caution, call.new_id),
-            Also(Caution, call.new_id, enlisted(successor)),
+            *supersession_of(caution, call.new_id),
+            Also(Caution, call.new_id, registration_of(successor)),
             Answer({"caution_id": str(call.new_id)}),
         ]
 
 
-def superseded(caution: Caution, successor_id: UUID) -> Outcome:
-    """A caution that gives way to another one on its target."""
+def supersession_of(caution: Caution, successor_id: UUID) -> Outcome:
+    """Return what replaces a caution by another one on its target."""
     return [CautionSuperseded(superseded_by_caution_id=successor_id), Delist(TARGETED, caution.target.key)]
 
 
@@ -304,47 +290,17 @@ class RetireCaution(Verb[Caution]):
         ]
 
 
-caution.get(
-    "id",
-    "target",
-    "category",
-    "severity",
-    "text",
-    "workaround",
-    "tags",
-    "authored_by",
-    "expires_at",
-    "propagate_to_children",
-    "status",
-    "parent_id",
-    "superseded_by_caution_id",
-    "retired_reason",
+caution.get(hidden=["created_at", "retired_by"])
+
+
+CautionSummary = Summary.from_state(
+    caution,
+    "target category severity text workaround authored_by tags expires_at propagate_to_children status parent_id "
+    "superseded_by_caution_id retired_reason registered_at last_status_changed_at",
     "registered_at",
-    "last_status_changed_at",
+    hidden="target_kind target_id reaches",
+    marked=True,
 )
-
-
-class CautionSummary(Summary):
-    time: ClassVar[str] = "registered_at"
-    caution_id: UUID
-    target: CautionTarget
-    category: CautionCategory
-    severity: CautionSeverity
-    text: FreeText
-    workaround: FreeText
-    authored_by: UUID
-    tags: Tags
-    expires_at: datetime | None
-    propagate_to_children: bool
-    status: CautionStatus
-    parent_id: UUID | None
-    superseded_by_caution_id: UUID | None
-    retired_reason: CautionRetireReason | None
-    registered_at: datetime
-    last_status_changed_at: datetime | None
-    target_kind: Hidden[CautionTargetKind]
-    target_id: Hidden[UUID]
-    reaches: Hidden[SortedSet[str]]
 
 
 class ListedStatus(StrEnum):
@@ -376,7 +332,7 @@ class ListCautions(ListQuery):
     inherited: bool = False
 
     @model_validator(mode="after")
-    def _filters_agree(self) -> Self:
+    def _check_filters(self) -> Self:
         if self.severity and self.min_severity is not None:
             raise ValueError("give severity or min_severity, not both")
         if ListedStatus.ALL in self.status and set(self.status) != {ListedStatus.ALL}:
@@ -399,6 +355,86 @@ class ListCautions(ListQuery):
             conditions += [Where("status", "is", ACTIVE), Where("expires_at", "after_or_null", now)]
         if self.inherited and self.target_id is not None:
             above = (yield from ancestors_of([self.target_id])).keys() - {self.target_id}
-            conditions.append(Where("reaches", "has_any", (str(self.target_id), *map(below, sorted(above)))))
+            conditions.append(Where("reaches", "has_any", (str(self.target_id), *map(below_key, sorted(above)))))
         page: Page[Any] = yield Rows(self.summary, self, tuple(conditions))
         return page
+
+
+class AcknowledgedCaution(Value):
+    """A caution as it is shown before work starts, and kept by what was started."""
+
+    caution_id: UUID
+    target_kind: CautionTargetKind
+    target_id: UUID
+    category: CautionCategory
+    severity: CautionSeverity
+    text_excerpt: FreeText
+    workaround_excerpt: FreeText
+
+
+def cautions_on(targets: Iterable[CautionTarget], at: datetime) -> Reads[tuple[Caution, ...]]:
+    """Return the cautions on these targets that count at this time, of every severity, in order of registration."""
+    found = yield from active_cautions(targets)
+    return tuple(sorted((one for one in found if one.in_effect(at)), key=lambda one: (one.registered_at, one.id)))
+
+
+def active_cautions(targets: Iterable[CautionTarget]) -> Reads[tuple[Caution, ...]]:
+    """Return the Active cautions on these targets, expired ones included."""
+    keys = sorted({target.key for target in targets})
+    return tuple((yield from every(Caution, (yield from members_of(TARGETED, *keys)))).values()) if keys else ()
+
+
+def cautions_in_scope(
+    bound_asset_ids: Collection[UUID], ancestor_ids: Collection[UUID], work: Collection[CautionTarget]
+) -> Reads[tuple[Caution, ...]]:
+    """Return the cautions on any of these, for `banner` to choose from; `work` is what else is worked with or by."""
+    assets = (CautionTarget(kind=CautionTargetKind.ASSET, id=id) for id in (*bound_asset_ids, *ancestor_ids))
+    return (yield from active_cautions((*assets, *work)))
+
+
+def cautions_in_force(
+    cautions: Iterable[Caution],
+    bound_asset_ids: Collection[UUID],
+    ancestor_ids: Collection[UUID],
+    work: Collection[CautionTarget],
+    now: datetime,
+    min_severity: CautionSeverity = CautionSeverity.CAUTION,
+) -> tuple[Caution, ...]:
+    """Return the cautions that are in effect on these, the most severe first, then in order of registration.
+
+    Above a bound asset only what propagates to children counts.
+    """
+
+    def applies(caution: Caution) -> bool:
+        if caution.target.kind is not CautionTargetKind.ASSET:
+            return caution.target in work
+        inherited = caution.propagate_to_children and caution.target.id in ancestor_ids
+        return inherited or caution.target.id in bound_asset_ids
+
+    severities = min_severity.and_above()
+    chosen = (one for one in cautions if one.severity in severities and one.in_effect(now) and applies(one))
+    return tuple(sorted(chosen, key=lambda one: (-severities.index(one.severity), one.registered_at, one.id)))
+
+
+def banner(
+    cautions: Iterable[Caution],
+    bound_asset_ids: Collection[UUID],
+    ancestor_ids: Collection[UUID],
+    work: Collection[CautionTarget],
+    now: datetime,
+    min_severity: CautionSeverity = CautionSeverity.CAUTION,
+) -> tuple[AcknowledgedCaution, ...]:
+    """Return the excerpts of the cautions in force that are shown before work starts."""
+    shown = cautions_in_force(cautions, bound_asset_ids, ancestor_ids, work, now, min_severity)
+    return tuple(
+        AcknowledgedCaution(
+            caution_id=one.id,
+            target_kind=one.target.kind,
+            target_id=one.target.id,
+            category=one.category,
+            severity=one.severity,
+            text_excerpt=one.text[:200],
+            workaround_excerpt=one.workaround[:200],
+        )
+        for one in shown
+    )

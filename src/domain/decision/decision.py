@@ -20,8 +20,8 @@ from baton.domain.shared.reads import Reads, required, required_if_given
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, MayContainPersonalData, Remark, Text
 
-MOST_ALTERNATIVES = 32
-MOST_INPUTS = 64
+MAX_ALTERNATIVES = 32
+MAX_INPUTS = 64
 
 
 class OverrideKind(StrEnum):
@@ -44,6 +44,9 @@ class ConfidenceBand(StrEnum):
     MEDIUM = "Medium"
     HIGH = "High"
     CERTAIN = "Certain"
+
+
+BANDS = ((0.3, ConfidenceBand.LOW), (0.7, ConfidenceBand.MEDIUM), (0.95, ConfidenceBand.HIGH))
 
 
 class DecisionRating(StrEnum):
@@ -85,16 +88,12 @@ class Decision(State):
 
     @property
     def confidence_band(self) -> ConfidenceBand | None:
-        return None if self.confidence is None else band(self.confidence)
+        return None if self.confidence is None else confidence_band_of(self.confidence)
 
 
-def band(confidence: float) -> ConfidenceBand:
-    """How sure a confidence is, in a word."""
-    if confidence < 0.3:
-        return ConfidenceBand.LOW
-    if confidence < 0.7:
-        return ConfidenceBand.MEDIUM
-    return ConfidenceBand.HIGH if confidence < 0.95 else ConfidenceBand.CERTAIN
+def confidence_band_of(confidence: float) -> ConfidenceBand:
+    """Return how sure a confidence is, in a word."""
+    return next((band for limit, band in BANDS if confidence < limit), ConfidenceBand.CERTAIN)
 
 
 decision = Aggregate(Decision, "/decisions", context="decision")
@@ -132,11 +131,6 @@ class DecisionLogbookOpened(LogbookOpened, of=decision):
 
 
 DecisionEvent = DecisionRated | DecisionLogbookOpened
-
-
-@decision.begin
-def begin(event: DecisionRegistered) -> Decision:
-    return Decision(id=event.stream_id, created_at=event.occurred_at, decided_at=event.occurred_at, **dict(event))
 
 
 @decision.evolve
@@ -210,37 +204,32 @@ class RegisterDecision(JudgedCreation[Actor]):
                 "The decider is an agent, and an agent's decisions are registered by the agent itself; name a person, or "
                 "call with the agent's own token."
             )
-        return [registered(self)]
+        return [decision_event(self)]
 
 
-def registered(choice: RegisterDecision) -> DecisionRegistered:
-    """The event of a choice whose values obey the rules."""
+def decision_event(choice: RegisterDecision) -> DecisionRegistered:
+    """Return the event of a choice; refuse values that break a rule."""
     if choice.override_kind is not None and choice.parent_id is None:
         raise OverrideKindRequiresParentError(
             f"An override of kind {choice.override_kind.value} concerns an earlier decision; name it in parent_id."
         )
     if choice.confidence is not None and not 0 <= choice.confidence <= 1:
         raise InvalidDecisionConfidenceError("The confidence lies outside 0 to 1; give a fraction, 0.9 for 90 %.")
-    if len(choice.alternatives) > MOST_ALTERNATIVES:
+    if len(choice.alternatives) > MAX_ALTERNATIVES:
         raise InvalidDecisionAlternativesError(
-            f"A decision lists at most {MOST_ALTERNATIVES} alternatives; leave out the least likely.",
+            f"A decision lists at most {MAX_ALTERNATIVES} alternatives; leave out the least likely.",
             facts={"count": len(choice.alternatives)},
         )
-    check_inputs(choice.inputs or {})
-    return DecisionRegistered(**choice.model_dump())
-
-
-def check_inputs(inputs: Mapping[str, JsonValue]) -> None:
-    """Refuse inputs that are too many or badly named."""
-    if len(inputs) > MOST_INPUTS:
+    inputs = choice.inputs or {}
+    if len(inputs) > MAX_INPUTS:
         raise InvalidDecisionInputsError(
-            f"A decision keeps at most {MOST_INPUTS} inputs; group them into objects.", facts={"count": len(inputs)}
+            f"A decision keeps at most {MAX_INPUTS} inputs; group them into objects.", facts={"count": len(inputs)}
         )
-    for key in inputs:
-        if not 1 <= len(key.strip()) <= 100:
-            raise InvalidDecisionInputsError(
-                "An input's key is blank or too long; use 1 to 100 characters.", facts={"key": key[:100]}
-            )
+    if (misnamed := next((key for key in inputs if not 1 <= len(key.strip()) <= 100), None)) is not None:
+        raise InvalidDecisionInputsError(
+            "An input's key is blank or too long; use 1 to 100 characters.", facts={"key": misnamed[:100]}
+        )
+    return DecisionRegistered(**choice.model_dump())
 
 
 @decision.command(post="/{decision_id}/rate")
@@ -251,51 +240,22 @@ class RateDecision(Verb[Decision]):
     comment: Annotated[str, decision.text("rating_comment", 2000, label="comment", personal=True)] | None = None
 
     def decide(self, decision: Decision, call: Call) -> Outcome:
-        return [
-            DecisionRated(
-                rating=self.rating,
-                comment=self.comment,
-                rated_by=call.principal_id,
-                rated_at=call.now,
-                confidence_at_rating=decision.confidence,
-            )
-        ]
+        rated = DecisionRated(
+            **dict(self), rated_by=call.principal_id, rated_at=call.now, confidence_at_rating=decision.confidence
+        )
+        return [rated]
 
 
 decision.get(
-    "id",
-    "decided_by",
-    "decided_at",
-    "context",
-    "choice",
-    "parent_id",
-    "override_kind",
-    "rule",
-    "reasoning",
-    "confidence",
-    "confidence_source",
-    "confidence_band",
-    "alternatives",
-    "inputs",
-    "reasoning_signature",
-    "logbooks",
-    "ratings",
+    *("id", "decided_by", "decided_at", "context", "choice", "parent_id", "override_kind", "rule", "reasoning"),
+    *("confidence", "confidence_source", "confidence_band", "alternatives", "inputs", "reasoning_signature"),
+    *("logbooks", "ratings"),
 )
 
 
-class DecisionSummary(Summary):
-    decision_id: UUID
-    decided_by: UUID
-    context: str
-    choice: str
-    rule: str | None
-    parent_id: UUID | None
-    confidence: float | None
-    confidence_band: ConfidenceBand | None
-    created_at: datetime
-
-
-@decision.listing(DecisionSummary)
+@decision.listing(
+    Summary.from_state(decision, "decided_by context choice rule parent_id confidence confidence_band created_at")
+)
 class ListDecisions(ListQuery):
     """Decisions in the order they were registered."""
 

@@ -1,19 +1,19 @@
 """The calls behind a decision: one row for each model call, tool call or agent span, in the decision's inference logbook."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 from pydantic import Field, JsonValue
 
 from baton.domain.decision.decision import Decision, DecisionLogbookOpened, decision
-from baton.domain.kernel import Call, Outcome, Value, Verb
+from baton.domain.kernel import Call, Command, Outcome, Value, Verb
+from baton.domain.shared.annotations import Dollars, Milliseconds
 from baton.domain.shared.listing import ListQuery, Where
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, open_logbook
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.text import Remark, Word
 from baton.domain.shared.times import Instant
-from baton.domain.shared.units import Dollars, Milliseconds
 from baton.domain.shared.writes import Answer, Enter
 
 Kind = Annotated[str, Word(100)]
@@ -89,10 +89,15 @@ class AppendInferences(Verb[Decision]):
     entries: Annotated[tuple[Span, ...], Field(min_length=1, max_length=100)]
 
     def decide(self, decision: Decision, call: Call) -> Outcome:
-        held = decision.logbooks.get(LogbookKind.INFERENCE)
-        logbook_id, opening = open_logbook(held, DecisionLogbookOpened, Inference, call)
-        rows = [Inference.by(call, self, logbook_id, decision_id=decision.id, **dict(span)) for span in self.entries]
-        return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
+        appended = append_spans(self, self.entries, decision.id, decision.logbooks.get(LogbookKind.INFERENCE), call)
+        return [*appended, Answer({"event_count": len(self.entries)})]
+
+
+def append_spans(command: Command, spans: Sequence[Span], decision_id: UUID, logbook_id: UUID | None, call: Call) -> Outcome:
+    """Return the rows of these spans in a decision's logbook, which is opened where there is none yet."""
+    logbook_id, opening = open_logbook(logbook_id, DecisionLogbookOpened, Inference, call)
+    rows = [Inference.by(call, command, logbook_id, decision_id=decision_id, **dict(span)) for span in spans]
+    return [*opening, Enter(rows)]
 
 
 @decision.listing(Inference, get="/{decision_id}/inferences")

@@ -14,16 +14,16 @@ from pydantic import Field
 from baton.domain.access.actor import ActorKind
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, changed
 from baton.domain.registry import Internal
+from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
+from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
+from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, record_of, records_of
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.times import Instant
-from baton.domain.shared.units import Seconds
 from baton.domain.shared.writes import Claim, Put, Record, Release
 
 NAMES = "enclosure-name"
@@ -104,11 +104,6 @@ class EnclosureDecommissioned(Event, of=enclosure):
 EnclosureEvent = EnclosurePermitObserved | EnclosureDecommissioned
 
 
-@enclosure.begin
-def begin(event: EnclosureRegistered) -> Enclosure:
-    return Enclosure(id=event.stream_id, created_at=event.occurred_at, registered_at=event.occurred_at, **dict(event))
-
-
 @enclosure.evolve
 def evolve(enclosure: Enclosure, event: EnclosureEvent) -> Enclosure:
     match event:
@@ -151,7 +146,7 @@ class RegisterEnclosure(JudgedCreation[None]):
     facility_code: FacilityCode
 
     def gather(self, call: Call) -> Reads[None]:
-        yield from required_facility(self.facility_code, EnclosureFacilityNotFoundError)
+        yield from require_facility(self.facility_code, EnclosureFacilityNotFoundError)
 
     def decide(self, call: Call, facts: None) -> Outcome:
         check_facility_code(self.facility_code)
@@ -162,12 +157,12 @@ class RegisterEnclosure(JudgedCreation[None]):
         )
         return [
             EnclosureRegistered(**dict(self), registered_by=call.principal_id),
-            Claim(NAMES, name_key(self), rival=taken),
+            Claim(NAMES, enclosure_key(self), rival=taken),
         ]
 
 
-def name_key(named: RegisterEnclosure | Enclosure) -> str:
-    """The form under which two names in their facilities count as the same; case is kept."""
+def enclosure_key(named: RegisterEnclosure | Enclosure) -> str:
+    """Return the key under which two names in their facilities count as the same; case is kept."""
     return canonical_json((named.facility_code, named.name)).decode()
 
 
@@ -180,13 +175,13 @@ def name_key(named: RegisterEnclosure | Enclosure) -> str:
     attempts=3,
     mcp=False,
 )
-class ObserveEnclosureStatus(Observation):
+class ObserveEnclosureStatus(MonitorReading, Verb[Enclosure]):
     """Report what a monitor reads from the interlock; a repeat is no event, but shows that the reading is current."""
 
     new_status: EnclosurePermitStatus
     observed_at: Instant | None = None
     nothing_read: Annotated[bool, Internal()] = False
-    """The service says so itself because nobody observes: no contact with the interlock."""
+    """Whether the service reports Unknown itself because nobody observes: that is no contact with the interlock."""
 
     def decide(self, enclosure: Enclosure, call: Call) -> Outcome:
         contact = [] if self.nothing_read else [Put(EnclosureContact(enclosure_id=enclosure.id, contacted_at=call.now))]
@@ -212,7 +207,7 @@ class DecommissionEnclosure(Verb[Enclosure]):
     def decide(self, enclosure: Enclosure, call: Call) -> Outcome:
         return [
             EnclosureDecommissioned(reason=self.reason, triggered_by=call.principal_id),
-            Release(NAMES, name_key(enclosure)),
+            Release(NAMES, enclosure_key(enclosure)),
         ]
 
 
@@ -254,13 +249,13 @@ class GetEnclosure(TimeTravel):
         return EnclosureView(
             **shown,
             observation_age=observation_age(contact, call.now),
-            monitored=name_key(enclosure) in deployment.monitored_enclosures,
+            monitored=enclosure_key(enclosure) in deployment.monitored_enclosures,
             last_contact_at=None if contact is None else contact.contacted_at,
         )
 
 
 def observation_age(contact: EnclosureContact | None, now: datetime) -> float | None:
-    """The seconds since the last observation, or None when there was none."""
+    """Return the seconds since the last observation, or None when there was none."""
     return None if contact is None else (now - contact.contacted_at).total_seconds()
 
 

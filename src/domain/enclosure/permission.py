@@ -9,10 +9,10 @@ from baton.domain.enclosure.enclosure import (
     EnclosureContact,
     EnclosureLifecycle,
     EnclosurePermitStatus,
-    name_key,
+    enclosure_key,
     observation_age,
 )
-from baton.domain.shared.gates import Finding
+from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.reads import Reads, every, records_of
 
 Enclosures = Mapping[UUID, Enclosure]
@@ -20,7 +20,7 @@ Contacts = Mapping[UUID, EnclosureContact]
 
 
 def enclosures_with_contacts(enclosure_ids: Iterable[UUID]) -> Reads[tuple[Enclosures, Contacts]]:
-    """These enclosures and when each was last observed; what is not on record is left out.
+    """Return these enclosures and when each was last observed; what is not on record is left out.
 
     The contacts come first: whatever is observed between the two reads can then only close the gate, never open it.
     """
@@ -39,8 +39,8 @@ def enclosure_finding(
     now: datetime,
     fresh_within: timedelta,
     monitored: Collection[str] = (),
-) -> Finding | None:
-    """Which of these enclosures do not permit work; one that is not on record does not either.
+) -> GateFinding | None:
+    """Return the finding on the enclosures that do not permit work; one that is not on record does not either.
 
     `monitored` are the keys of the names that this deployment's monitor watches.
     """
@@ -57,7 +57,7 @@ def enclosure_finding(
         enclosures[id].name
         for id in failing
         if id not in retired
-        and name_key(enclosures[id]) not in monitored
+        and enclosure_key(enclosures[id]) not in monitored
         and not _is_fresh(contacts.get(id), now, fresh_within)
     ]
     if retired:
@@ -69,18 +69,18 @@ def enclosure_finding(
         )
     else:
         advice = "have each secured, and its monitor will report it"
-    return Finding(
+    return GateFinding(
         total=total,
         reason="no_enclosure_permitted" if total else "enclosure_not_permitted",
         detail=f"The interlock does not permit work in {'any' if total else 'every'} enclosure: {named}; {advice}.",
-        facts={"enclosures": [_shown(id, enclosures.get(id), contacts.get(id), now, monitored) for id in failing]},
+        facts={"enclosures": [_facts(id, enclosures.get(id), contacts.get(id), now, monitored) for id in failing]},
     )
 
 
 def _objection(
     enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, fresh_within: timedelta
 ) -> str | None:
-    """Why an enclosure does not pass; a contact from the future proves as little as an old one."""
+    """Return why an enclosure does not pass; a contact from the future proves as little as an old one."""
     if enclosure is None:
         return "is not on record"
     if enclosure.lifecycle is not EnclosureLifecycle.ACTIVE:
@@ -100,7 +100,7 @@ def _is_fresh(contact: EnclosureContact | None, now: datetime, fresh_within: tim
     return contact is not None and abs(now - contact.contacted_at) <= fresh_within
 
 
-def _shown(
+def _facts(
     id: UUID, enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, monitored: Collection[str]
 ) -> dict[str, object]:
     return {
@@ -108,5 +108,5 @@ def _shown(
         "permit_status": enclosure.permit_status.value if enclosure else None,
         "lifecycle": enclosure.lifecycle.value if enclosure else None,
         "observation_age": observation_age(contact, now),
-        "monitored": enclosure is not None and name_key(enclosure) in monitored,
+        "monitored": enclosure is not None and enclosure_key(enclosure) in monitored,
     }

@@ -72,5 +72,5 @@ class Affordance(StrEnum):
 
     @property
     def kind(self) -> AffordanceKind:
-        """Whether it is something done with the device, or about the part's own life."""
+        """Return whether it is something done with the device, or about the part's own life."""
         return AffordanceKind.LIFECYCLE if self.group is LIFECYCLE else AffordanceKind.OPERATIONAL

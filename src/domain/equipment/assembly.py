@@ -6,23 +6,35 @@ Its content hash is built from names instead of ids, so equal blueprints of two 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.role import Role
-from baton.domain.equipment.values import Drawing, OptionalReason
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, Outcome, State, Value, Verb, changed
+from baton.domain.equipment.values import Drawing
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Command,
+    Event,
+    IdSet,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    State,
+    Value,
+    Verb,
+    changed,
+)
 from baton.domain.shared.canonical import canonical_json, content_hash
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import Schema, check_declaration
-from baton.domain.shared.text import FreeText, Text, name_key
+from baton.domain.shared.text import FreeText, OptionalReason, Text, name_key
 
 
 class AssemblyStatus(StrEnum):
@@ -31,7 +43,8 @@ class AssemblyStatus(StrEnum):
     DEPRECATED = "Deprecated"
 
 
-LIVE = (AssemblyStatus.DEFINED, AssemblyStatus.VERSIONED)
+DEFINED, VERSIONED, DEPRECATED = AssemblyStatus
+CURRENT = (DEFINED, VERSIONED)
 
 
 class Cardinality(StrEnum):
@@ -43,18 +56,13 @@ class Cardinality(StrEnum):
     ZERO_OR_MORE = "ZeroOrMore"
 
     def takes(self, count: int) -> bool:
-        """Whether this many assets fill the slot."""
-        match self:
-            case Cardinality.EXACTLY_1:
-                return count == 1
-            case Cardinality.ZERO_OR_ONE:
-                return count <= 1
-            case Cardinality.ONE_OR_MORE:
-                return count >= 1
-            case Cardinality.ZERO_OR_MORE:
-                return True
-            case _:
-                assert_never(self)
+        """Return whether this many assets fill the slot."""
+        return {
+            Cardinality.EXACTLY_1: count == 1,
+            Cardinality.ZERO_OR_ONE: count <= 1,
+            Cardinality.ONE_OR_MORE: count >= 1,
+            Cardinality.ZERO_OR_MORE: True,
+        }[self]
 
 
 SlotName = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(str.strip)]
@@ -100,7 +108,7 @@ class Assembly(State):
     drawing: Drawing | None
     version_tag: str | None
     content_hash: str
-    status: AssemblyStatus = AssemblyStatus.DEFINED
+    status: AssemblyStatus = DEFINED
 
 
 assembly = Aggregate(Assembly, "/assemblies", context="equipment")
@@ -130,31 +138,15 @@ class AssemblyVersioned(BlueprintEvent, of=assembly):
     previous_content_hash: str
 
 
-class AssemblyDeprecated(Event, of=assembly):
+class AssemblyDeprecated(Event, of=assembly, leads_to=DEPRECATED):
     """The assembly was deprecated: no fixture is made from it any more."""
 
     reason: FreeText | None
 
 
-AssemblyEvent = AssemblyVersioned | AssemblyDeprecated
-
-
-@assembly.begin
-def begin(event: AssemblyDefined) -> Assembly:
-    return Assembly(id=event.stream_id, created_at=event.occurred_at, **dict(event))
-
-
 @assembly.evolve
-def evolve(assembly: Assembly, event: AssemblyEvent) -> Assembly:
-    match event:
-        case AssemblyVersioned():
-            blueprint = dict(event)
-            del blueprint["previous_content_hash"]
-            return changed(assembly, status=AssemblyStatus.VERSIONED, **blueprint)
-        case AssemblyDeprecated():
-            return changed(assembly, status=AssemblyStatus.DEPRECATED)
-        case _:
-            assert_never(event)
+def evolve(assembly: Assembly, event: AssemblyVersioned) -> Assembly:
+    return changed(assembly, status=VERSIONED, **{name: getattr(event, name) for name in BlueprintEvent.model_fields})
 
 
 class InvalidAssemblyError(Invalid, context="equipment"):
@@ -165,8 +157,7 @@ class InvalidAssemblyParametersSchemaError(Invalid, context="equipment"):
     """The schema of the parameter overrides breaks a rule of declared schemas."""
 
 
-@dataclass(frozen=True)
-class References:
+class BlueprintReferences(NamedTuple):
     """What a blueprint refers to, by id."""
 
     roles: dict[UUID, Role]
@@ -185,8 +176,8 @@ class BlueprintCommand(Command):
     parameter_overrides_schema: Schema | None = None
     drawing: Drawing | None = None
 
-    def references(self) -> Reads[References]:
-        """Everything the blueprint refers to; the first missing one is named, all of them are in the facts."""
+    def references(self) -> Reads[BlueprintReferences]:
+        """Return everything the blueprint refers to; the first missing one is named, all of them are in the facts."""
         family_ids = {id for slot in self.required_slots for id in slot.required_family_ids}
         child_ids = {sub.sub_assembly_id for sub in self.required_sub_assemblies}
         roles = yield from every(Role, sorted(self.presented_role_ids))
@@ -202,10 +193,10 @@ class BlueprintCommand(Command):
                 f"There is no {aggregate.label} {first}; check the id or list what exists.",
                 facts={"missing_ids": [str(id) for _, id in missing]},
             )
-        return References(roles, families, children)
+        return BlueprintReferences(roles, families, children)
 
-    def blueprint(self, own_id: UUID, version_tag: str | None, references: References) -> dict[str, Any]:
-        """The keys of the event that records this blueprint; refused where it contradicts itself or a pin is stale."""
+    def blueprint(self, own_id: UUID, references: BlueprintReferences) -> dict[str, Any]:
+        """Return the fields of the event that records this blueprint, or refuse one that contradicts itself."""
         check_texts(self)
         check_wires(self)
         check_nesting(own_id, references.children)
@@ -218,14 +209,10 @@ class BlueprintCommand(Command):
                 current_content_hashes=stale,
             )
         return {
-            "name": self.name,
-            "presented_role_ids": self.presented_role_ids,
+            **dict(self),
             "required_slots": tuple(sorted(self.required_slots, key=lambda slot: slot.slot_name)),
             "required_wires": tuple(sorted(set(self.required_wires), key=lambda wire: tuple(dict(wire).values()))),
             "required_sub_assemblies": tuple(sorted(self.required_sub_assemblies, key=lambda sub: sub.slot_name)),
-            "parameter_overrides_schema": self.parameter_overrides_schema,
-            "drawing": self.drawing,
-            "version_tag": version_tag,
             "content_hash": blueprint_hash(self, references),
         }
 
@@ -292,14 +279,14 @@ def check_slot_names(blueprint: BlueprintCommand, children: dict[UUID, Assembly]
 
 
 def leaf_slots(blueprint: Assembly | BlueprintCommand, children: dict[UUID, Assembly]) -> Iterator[RequiredSlot]:
-    """All slots that assets go into: the assembly's own, then those of the included ones."""
+    """Yield all slots that assets go into: the assembly's own, then those of the included ones."""
     yield from blueprint.required_slots
     for sub in blueprint.required_sub_assemblies:
         yield from children[sub.sub_assembly_id].required_slots
 
 
 def stale_pins(blueprint: Assembly | BlueprintCommand, children: dict[UUID, Assembly]) -> dict[str, str]:
-    """The included assemblies whose content is not the pinned one, with the hash they have now."""
+    """Return the included assemblies whose content is not the pinned one, with the hash they have now."""
     return {
         str(sub.sub_assembly_id): children[sub.sub_assembly_id].content_hash
         for sub in blueprint.required_sub_assemblies
@@ -307,8 +294,8 @@ def stale_pins(blueprint: Assembly | BlueprintCommand, children: dict[UUID, Asse
     }
 
 
-def blueprint_hash(blueprint: BlueprintCommand, references: References) -> str:
-    """The hash of what the blueprint says, whatever the order and the ids it was written with."""
+def blueprint_hash(blueprint: BlueprintCommand, references: BlueprintReferences) -> str:
+    """Return the hash of what the blueprint says, whatever the order and the ids it was written with."""
     families = {id: name_key(family.name) for id, family in references.families.items()}
     return content_hash(
         {
@@ -332,68 +319,52 @@ def blueprint_hash(blueprint: BlueprintCommand, references: References) -> str:
 
 
 def _ordered(values: Iterable[Any]) -> list[Any]:
-    """A set as a list with one order, that of the canonical forms."""
+    """Return a set as a list in the order of the canonical forms."""
     return sorted(values, key=canonical_json)
 
 
-REFUSES = [
-    Role.aggregate.NotFound,
-    Family.aggregate.NotFound,
-    assembly.NotFound,
-    InvalidAssemblyError,
-    InvalidAssemblyParametersSchemaError,
-]
+NOT_FOUND = [Role.aggregate.NotFound, Family.aggregate.NotFound, assembly.NotFound]
 VersionTag = Annotated[str, Text(50, InvalidAssemblyError, "version tag")]
 
 
-@assembly.creation(refuses=REFUSES)
-class DefineAssembly(BlueprintCommand):
+@assembly.creation(refuses=NOT_FOUND)
+class DefineAssembly(BlueprintCommand, JudgedCreation[BlueprintReferences]):
     """Define a blueprint: its slots, the wires between them, and the assemblies it includes."""
 
     version_tag: VersionTag | None = None
 
-    def gather(self, call: Call) -> Reads[References]:
+    def gather(self, call: Call) -> Reads[BlueprintReferences]:
         return (yield from self.references())
 
-    def decide(self, call: Call, references: References) -> Outcome:
-        return [AssemblyDefined(**self.blueprint(call.new_id, self.version_tag, references))]
+    def decide(self, call: Call, references: BlueprintReferences) -> Outcome:
+        return [AssemblyDefined(**self.blueprint(call.new_id, references))]
 
 
-@assembly.command(post="/{assembly_id}/version", allowed=LIVE, refuses=REFUSES)
-class VersionAssembly(BlueprintCommand):
+@assembly.command(post="/{assembly_id}/version", allowed=CURRENT, refuses=NOT_FOUND)
+class VersionAssembly(BlueprintCommand, JudgedVerb[Assembly, BlueprintReferences]):
     """Replace a blueprint as a whole; fixtures made from the old one keep its hash."""
 
     version_tag: VersionTag
 
-    def gather(self, assembly: Assembly, call: Call) -> Reads[References]:
+    def gather(self, assembly: Assembly, call: Call) -> Reads[BlueprintReferences]:
         return (yield from self.references())
 
-    def decide(self, assembly: Assembly, call: Call, references: References) -> Outcome:
-        blueprint = self.blueprint(assembly.id, self.version_tag, references)
+    def decide(self, assembly: Assembly, call: Call, references: BlueprintReferences) -> Outcome:
+        blueprint = self.blueprint(assembly.id, references)
         return [AssemblyVersioned(**blueprint, previous_content_hash=assembly.content_hash)]
 
 
-@assembly.command(post="/{assembly_id}/deprecate", allowed=LIVE, destructive=True)
+@assembly.command(post="/{assembly_id}/deprecate", allowed=CURRENT, records=AssemblyDeprecated, destructive=True)
 class DeprecateAssembly(Verb[Assembly]):
     """Let no fixture be made from this blueprint any more."""
 
     reason: OptionalReason = None
 
-    def decide(self, assembly: Assembly, call: Call) -> Outcome:
-        return [AssemblyDeprecated(reason=self.reason)]
-
 
 assembly.get()
 
 
-class AssemblySummary(Summary):
-    assembly_id: UUID
-    name: str
-    status: AssemblyStatus
-    version_tag: str | None
-    content_hash: str
-    presented_role_ids: IdSet
-    created_at: datetime
+AssemblySummary = Summary.from_state(assembly, "name status version_tag content_hash presented_role_ids created_at")
 
 
 @assembly.listing(AssemblySummary)

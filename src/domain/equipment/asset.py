@@ -5,10 +5,10 @@ of both axes; the tree, the parts, the settings, the external identifier and the
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar, assert_never
+from typing import Annotated, Any, ClassVar, TypeVar, assert_never
 from uuid import UUID
 
 from baton.domain.equipment.partition import PartitionRule
@@ -16,14 +16,14 @@ from baton.domain.equipment.values import (
     AlternateIdentifier,
     AlternateIdentifierKind,
     Drawing,
+    ExternalIdEvent,
     ExternalIdScheme,
     Owner,
     Port,
     PortDirection,
-    Reason,
 )
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, Outcome, State, Verb, changed
-from baton.domain.shared.text import FreeText
+from baton.domain.shared.text import FreeText, Reason
 
 
 class AssetTier(StrEnum):
@@ -60,8 +60,8 @@ class Asset(State):
     lifecycle: AssetLifecycle = COMMISSIONED
     condition: AssetCondition = AssetCondition.NOMINAL
     family_ids: IdSet
-    settings: Mapping[str, Any]
-    schema_revisions: Mapping[UUID, int]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    schema_revisions: Mapping[UUID, int] = field(default_factory=dict)
     alternate_identifiers: tuple[AlternateIdentifier, ...]
     located_in_enclosure_id: UUID | None
     ports: tuple[Port, ...] = ()
@@ -84,8 +84,7 @@ class Asset(State):
 asset = Aggregate(Asset, "/assets", axis="lifecycle", context="equipment")
 
 TREE_LOCK = "asset-tree"
-"""Held by whatever could leave a retired asset in use, or a child under a retired parent, and
-by whatever could leave an asset in a fixture and in no mount."""
+"""Held by verbs that could leave a retired asset in use, a child under a retired parent, or a fixture asset in no mount."""
 
 
 class AssetRegistered(Event, of=asset):
@@ -110,19 +109,19 @@ class AssetRenamed(Event, of=asset, overwrites=True):
     name: str
 
 
-class AssetActivated(Event, of=asset):
+class AssetActivated(Event, of=asset, leads_to=ACTIVE):
     """The asset was put into use."""
 
 
-class AssetMaintenanceEntered(Event, of=asset, overwrites=True):
+class AssetMaintenanceEntered(Event, of=asset, leads_to=MAINTENANCE, overwrites=True):
     """The asset was taken out of use to be worked on."""
 
 
-class AssetMaintenanceExited(Event, of=asset, overwrites=True):
+class AssetMaintenanceExited(Event, of=asset, leads_to=ACTIVE, overwrites=True):
     """The asset was put back into use after maintenance."""
 
 
-class AssetDecommissioned(Event, of=asset):
+class AssetDecommissioned(Event, of=asset, leads_to=DECOMMISSIONED, dates="decommissioned_at"):
     """The asset was retired for good."""
 
 
@@ -136,22 +135,29 @@ class AssetRelocated(Event, of=asset, overwrites=True):
     reason: FreeText
 
 
-class AssetDegraded(Event, of=asset, overwrites=True):
+class AssetConditionReport(Event):
+    """A change of the asset's condition, and why."""
+
+    condition: ClassVar[AssetCondition]
+    reason: FreeText
+
+
+class AssetDegraded(AssetConditionReport, of=asset, overwrites=True):
     """The asset was found to work, but not as it should."""
 
-    reason: FreeText
+    condition = AssetCondition.DEGRADED
 
 
-class AssetFaulted(Event, of=asset, overwrites=True):
+class AssetFaulted(AssetConditionReport, of=asset, overwrites=True):
     """The asset was found not to work."""
 
-    reason: FreeText
+    condition = AssetCondition.FAULTED
 
 
-class AssetRestored(Event, of=asset, overwrites=True):
+class AssetRestored(AssetConditionReport, of=asset, overwrites=True):
     """The asset was found to work as it should again."""
 
-    reason: FreeText
+    condition = AssetCondition.NOMINAL
 
 
 class AssetFamilyAdded(Event, of=asset):
@@ -233,101 +239,50 @@ class AssetDetachedFromFixture(Event, of=asset):
     fixture_id: UUID
 
 
-class AssetExternalIdAssigned(Event, of=asset):
+class AssetExternalIdAssigned(ExternalIdEvent, of=asset):
     """A persistent identifier was issued for the asset, which keeps it for good."""
 
-    external_id_scheme: ExternalIdScheme
-    external_id: str
 
-
-AssetEvent = (
-    AssetRenamed
-    | AssetActivated
-    | AssetMaintenanceEntered
-    | AssetMaintenanceExited
-    | AssetDecommissioned
-    | AssetRelocated
-    | AssetDegraded
-    | AssetFaulted
-    | AssetRestored
-    | AssetFamilyAdded
-    | AssetFamilyRemoved
-    | AssetSettingsUpdated
-    | AssetPortAdded
-    | AssetPortRemoved
-    | AssetAlternateIdentifierAdded
-    | AssetAlternateIdentifierRemoved
-    | AssetOwnerAdded
-    | AssetOwnerRemoved
-    | AssetPartitionRuleUpdated
-    | AssetAttachedToFixture
-    | AssetDetachedFromFixture
-    | AssetExternalIdAssigned
-)
-
-
-@asset.begin
-def begin(event: AssetRegistered) -> Asset:
-    return Asset(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        commissioned_at=event.occurred_at,
-        settings={},
-        schema_revisions={},
-        **dict(event),
-    )
+PartEvent = AssetPortAdded | AssetPortRemoved | AssetOwnerAdded | AssetOwnerRemoved | AssetFamilyAdded | AssetFamilyRemoved
+IdentifierEvent = AssetAlternateIdentifierAdded | AssetAlternateIdentifierRemoved | AssetExternalIdAssigned
+PlaceEvent = AssetRelocated | AssetAttachedToFixture | AssetDetachedFromFixture
+ValueEvent = AssetRenamed | AssetConditionReport | AssetSettingsUpdated | AssetPartitionRuleUpdated
+AssetEvent = PartEvent | IdentifierEvent | PlaceEvent | ValueEvent
 
 
 @asset.evolve
 def evolve(asset: Asset, event: AssetEvent) -> Asset:
     match event:
-        case AssetRenamed():
-            return changed(asset, name=event.name)
-        case AssetActivated() | AssetMaintenanceExited():
-            return changed(asset, lifecycle=ACTIVE)
-        case AssetMaintenanceEntered():
-            return changed(asset, lifecycle=MAINTENANCE)
-        case AssetDecommissioned():
-            return changed(asset, lifecycle=DECOMMISSIONED, decommissioned_at=event.occurred_at)
+        case AssetRenamed() | AssetSettingsUpdated() | AssetPartitionRuleUpdated():
+            return changed(asset, **dict(event))
+        case AssetAttachedToFixture() | AssetExternalIdAssigned():
+            return changed(asset, **dict(event))
+        case AssetDetachedFromFixture():
+            return changed(asset, fixture_id=None)
         case AssetRelocated():
             return changed(asset, parent_id=event.to_parent_id, located_in_enclosure_id=event.to_enclosure_id)
-        case AssetDegraded():
-            return changed(asset, condition=AssetCondition.DEGRADED)
-        case AssetFaulted():
-            return changed(asset, condition=AssetCondition.FAULTED)
-        case AssetRestored():
-            return changed(asset, condition=AssetCondition.NOMINAL)
+        case AssetConditionReport():
+            return changed(asset, condition=event.condition)
         case AssetFamilyAdded():
             return changed(asset, family_ids=asset.family_ids | {event.family_id})
         case AssetFamilyRemoved():
             return changed(asset, family_ids=asset.family_ids - {event.family_id})
-        case AssetSettingsUpdated():
-            return changed(asset, settings=event.settings, schema_revisions=event.schema_revisions)
         case AssetPortAdded():
             port = Port(name=event.port_name, direction=event.direction, signal_type=event.signal_type)
             return changed(asset, ports=by_name((*asset.ports, port)))
         case AssetPortRemoved():
             return changed(asset, ports=tuple(port for port in asset.ports if port.name != event.port_name))
         case AssetAlternateIdentifierAdded():
-            added = AlternateIdentifier(kind=event.kind, value=event.value)
-            return changed(asset, alternate_identifiers=by_kind_and_value((*asset.alternate_identifiers, added)))
+            identifiers = (*asset.alternate_identifiers, AlternateIdentifier(**dict(event)))
+            return changed(asset, alternate_identifiers=by_kind_and_value(identifiers))
         case AssetAlternateIdentifierRemoved():
-            removed = AlternateIdentifier(kind=event.kind, value=event.value)
-            kept = tuple(identifier for identifier in asset.alternate_identifiers if identifier != removed)
-            return changed(asset, alternate_identifiers=kept)
+            removed = AlternateIdentifier(**dict(event))
+            left = tuple(identifier for identifier in asset.alternate_identifiers if identifier != removed)
+            return changed(asset, alternate_identifiers=left)
         case AssetOwnerAdded():
-            owner = Owner(name=event.name, identifier=event.identifier, identifier_type=event.identifier_type)
-            return changed(asset, owners=by_name((*asset.owners, owner)))
+            return changed(asset, owners=by_name((*asset.owners, Owner(**dict(event)))))
         case AssetOwnerRemoved():
             return changed(asset, owners=tuple(owner for owner in asset.owners if owner.name != event.name))
-        case AssetPartitionRuleUpdated():
-            return changed(asset, partition_rule=event.partition_rule)
-        case AssetAttachedToFixture():
-            return changed(asset, fixture_id=event.fixture_id)
-        case AssetDetachedFromFixture():
-            return changed(asset, fixture_id=None)
-        case AssetExternalIdAssigned():
-            return changed(asset, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
         case _:
             assert_never(event)
 
@@ -336,12 +291,12 @@ N = TypeVar("N", Port, Owner)
 
 
 def by_name(named: Iterable[N]) -> tuple[N, ...]:
-    """Ports or owners in the order they are shown."""
+    """Return ports or owners in the order they are shown."""
     return tuple(sorted(named, key=lambda item: item.name))
 
 
 def by_kind_and_value(identifiers: Iterable[AlternateIdentifier]) -> tuple[AlternateIdentifier, ...]:
-    """Alternate identifiers in the order they are shown."""
+    """Return alternate identifiers in the order they are shown."""
     return tuple(sorted(identifiers, key=lambda identifier: (identifier.kind, identifier.value)))
 
 
@@ -358,58 +313,50 @@ class RenameAsset(Verb[Asset]):
         return [] if self.name == asset.name else [AssetRenamed(name=self.name)]
 
 
-@asset.command(post="/{asset_id}/activate", allowed=[COMMISSIONED])
+@asset.command(post="/{asset_id}/activate", allowed=[COMMISSIONED], records=AssetActivated)
 class ActivateAsset(Verb[Asset]):
     """Put a commissioned asset into use."""
 
-    def decide(self, asset: Asset, call: Call) -> Outcome:
-        return [AssetActivated()]
 
-
-@asset.command(post="/{asset_id}/enter-maintenance", allowed=[ACTIVE])
+@asset.command(post="/{asset_id}/enter-maintenance", allowed=[ACTIVE], records=AssetMaintenanceEntered)
 class EnterAssetMaintenance(Verb[Asset]):
     """Take an active asset out of use to work on it."""
 
-    def decide(self, asset: Asset, call: Call) -> Outcome:
-        return [AssetMaintenanceEntered()]
 
-
-@asset.command(post="/{asset_id}/exit-maintenance", allowed=[MAINTENANCE])
+@asset.command(post="/{asset_id}/exit-maintenance", allowed=[MAINTENANCE], records=AssetMaintenanceExited)
 class ExitAssetMaintenance(Verb[Asset]):
     """Put an asset back into use after maintenance."""
 
+
+class AssetConditionVerb(Verb[Asset]):
+    """A report of an asset's condition; nothing happens when it is in that condition already."""
+
+    report: ClassVar[type[AssetConditionReport]]
+    reason: Reason
+
     def decide(self, asset: Asset, call: Call) -> Outcome:
-        return [AssetMaintenanceExited()]
+        return [] if asset.condition is self.report.condition else [self.report(reason=self.reason)]
 
 
 @asset.command(post="/{asset_id}/degrade")
-class DegradeAsset(Verb[Asset]):
+class DegradeAsset(AssetConditionVerb):
     """Record that the asset works, but not as it should; nothing happens when it is degraded already.
 
     So it is after a partial repair, too.
     """
 
-    reason: Reason
-
-    def decide(self, asset: Asset, call: Call) -> Outcome:
-        return [] if asset.condition is AssetCondition.DEGRADED else [AssetDegraded(reason=self.reason)]
+    report = AssetDegraded
 
 
 @asset.command(post="/{asset_id}/fault")
-class FaultAsset(Verb[Asset]):
+class FaultAsset(AssetConditionVerb):
     """Record that the asset does not work; nothing happens when it is faulted already."""
 
-    reason: Reason
-
-    def decide(self, asset: Asset, call: Call) -> Outcome:
-        return [] if asset.condition is AssetCondition.FAULTED else [AssetFaulted(reason=self.reason)]
+    report = AssetFaulted
 
 
 @asset.command(post="/{asset_id}/restore")
-class RestoreAsset(Verb[Asset]):
+class RestoreAsset(AssetConditionVerb):
     """Record that the asset works as it should again; nothing happens when it does already."""
 
-    reason: Reason
-
-    def decide(self, asset: Asset, call: Call) -> Outcome:
-        return [] if asset.condition is AssetCondition.NOMINAL else [AssetRestored(reason=self.reason)]
+    report = AssetRestored

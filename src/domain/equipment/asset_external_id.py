@@ -1,62 +1,50 @@
 """The persistent identifier of an asset: assigned to one, minted for all that lack it, and the record published under it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from pydantic import Field
 
 from baton.domain.equipment.asset import IN_SERVICE, Asset, AssetExternalIdAssigned, asset
-from baton.domain.equipment.asset_tree import ancestors_of, chain
+from baton.domain.equipment.asset_tree import ancestor_chain, ancestors_of
 from baton.domain.equipment.family import Family
-from baton.domain.equipment.minting import MINT_REFUSALS, mint_identifier, refuse_unminted
+from baton.domain.equipment.minting import ExternalIdAssignment, refuse_unminted
 from baton.domain.equipment.model import Model
-from baton.domain.equipment.pidinst import PidinstRecord, asset_record, pidinst_gap
-from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
+from baton.domain.equipment.pidinst import PidinstRecord, asset_record, require_exportable
+from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
 from baton.domain.kernel import Call, JudgedCreation, JudgedVerb, Outcome, Query, Value
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code
-from baton.domain.shared.ports import Ports
+from baton.domain.shared.ports import MintedIdentifier, Ports
 from baton.domain.shared.reads import Reads, ask, every, existing, record_of
-from baton.domain.shared.refusals import Conflict, NotFound, Refusal
-from baton.domain.shared.writes import Answer, Put, Record
+from baton.domain.shared.refusals import Conflict, ExternalIdMintError, NotFound, Refusal
+from baton.domain.shared.writes import Answer, Put, WorkRecord
 
 
 @asset.command(
     post="/{asset_id}/assign-external-id",
     allowed=IN_SERVICE,
-    refuses=[*MINT_REFUSALS],
+    refuses=[ExternalIdMintError],
     status=201,
     returns=AssignedExternalId,
 )
-class AssignAssetExternalId(JudgedVerb[Asset, Any]):
+class AssignAssetExternalId(ExternalIdAssignment, JudgedVerb[Asset, MintedIdentifier]):
     """Have a persistent identifier minted and keep it, once and for all.
 
     The suffix defaults to the asset's id, so a repeat after a lost answer mints the same identifier.
     """
 
-    external_id_scheme: ExternalIdScheme
-    suffix: IdentifierSuffix | None = None
+    assignment = AssetExternalIdAssigned
 
-    def gather(self, asset: Asset, call: Call) -> Reads[Any]:
+    def gather(self, asset: Asset, call: Call) -> Reads[MintedIdentifier]:
         self.operation.check(self, asset)
-        if asset.external_id is not None:
-            raise self.cannot(
-                "already_assigned",
-                "The asset has a persistent identifier already; it keeps that one.",
-                external_id_scheme=asset.external_id_scheme,
-                external_id=asset.external_id,
-            )
+        self.refuse_second(asset)
         if asset.virtual_axis:
             raise self.cannot("virtual_axis", "A virtual axis is no instrument; assign identifiers to what it is made of.")
-        record = yield from published_record(asset)
-        return (yield from mint_identifier(self.external_id_scheme, self.suffix or str(asset.id), record))
-
-    def decide(self, asset: Asset, call: Call, minted: Any) -> Outcome:
-        assigned = AssetExternalIdAssigned(external_id_scheme=minted.scheme, external_id=minted.value)
-        return [assigned, Answer(assigned.model_dump(mode="json"))]
+        return (yield from self.mint(asset, (yield from published_record(asset))))
 
 
 class MintSweepStatus(StrEnum):
@@ -65,7 +53,7 @@ class MintSweepStatus(StrEnum):
 
 
 @dataclass(frozen=True)
-class MintSweep(Record):
+class MintSweep(WorkRecord):
     """One pass over the assets that lack an identifier: who asked for it, and what became of each asset."""
 
     relation: ClassVar[str] = "equipment_mint_sweep"
@@ -77,13 +65,13 @@ class MintSweep(Record):
     external_id_scheme: ExternalIdScheme
     facility_code: str | None
     limit_: int
-    status: MintSweepStatus
-    scanned: int
-    minted: list[dict[str, str]]
-    skipped: list[dict[str, str]]
-    failed: list[dict[str, str]]
     created_at: datetime
-    finished_at: datetime | None
+    status: MintSweepStatus = MintSweepStatus.RUNNING
+    scanned: int = 0
+    minted: list[dict[str, str]] = field(default_factory=list)
+    skipped: list[dict[str, str]] = field(default_factory=list)
+    failed: list[dict[str, str]] = field(default_factory=list)
+    finished_at: datetime | None = None
 
 
 class MintedAsset(AssignedExternalId):
@@ -156,35 +144,31 @@ class MintMissingAssetExternalIds(JudgedCreation[None]):
             external_id_scheme=self.external_id_scheme,
             facility_code=self.facility_code,
             limit_=self.limit,
-            status=MintSweepStatus.RUNNING,
-            scanned=0,
-            minted=[],
-            skipped=[],
-            failed=[],
             created_at=call.now,
-            finished_at=None,
         )
         return [Put(sweep), Answer({"sweep_id": str(sweep.sweep_id), "work_id": str(sweep.sweep_id)})]
 
 
 def lacks_external_id(asset: Asset) -> bool:
-    """Whether a sweep is to mint an identifier for this asset."""
+    """Return whether a sweep is to mint an identifier for this asset."""
     return asset.external_id is None and asset.lifecycle in IN_SERVICE and not asset.virtual_axis
 
 
-def lacking_external_ids(ids: Iterable[UUID], facility_code: str | None) -> Reads[list[Asset]]:
-    """Those of these assets that a sweep is to mint for; a facility's are its roots and everything below them."""
+def assets_lacking_external_id(ids: Iterable[UUID], facility_code: str | None) -> Reads[list[Asset]]:
+    """Return the assets among these that a sweep is to mint for; a facility's are its roots and everything below them."""
     wanted = tuple(ids)
     found = yield from ancestors_of(wanted)
     return [
         found[id]
         for id in wanted
-        if id in found and lacks_external_id(found[id]) and facility_code in (None, chain(found, id)[-1].facility_code)
+        if id in found
+        and lacks_external_id(found[id])
+        and facility_code in (None, ancestor_chain(found, id)[-1].facility_code)
     ]
 
 
-def noted(sweep: MintSweep, asset_id: UUID, outcome: AssignedExternalId | Refusal) -> MintSweep:
-    """The sweep after one more asset; an asset that needs nothing any more, or is gone, is skipped.
+def with_outcome(sweep: MintSweep, asset_id: UUID, outcome: AssignedExternalId | Refusal) -> MintSweep:
+    """Return the sweep after one more asset; an asset that needs nothing any more, or is gone, is skipped.
 
     Attempts may overlap, so each asset counts once, and one that got its identifier after all did not fail.
     """
@@ -209,13 +193,13 @@ def noted(sweep: MintSweep, asset_id: UUID, outcome: AssignedExternalId | Refusa
             return replace(scanned, failed=[*sweep.failed, failure])
 
 
-def finished(sweep: MintSweep, at: datetime) -> MintSweep:
-    """The sweep when nothing is left to do."""
+def finish_sweep(sweep: MintSweep, at: datetime) -> MintSweep:
+    """Return the sweep when nothing is left to do."""
     return replace(sweep, status=MintSweepStatus.FINISHED, finished_at=at)
 
 
-def shown(sweep: MintSweep) -> MintSweepView:
-    """What everybody sees of a sweep."""
+def sweep_view(sweep: MintSweep) -> MintSweepView:
+    """Return the view of a sweep."""
     return MintSweepView.model_validate({name: getattr(sweep, name) for name in MintSweepView.model_fields})
 
 
@@ -231,7 +215,7 @@ class GetAssetMintSweep(Query):
             raise AssetMintSweepNotFoundError(
                 f"There is no mint sweep {self.sweep_id}; check the id.", facts={"missing_ids": [str(self.sweep_id)]}
             )
-        return shown(sweep)
+        return sweep_view(sweep)
 
 
 class AssetNotPidinstEligibleError(NotFound, context="equipment"):
@@ -251,21 +235,16 @@ class GetAssetPidinst(Query):
     def answer(self, asset: Asset, call: Call) -> Reads[PidinstRecord]:
         if asset.virtual_axis:
             raise AssetNotPidinstEligibleError("A virtual axis has no PIDINST record; ask for the axes it is made of.")
-        record = yield from published_record(asset)
-        match pidinst_gap(record.owners, record.manufacturers):
-            case None:
-                return record
-            case "owner_missing" as gap:
-                raise AssetCannotExportPidinstError("The asset has no owner; add one first.", reason=gap)
-            case gap:
-                raise AssetCannotExportPidinstError(
-                    "The asset has no model, hence no manufacturer; only assets registered with a model are exported.",
-                    reason=gap,
-                )
+        return require_exportable(
+            (yield from published_record(asset)),
+            AssetCannotExportPidinstError,
+            "The asset has no owner; add one first.",
+            "The asset has no model, hence no manufacturer; only assets registered with a model are exported.",
+        )
 
 
 def published_record(asset: Asset) -> Reads[PidinstRecord]:
-    """The asset's record, with everything it refers to."""
+    """Return the asset's record, with everything it refers to."""
     model = yield from existing(Model, asset.model_id)
     families = yield from every(Family, sorted(asset.family_ids))
     parent = yield from existing(Asset, asset.parent_id)

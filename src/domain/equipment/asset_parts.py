@@ -91,7 +91,7 @@ class AddAssetPort(Verb[Asset]):
     def decide(self, asset: Asset, call: Call) -> Outcome:
         if any(port.name == self.port_name for port in asset.ports):
             raise self.cannot("already_present", f"The asset has a port {self.port_name} already; choose another name.")
-        return [AssetPortAdded(port_name=self.port_name, direction=self.direction, signal_type=self.signal_type)]
+        return [AssetPortAdded(**dict(self))]
 
 
 @asset.command(post="/{asset_id}/remove-port", allowed=IN_SERVICE, destructive=True)
@@ -112,9 +112,9 @@ class AddAssetAlternateIdentifier(AlternateIdentifier, Verb[Asset]):
     """Record another name the asset goes by, such as its process variable."""
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
-        if AlternateIdentifier(kind=self.kind, value=self.value) in asset.alternate_identifiers:
+        if AlternateIdentifier(**dict(self)) in asset.alternate_identifiers:
             raise self.cannot("already_present", f"The asset has {self.kind} {self.value} already; nothing to add.")
-        return [AssetAlternateIdentifierAdded(kind=self.kind, value=self.value)]
+        return [AssetAlternateIdentifierAdded(**dict(self))]
 
 
 @asset.command(post="/{asset_id}/remove-alternate-identifier", allowed=IN_SERVICE, destructive=True)
@@ -139,7 +139,7 @@ class AddAssetOwner(Owner, Verb[Asset]):
         check_owner(self)
         if any(owner.name == self.name for owner in asset.owners):
             raise self.cannot("already_present", f"{self.name} owns the asset already; remove that entry to change it.")
-        return [AssetOwnerAdded(name=self.name, identifier=self.identifier, identifier_type=self.identifier_type)]
+        return [AssetOwnerAdded(**dict(self))]
 
 
 @asset.command(post="/{asset_id}/remove-owner", allowed=IN_SERVICE, destructive=True)

@@ -12,13 +12,10 @@ from baton.domain.equipment.asset import IN_SERVICE, Asset, AssetSettingsUpdated
 from baton.domain.equipment.family import Family
 from baton.domain.kernel import Call, JudgedVerb, Outcome
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.merge_patch import merge_patch
 from baton.domain.shared.reads import Reads, every
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import check_union
-from baton.domain.shared.stored_units import set_by, units_changed, within
-
-Unit = tuple[str, str]
+from baton.domain.shared.stored_values import is_within, merge_patch, paths_set_by, units_changed
 
 
 class InvalidAssetSettingsError(Invalid, context="equipment"):
@@ -38,7 +35,7 @@ class UpdateAssetSettings(JudgedVerb[Asset, dict[UUID, Family]]):
         merged = merge_patch(asset.settings, self.settings_patch)
         current = [families[id] for id in sorted(asset.family_ids) if id in families]
         restated = restated_keys(asset, families, current)
-        if stale := sorted(restated - set_by(self.settings_patch, restated)):
+        if stale := sorted(restated - paths_set_by(self.settings_patch, restated)):
             raise InvalidAssetSettingsError(
                 f"The unit of {', '.join(stale)} changed since it was stored; set it again in the new unit or null it.",
                 reason="unit_changed",
@@ -52,17 +49,17 @@ class UpdateAssetSettings(JudgedVerb[Asset, dict[UUID, Family]]):
 
 
 def restated_keys(asset: Asset, families: Mapping[UUID, Family], current: Iterable[Family]) -> frozenset[str]:
-    """The stored keys, as dotted paths, that are declared now in another unit than they were written in.
+    """Return the stored keys, as dotted paths, that are declared now in another unit than they were written in.
 
     Keys that no family declares any more, or that two families declare differently, are the schema check's business.
     """
     schemas = [family.settings_schema for family in current if family.settings_schema is not None]
     declared = {name for schema in schemas for name in schema.get("properties", {})}
-    written: dict[str, Unit] = {}
+    written: dict[str, tuple[str, str]] = {}
     for id, revision in asset.schema_revisions.items():
         if id in families:
             written |= families[id].units_by_revision[revision]
-    now: dict[str, set[Unit]] = {}
+    now: dict[str, set[tuple[str, str]]] = {}
     for family in current:
         for path, unit in family.units_by_revision[family.settings_schema_revision].items():
             now.setdefault(path, set()).add(unit)
@@ -72,4 +69,4 @@ def restated_keys(asset: Asset, families: Mapping[UUID, Family], current: Iterab
         {path: unit for path, unit in written.items() if path not in disputed},
         {path: next(iter(units)) for path, units in now.items() if path not in disputed},
     )
-    return frozenset(path for path in changed if {} in schemas or any(within(path, name) for name in declared))
+    return frozenset(path for path in changed if {} in schemas or any(is_within(path, name) for name in declared))

@@ -1,9 +1,9 @@
-"""The tree of assets: how one enters it, moves in it and is retired from it, and who stands above and below whom."""
+"""The tree of assets: registration, relocation and retirement in it, what is above and below an asset, and gate scopes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 from uuid import UUID
 
 from pydantic import Field, model_validator
@@ -35,13 +35,13 @@ from baton.domain.equipment.values import (
     InvalidAlternateIdentifierError,
     InvalidAssetOwnerError,
     Owner,
-    Reason,
     check_owner,
 )
 from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, LogPosition, Outcome, Query, Value, omitted
-from baton.domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
+from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.reads import Reads, every, holder_of, members_of, required, required_all, required_if_given
 from baton.domain.shared.refusals import Invalid, NotFound, Refusal
+from baton.domain.shared.text import Reason
 from baton.domain.shared.writes import Delist, Enlist
 
 CHILDREN = "asset-child"
@@ -69,7 +69,7 @@ class AncestorWalkDepthExceededError(Refusal, context="equipment"):
 
 
 def ancestors_of(ids: Iterable[UUID]) -> Reads[dict[UUID, Asset]]:
-    """These assets and everything above them, themselves first, then level by level; absent ids are left out.
+    """Return these assets and everything above them, themselves first, then level by level; absent ids are left out.
 
     Gates rest on this, so a damaged chain is an error and never a shorter answer.
     """
@@ -85,12 +85,12 @@ def ancestors_of(ids: Iterable[UUID]) -> Reads[dict[UUID, Asset]]:
         if missing := [id for id in above if id not in level]:
             raise _damaged("ends nowhere", missing[0])
     for id in start:
-        chain(found, id)
+        ancestor_chain(found, id)
     return found
 
 
-def chain(found: Mapping[UUID, Asset], id: UUID) -> tuple[Asset, ...]:
-    """An asset and its ancestors in order, out of what `ancestors_of` found."""
+def ancestor_chain(found: Mapping[UUID, Asset], id: UUID) -> tuple[Asset, ...]:
+    """Return an asset and its ancestors in order, out of what `ancestors_of` found."""
     links = [found[id]]
     while (parent_id := links[-1].parent_id) is not None:
         if len(links) > MAX_DEPTH or parent_id not in found:
@@ -106,8 +106,8 @@ def _damaged(how: str, id: UUID) -> AncestorWalkDepthExceededError:
     )
 
 
-def below(id: UUID, max_depth: int = MAX_DEPTH) -> Reads[tuple[tuple[UUID, ...], ...]]:
-    """The ids below an asset, level by level down to `max_depth` levels, ascending in each."""
+def levels_below(id: UUID, max_depth: int = MAX_DEPTH) -> Reads[tuple[tuple[UUID, ...], ...]]:
+    """Return the ids below an asset, level by level down to `max_depth` levels, ascending in each."""
     levels: list[tuple[UUID, ...]] = []
     level: tuple[UUID, ...] = (id,)
     while len(levels) < max_depth:
@@ -119,7 +119,7 @@ def below(id: UUID, max_depth: int = MAX_DEPTH) -> Reads[tuple[tuple[UUID, ...],
 
 
 def affordances_of(assets: Iterable[Asset]) -> Reads[dict[UUID, frozenset[Affordance]]]:
-    """What each asset can do: the affordances of all its families together, deprecated ones included."""
+    """Return what each asset can do: the affordances of all its families together, deprecated ones included."""
     wanted = tuple(assets)
     families = yield from every(Family, sorted(frozenset[UUID]().union(*(one.family_ids for one in wanted))))
     return {
@@ -129,7 +129,38 @@ def affordances_of(assets: Iterable[Asset]) -> Reads[dict[UUID, frozenset[Afford
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class AssetScope:
+    """Bound assets and their ancestors, whatever their lifecycle; controllers are no part of it."""
+
+    bound_ids: frozenset[UUID]
+    assets: Mapping[UUID, Asset]
+
+    @property
+    def ancestor_ids(self) -> frozenset[UUID]:
+        """Return the assets that are in scope without being bound."""
+        return frozenset(self.assets) - self.bound_ids
+
+    @property
+    def facility_codes(self) -> frozenset[str]:
+        """Return the facilities that the roots above the bound assets belong to."""
+        roots = (one for one in self.assets.values() if one.parent_id is None)
+        return frozenset(root.facility_code for root in roots if root.facility_code is not None)
+
+    @property
+    def enclosure_ids(self) -> frozenset[UUID]:
+        """Return the enclosures that assets in scope stand in."""
+        located = (one.located_in_enclosure_id for one in self.assets.values())
+        return frozenset(id for id in located if id is not None)
+
+
+def asset_scope(asset_ids: Iterable[UUID]) -> Reads[AssetScope]:
+    """Return the scope of these assets for a gate; an unknown asset is 404, a damaged tree never a smaller scope."""
+    bound_ids = frozenset(asset_ids)
+    yield from required_all(Asset, bound_ids)
+    return AssetScope(bound_ids, (yield from ancestors_of(bound_ids)))
+
+
+class RegistrationFacts(NamedTuple):
     """What a registration refers to."""
 
     depth: int
@@ -139,7 +170,7 @@ class Surroundings:
 
 
 @asset.creation(refuses=[Model.aggregate.NotFound, Enclosure.aggregate.NotFound], lock=TREE_LOCK, essential=True)
-class RegisterAsset(JudgedCreation[Surroundings]):
+class RegisterAsset(JudgedCreation[RegistrationFacts]):
     """Register a piece of equipment: a root of a facility, or a part of another asset."""
 
     name: AssetName
@@ -154,46 +185,41 @@ class RegisterAsset(JudgedCreation[Surroundings]):
     alternate_identifiers: Annotated[tuple[AlternateIdentifier, ...], Field(max_length=1000)] = ()
     owners: Annotated[tuple[Owner, ...], Field(max_length=1000)] = ()
 
-    def gather(self, call: Call) -> Reads[Surroundings]:
+    def gather(self, call: Call) -> Reads[RegistrationFacts]:
         parent = yield from required_if_given(Asset, self.parent_id, AssetParentNotFoundError)
         depth = 0 if parent is None else len((yield from ancestors_of([parent.id])))
         if self.facility_code is not None:
-            yield from required_facility(self.facility_code, AssetFacilityNotFoundError)
+            yield from require_facility(self.facility_code, AssetFacilityNotFoundError)
         families = yield from required_all(Family, self.family_ids)
         model = yield from required_if_given(Model, self.model_id)
         yield from required_if_given(Enclosure, self.located_in_enclosure_id)
-        return Surroundings(depth, parent, families, model)
+        return RegistrationFacts(depth, parent, families, model)
 
-    def decide(self, call: Call, known: Surroundings) -> Outcome:
+    def decide(self, call: Call, facts: RegistrationFacts) -> Outcome:
         self.check_values()
-        parent = known.parent
+        depth, parent, families, model = facts
         if parent is not None and parent.lifecycle is DECOMMISSIONED:
             raise self.cannot("parent_decommissioned", "The parent asset is Decommissioned; name one that is in service.")
-        if known.depth > MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise self.cannot(
-                "too_deep",
-                f"The asset would stand {known.depth} levels deep; the tree has {MAX_DEPTH} at most.",
-                depth=known.depth,
+                "too_deep", f"The asset would stand {depth} levels deep; the tree has {MAX_DEPTH} at most.", depth=depth
             )
-        if deprecated := [id for id, family in known.families.items() if family.status is FamilyStatus.DEPRECATED]:
+        if deprecated := [id for id, family in families.items() if family.status is FamilyStatus.DEPRECATED]:
             raise self.cannot(
                 "family_deprecated",
                 "A family is Deprecated and takes no new assets; choose its successor.",
                 family_ids=[str(id) for id in deprecated],
             )
-        declared = frozenset[UUID]() if known.model is None else known.model.declared_family_ids
-        registered = AssetRegistered(
-            **{
-                **dict(self),
-                "family_ids": self.family_ids | declared,
-                "alternate_identifiers": by_kind_and_value(self.alternate_identifiers),
-                "owners": by_name(self.owners),
-            }
-        )
-        return [registered, *(() if parent is None else (Enlist(CHILDREN, str(parent.id)),))]
+        derived = {
+            "family_ids": self.family_ids if model is None else self.family_ids | model.declared_family_ids,
+            "alternate_identifiers": by_kind_and_value(self.alternate_identifiers),
+            "owners": by_name(self.owners),
+        }
+        enlisted = [] if parent is None else [Enlist(CHILDREN, str(parent.id))]
+        return [AssetRegistered(**{**dict(self), **derived}), *enlisted]
 
     def check_values(self) -> None:
-        """Refuse values that are wrong whatever stands in the store."""
+        """Refuse values that are wrong whatever is on record."""
         if (self.parent_id is None) == (self.facility_code is None):
             raise InvalidAssetParentError(
                 "An asset hangs below a parent or is a root of a facility; give exactly one of parent_id and facility_code.",
@@ -211,9 +237,8 @@ class RegisterAsset(JudgedCreation[Surroundings]):
             raise InvalidAssetOwnerError("Two owners have the same name; name each owner once.", reason="duplicate")
 
 
-@dataclass(frozen=True)
-class Destination:
-    """Where an asset is to be moved, and how much hangs below it."""
+class Destination(NamedTuple):
+    """Where an asset is to be moved, and how many levels are below it."""
 
     parent: Asset
     ancestors: Mapping[UUID, Asset]
@@ -232,7 +257,7 @@ class RelocateAsset(JudgedVerb[Asset, Destination | None]):
     reason: Reason
 
     @model_validator(mode="after")
-    def _somewhere(self) -> Self:
+    def _check_place_given(self) -> Self:
         if not self.model_fields_set & {"to_parent_id", "located_in_enclosure_id"}:
             raise ValueError("give to_parent_id, located_in_enclosure_id or both")
         return self
@@ -243,23 +268,20 @@ class RelocateAsset(JudgedVerb[Asset, Destination | None]):
         return destination
 
     def destination(self, asset: Asset) -> Reads[Destination]:
-        """The new parent, what is above it, and how much the asset brings along."""
+        """Return the new parent, what is above it, and how many levels the asset brings along."""
         parent = yield from required(Asset, self.to_parent_id, AssetParentNotFoundError)
         if asset.parent_id in (None, parent.id):
             return Destination(parent, {}, 0)
         ancestors = yield from ancestors_of([parent.id])
-        levels = () if asset.id in ancestors else (yield from below(asset.id))
+        levels = () if asset.id in ancestors else (yield from levels_below(asset.id))
         return Destination(parent, ancestors, len(levels))
 
     def decide(self, asset: Asset, call: Call, destination: Destination | None) -> Outcome:
         if destination is not None:
             self.check_destination(asset, destination)
         to_parent_id = asset.parent_id if destination is None else destination.parent.id
-        to_enclosure_id = (
-            self.located_in_enclosure_id
-            if "located_in_enclosure_id" in self.model_fields_set
-            else asset.located_in_enclosure_id
-        )
+        moves = "located_in_enclosure_id" in self.model_fields_set
+        to_enclosure_id = self.located_in_enclosure_id if moves else asset.located_in_enclosure_id
         if (to_parent_id, to_enclosure_id) == (asset.parent_id, asset.located_in_enclosure_id):
             raise self.cannot("no_change", "The asset is there already; name another parent or enclosure.")
         if destination is not None and destination.parent.lifecycle is DECOMMISSIONED:
@@ -302,8 +324,7 @@ class DecommissionAsset(JudgedVerb[Asset, tuple[UUID | None, list[UUID]]]):
 
     def gather(self, asset: Asset, call: Call) -> Reads[tuple[UUID | None, list[UUID]]]:
         mount_id = yield from holder_of(INSTALLED, str(asset.id))
-        members = yield from members_of(CHILDREN, asset.id)
-        children = yield from every(Asset, members)
+        children = yield from every(Asset, (yield from members_of(CHILDREN, asset.id)))
         return mount_id, sorted(id for id, child in children.items() if child.lifecycle is not DECOMMISSIONED)
 
     def decide(self, asset: Asset, call: Call, facts: tuple[UUID | None, list[UUID]]) -> Outcome:
@@ -361,14 +382,14 @@ class GetAssetTree(Query):
         levels: list[tuple[UUID, ...]]
         if self.direction is TreeDirection.ANCESTORS:
             found = yield from ancestors_of([asset.id])
-            levels = [(one.id,) for one in chain(found, asset.id)[: self.max_depth + 1]]
+            levels = [(one.id,) for one in ancestor_chain(found, asset.id)[: self.max_depth + 1]]
         else:
-            levels = [(asset.id,), *(yield from below(asset.id, self.max_depth))]
+            levels = [(asset.id,), *(yield from levels_below(asset.id, self.max_depth))]
             found = yield from every(Asset, (id for level in levels for id in level))
-        nodes = tuple(_node(found[id], depth) for depth, level in enumerate(levels) for id in level)
+        copied = AssetNode.model_fields.keys() - {"asset_id", "depth"}
+        nodes = tuple(
+            AssetNode(asset_id=id, depth=depth, **{name: getattr(found[id], name) for name in copied})
+            for depth, level in enumerate(levels)
+            for id in level
+        )
         return AssetTree(asset_id=asset.id, direction=self.direction, nodes=nodes)
-
-
-def _node(asset: Asset, depth: int) -> AssetNode:
-    shown = {name: getattr(asset, name) for name in AssetNode.model_fields if name not in ("asset_id", "depth")}
-    return AssetNode(asset_id=asset.id, depth=depth, **shown)

@@ -1,52 +1,36 @@
 """What is shown of assets: one asset, the list, and all that an integrator needs of one in a single answer."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from baton.domain.caution.banner import cautions_in_scope, in_force
-from baton.domain.caution.caution import Caution, CautionCategory, CautionSeverity
+from baton.domain.caution.caution import CautionCategory, CautionSeverity, cautions_in_force, cautions_in_scope
 from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.asset import Asset, AssetCondition, AssetLifecycle, AssetTier, asset
-from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError
+from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, asset_scope
 from baton.domain.equipment.family import Family
-from baton.domain.equipment.scope import asset_scope
-from baton.domain.equipment.values import AlternateIdentifier, AlternateIdentifierKind, Drawing, Owner, Port
-from baton.domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, Value
-from baton.domain.recipe.capability import Capability, capabilities_on_offer
+from baton.domain.equipment.values import AlternateIdentifier, AlternateIdentifierKind, Port
+from baton.domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, State, Value
+from baton.domain.recipe.capability import capabilities_on_offer
 from baton.domain.recipe.lifecycle import TemplateStatus
-from baton.domain.shared.listing import Hidden, ListQuery, Summary, Where
+from baton.domain.shared.listing import ListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, every
 from baton.domain.shared.schema import Schema
 from baton.domain.shared.text import FreeText
 
+V = TypeVar("V", bound=Value)
+
 asset.get()
 
 
-class AssetSummary(Summary):
-    asset_id: UUID
-    name: str
-    tier: AssetTier
-    lifecycle: AssetLifecycle
-    condition: AssetCondition
-    parent_id: UUID | None
-    facility_code: str | None
-    model_id: UUID | None
-    fixture_id: UUID | None
-    located_in_enclosure_id: UUID | None
-    external_id: str | None
-    created_at: datetime
-    family_ids: Hidden[IdSet]
-    drawing: Hidden[Drawing | None]
-    owners: Hidden[tuple[Owner, ...]]
-    alternate_identifiers: Hidden[tuple[AlternateIdentifier, ...]]
-    controller_id: Hidden[UUID | None]
-    virtual_axis: Hidden[bool]
-    commissioned_at: Hidden[datetime]
-    decommissioned_at: Hidden[datetime | None]
+AssetSummary = Summary.from_state(
+    asset,
+    "name tier lifecycle condition parent_id facility_code model_id fixture_id located_in_enclosure_id external_id "
+    "created_at",
+    hidden="family_ids drawing owners alternate_identifiers controller_id virtual_axis commissioned_at decommissioned_at",
+)
 
 
 @asset.listing(AssetSummary, essential=True)
@@ -66,7 +50,7 @@ class ListAssets(ListQuery):
     alternate_identifier_value: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
     @model_validator(mode="after")
-    def _identifier_is_whole(self) -> Self:
+    def _check_identifier_filter(self) -> Self:
         if (self.alternate_identifier_kind is None) != (self.alternate_identifier_value is None):
             raise ValueError("give alternate_identifier_kind and alternate_identifier_value together")
         return self
@@ -140,39 +124,25 @@ class GetAssetIntegrationView(Query):
         scope = yield from asset_scope([asset.id])
         families = yield from every(Family, sorted(asset.family_ids))
         candidates = yield from cautions_in_scope(scope.bound_ids, (), ())
-        cautions = in_force(candidates, scope.bound_ids, (), (), call.now, CautionSeverity.NOTICE)
+        cautions = cautions_in_force(candidates, scope.bound_ids, (), (), call.now, CautionSeverity.NOTICE)
         affordances = frozenset(one for family in families.values() for one in family.affordances)
         offered = yield from capabilities_on_offer()
         return AssetIntegrationView(
             asset_id=asset.id,
-            name=asset.name,
-            tier=asset.tier,
-            lifecycle=asset.lifecycle,
-            condition=asset.condition,
-            parent_id=asset.parent_id,
-            located_in_enclosure_id=asset.located_in_enclosure_id,
+            **{name: getattr(asset, name) for name in AssetIntegrationView.model_fields if hasattr(asset, name)},
             enclosure_ids=scope.enclosure_ids,
-            families=tuple(map(_family, sorted(families.values(), key=lambda family: family.name))),
-            ports=asset.ports,
-            settings=asset.settings,
-            alternate_identifiers=asset.alternate_identifiers,
-            active_cautions=tuple(map(_caution, cautions)),
-            applicable_capabilities=tuple(_capability(one) for one in offered if one.required_affordances <= affordances),
+            families=tuple(
+                view_of(AssetFamilyView, family) for family in sorted(families.values(), key=lambda family: family.name)
+            ),
+            active_cautions=tuple(view_of(ActiveCaution, caution) for caution in cautions),
+            applicable_capabilities=tuple(
+                view_of(ApplicableCapability, one) for one in offered if one.required_affordances <= affordances
+            ),
             incomplete=len(families) < len(asset.family_ids),
         )
 
 
-def _family(family: Family) -> AssetFamilyView:
-    return AssetFamilyView(
-        family_id=family.id, name=family.name, affordances=family.affordances, settings_schema=family.settings_schema
-    )
-
-
-def _caution(caution: Caution) -> ActiveCaution:
-    return ActiveCaution(caution_id=caution.id, category=caution.category, severity=caution.severity, text=caution.text)
-
-
-def _capability(capability: Capability) -> ApplicableCapability:
-    return ApplicableCapability(
-        capability_id=capability.id, code=capability.code, name=capability.name, status=capability.status
-    )
+def view_of(form: type[V], state: State) -> V:
+    """Return the view of a state: its first field is the state's id, each other the state's attribute of that name."""
+    id_field, *names = form.model_fields
+    return form(**{id_field: state.id, **{name: getattr(state, name) for name in names}})

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from baton.domain.equipment.affordance import Affordance, AffordanceGroup, AffordanceKind
 from baton.domain.equipment.role import Role
-from baton.domain.equipment.values import OptionalReason
 from baton.domain.kernel import (
     Aggregate,
     Call,
@@ -33,8 +32,8 @@ from baton.domain.shared.listing import ListQuery, Page, Summary
 from baton.domain.shared.reads import Reads, every, required
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import Schema, changed_units, check_declaration, declared_units
-from baton.domain.shared.stored_units import Units
-from baton.domain.shared.text import FreeText, name_key
+from baton.domain.shared.stored_values import Units
+from baton.domain.shared.text import FreeText, OptionalReason, name_key
 from baton.domain.shared.writes import Claim
 
 FAMILY_NAME = "family-name"
@@ -111,25 +110,19 @@ class FamilyRoleRemoved(Event, of=family):
     role_id: UUID
 
 
-class FamilyDeprecated(Event, of=family):
+class FamilyDeprecated(Event, of=family, leads_to=DEPRECATED, dates="deprecated_at"):
     """The family was deprecated: it is not newly assigned any more."""
 
     reason: FreeText | None
 
 
-FamilyEvent = FamilyVersioned | FamilySettingsSchemaUpdated | FamilyRoleAdded | FamilyRoleRemoved | FamilyDeprecated
+FamilyEvent = FamilyVersioned | FamilySettingsSchemaUpdated | FamilyRoleAdded | FamilyRoleRemoved
 
 
 @family.begin
 def begin(event: FamilyDefined) -> Family:
-    return Family(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        name=event.name,
-        affordances=event.affordances,
-        settings_schema=event.settings_schema,
-        units_by_revision={0: declared_units(event.settings_schema)},
-    )
+    units = {0: declared_units(event.settings_schema)}
+    return Family(id=event.stream_id, created_at=event.occurred_at, units_by_revision=units, **dict(event))
 
 
 @family.evolve
@@ -149,14 +142,12 @@ def evolve(family: Family, event: FamilyEvent) -> Family:
             return changed(family, presented_role_ids=family.presented_role_ids | {event.role_id})
         case FamilyRoleRemoved():
             return changed(family, presented_role_ids=family.presented_role_ids - {event.role_id})
-        case FamilyDeprecated():
-            return changed(family, status=DEPRECATED, deprecated_at=event.occurred_at)
         case _:
             assert_never(event)
 
 
 def with_schema(family: Family, schema: Schema | None, revision: int) -> Family:
-    """The family under this revision of its schema; the units of earlier ones are remembered."""
+    """Return the family under this revision of its schema; the units of earlier ones are remembered."""
     if revision == family.settings_schema_revision:
         return family
     return changed(
@@ -240,7 +231,7 @@ class UpdateFamilySettingsSchema(Verb[Family]):
 
 
 def revision_after(family: Family, schema: Schema | None) -> int:
-    """The schema's revision once this one is declared; an equal schema is no change."""
+    """Return the schema's revision once this one is declared; an equal schema is no change."""
     return family.settings_schema_revision + (canonical_json(schema) != canonical_json(family.settings_schema))
 
 
@@ -277,40 +268,19 @@ class RemoveFamilyRole(Verb[Family]):
         return [FamilyRoleRemoved(role_id=self.role_id)]
 
 
-@family.command(post="/{family_id}/deprecate", allowed=CURRENT, destructive=True)
+@family.command(post="/{family_id}/deprecate", allowed=CURRENT, records=FamilyDeprecated, destructive=True)
 class DeprecateFamily(Verb[Family]):
     """Keep the family from being newly assigned; assets that have it keep it, and its affordances still count."""
 
     reason: OptionalReason = None
 
-    def decide(self, family: Family, call: Call) -> Outcome:
-        return [FamilyDeprecated(reason=self.reason)]
+
+family.get(hidden=["units_by_revision"])
 
 
-family.get(
-    "id",
-    "name",
-    "status",
-    "version_tag",
-    "affordances",
-    "settings_schema",
-    "settings_schema_revision",
-    "presented_role_ids",
-    "created_at",
-    "versioned_at",
-    "deprecated_at",
+FamilySummary = Summary.from_state(
+    family, "name status version_tag affordances presented_role_ids settings_schema_present created_at"
 )
-
-
-class FamilySummary(Summary):
-    family_id: UUID
-    name: str
-    status: FamilyStatus
-    version_tag: str | None
-    affordances: SortedSet[Affordance]
-    presented_role_ids: IdSet
-    settings_schema_present: bool
-    created_at: datetime
 
 
 @family.listing(FamilySummary)
@@ -337,6 +307,6 @@ class ListAffordances(Query):
     """Every affordance a family can declare, with what it means; the list is closed and fits one page."""
 
     def answer(self, call: Call) -> Reads[Page[Any]]:
-        rows = (AffordanceRow(affordance=a, kind=a.kind, group=a.group, meaning=a.meaning) for a in Affordance)
+        rows = (AffordanceRow(affordance=one, kind=one.kind, group=one.group, meaning=one.meaning) for one in Affordance)
         return Page(tuple(rows), None)
         yield

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from pydantic import Field
@@ -12,18 +12,17 @@ from baton.domain.equipment import asset as assets
 from baton.domain.equipment.assembly import Assembly, AssemblyStatus, ContentHash, SlotName, leaf_slots, stale_pins
 from baton.domain.equipment.asset import Asset, AssetLifecycle
 from baton.domain.equipment.family import Family
-from baton.domain.equipment.minting import MINT_REFUSALS, mint_identifier
+from baton.domain.equipment.minting import ExternalIdAssignment
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.mount import INSTALLED
-from baton.domain.equipment.pidinst import PidinstRecord, fixture_record, pidinst_gap
-from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme, IdentifierSuffix
+from baton.domain.equipment.pidinst import PidinstRecord, fixture_record, require_exportable
+from baton.domain.equipment.values import AssignedExternalId, ExternalIdEvent, ExternalIdScheme
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, State, Value, changed
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.ports import Ports
+from baton.domain.shared.ports import MintedIdentifier, Ports
 from baton.domain.shared.reads import Holders, Reads, ask, every, existing, required, required_all
-from baton.domain.shared.refusals import Conflict, Invalid
+from baton.domain.shared.refusals import Conflict, ExternalIdMintError, Invalid
 from baton.domain.shared.schema import check_values
-from baton.domain.shared.writes import Answer
 
 
 class SlotBinding(Value):
@@ -68,28 +67,13 @@ class FixtureRegistered(Event, of=fixture):
     parameter_overrides: dict[str, Any]
 
 
-class FixtureExternalIdAssigned(Event, of=fixture):
+class FixtureExternalIdAssigned(ExternalIdEvent, of=fixture):
     """A persistent identifier was issued for the fixture, which keeps it for good."""
-
-    external_id_scheme: ExternalIdScheme
-    external_id: str
-
-
-FixtureEvent = FixtureExternalIdAssigned
-
-
-@fixture.begin
-def begin(event: FixtureRegistered) -> Fixture:
-    return Fixture(id=event.stream_id, created_at=event.occurred_at, registered_at=event.occurred_at, **dict(event))
 
 
 @fixture.evolve
-def evolve(fixture: Fixture, event: FixtureEvent) -> Fixture:
-    match event:
-        case FixtureExternalIdAssigned():
-            return changed(fixture, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
-        case _:
-            assert_never(event)
+def evolve(fixture: Fixture, event: FixtureExternalIdAssigned) -> Fixture:
+    return changed(fixture, **dict(event))
 
 
 class InvalidFixtureBindingsError(Invalid, context="equipment"):
@@ -100,8 +84,7 @@ class InvalidFixtureParameterOverridesError(Invalid, context="equipment"):
     """The parameter overrides do not stand under the schema the assembly declares."""
 
 
-@dataclass(frozen=True)
-class Materials:
+class Materials(NamedTuple):
     """What a fixture is made of, and where its assets are installed."""
 
     assembly: Assembly
@@ -198,53 +181,28 @@ def check_bindings(bindings: tuple[SlotBinding, ...], materials: Materials) -> N
         )
 
 
-@fixture.command(post="/{fixture_id}/assign-external-id", status=201, returns=AssignedExternalId, refuses=[*MINT_REFUSALS])
-class AssignFixtureExternalId(JudgedVerb[Fixture, Any]):
+@fixture.command(
+    post="/{fixture_id}/assign-external-id", status=201, returns=AssignedExternalId, refuses=[ExternalIdMintError]
+)
+class AssignFixtureExternalId(ExternalIdAssignment, JudgedVerb[Fixture, MintedIdentifier]):
     """Have a persistent identifier minted for the fixture and keep it, once and for all.
 
     The suffix defaults to the fixture's id, so a repeat after a lost answer mints the same identifier.
     """
 
-    external_id_scheme: ExternalIdScheme
-    suffix: IdentifierSuffix | None = None
+    assignment = FixtureExternalIdAssigned
 
-    def gather(self, fixture: Fixture, call: Call) -> Reads[Any]:
-        if fixture.external_id is not None:
-            raise self.cannot(
-                "already_assigned",
-                "The fixture has a persistent identifier already; it keeps that one.",
-                external_id_scheme=fixture.external_id_scheme,
-                external_id=fixture.external_id,
-            )
-        record = yield from published_record(fixture)
-        return (yield from mint_identifier(self.external_id_scheme, self.suffix or str(fixture.id), record))
-
-    def decide(self, fixture: Fixture, call: Call, minted: Any) -> Outcome:
-        assigned = FixtureExternalIdAssigned(external_id_scheme=minted.scheme, external_id=minted.value)
-        return [assigned, Answer(assigned.model_dump(mode="json"))]
+    def gather(self, fixture: Fixture, call: Call) -> Reads[MintedIdentifier]:
+        self.refuse_second(fixture)
+        return (yield from self.mint(fixture, (yield from published_record(fixture))))
 
 
-fixture.get(
-    "id",
-    "assembly_id",
-    "assembly_content_hash",
-    "surface_id",
-    "slot_asset_bindings",
-    "parameter_overrides",
-    "external_id",
-    "external_id_scheme",
-    "registered_at",
+fixture.get(hidden=["created_at"])
+
+
+FixtureSummary = Summary.from_state(
+    fixture, "assembly_id assembly_content_hash surface_id binding_count override_count created_at"
 )
-
-
-class FixtureSummary(Summary):
-    fixture_id: UUID
-    assembly_id: UUID
-    assembly_content_hash: str
-    surface_id: UUID
-    binding_count: int
-    override_count: int
-    created_at: datetime
 
 
 @fixture.listing(FixtureSummary)
@@ -265,21 +223,16 @@ class GetFixturePidinst(Query):
     """The fixture as a PIDINST record, with the owners and manufacturers of all its assets."""
 
     def answer(self, fixture: Fixture, call: Call) -> Reads[PidinstRecord]:
-        record = yield from published_record(fixture)
-        match pidinst_gap(record.owners, record.manufacturers):
-            case None:
-                return record
-            case "owner_missing" as gap:
-                raise FixtureCannotExportPidinstError("No bound asset has an owner; add one to an asset first.", reason=gap)
-            case gap:
-                raise FixtureCannotExportPidinstError(
-                    "No bound asset has a model, hence there is no manufacturer; bind one registered with a model.",
-                    reason=gap,
-                )
+        return require_exportable(
+            (yield from published_record(fixture)),
+            FixtureCannotExportPidinstError,
+            "No bound asset has an owner; add one to an asset first.",
+            "No bound asset has a model, hence there is no manufacturer; bind one registered with a model.",
+        )
 
 
 def published_record(fixture: Fixture) -> Reads[PidinstRecord]:
-    """The fixture's record, with everything it refers to; it goes by the name of its assembly."""
+    """Return the fixture's record, with everything it refers to; it goes by the name of its assembly."""
     assembly = yield from existing(Assembly, fixture.assembly_id)
     found = yield from every(Asset, sorted({binding.asset_id for binding in fixture.slot_asset_bindings}))
     assets = list(found.values())

@@ -1,18 +1,16 @@
 """A frame: a named coordinate frame in the tree of placements, such as the beam centerline or a bench."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, assert_never
+from typing import Annotated
 from uuid import UUID
 
 from baton.domain.equipment.placement import Placement, Survey, check_measured
-from baton.domain.equipment.values import Reason
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, changed
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, members_of, required, required_if_given
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import FreeText
+from baton.domain.shared.text import FreeText, Reason
 from baton.domain.shared.writes import Delist, Enlist
 
 TREE_LOCK = "frame-tree"
@@ -24,6 +22,9 @@ CONSUMERS = "frame-consumer"
 class FrameStatus(StrEnum):
     ACTIVE = "Active"
     DECOMMISSIONED = "Decommissioned"
+
+
+ACTIVE, DECOMMISSIONED = FrameStatus
 
 
 class Supersession(Value):
@@ -42,7 +43,7 @@ class Frame(State):
     placement: Placement | None
     supersedes: Supersession | None
     survey: Survey | None = None
-    status: FrameStatus = FrameStatus.ACTIVE
+    status: FrameStatus = ACTIVE
 
 
 frame = Aggregate(Frame, "/frames", context="equipment")
@@ -58,35 +59,21 @@ class FrameRegistered(Event, of=frame):
 
 
 class FramePlacementUpdated(Event, of=frame):
-    """It was corrected where the frame sits in its parent."""
+    """The place of the frame in its parent was corrected."""
 
     placement: Placement
     survey: Survey | None
 
 
-class FrameDecommissioned(Event, of=frame):
+class FrameDecommissioned(Event, of=frame, leads_to=DECOMMISSIONED):
     """The frame was retired for good."""
 
     reason: FreeText
 
 
-FrameEvent = FramePlacementUpdated | FrameDecommissioned
-
-
-@frame.begin
-def begin(event: FrameRegistered) -> Frame:
-    return Frame(id=event.stream_id, created_at=event.occurred_at, **dict(event))
-
-
 @frame.evolve
-def evolve(frame: Frame, event: FrameEvent) -> Frame:
-    match event:
-        case FramePlacementUpdated():
-            return changed(frame, placement=event.placement, survey=event.survey)
-        case FrameDecommissioned():
-            return changed(frame, status=FrameStatus.DECOMMISSIONED)
-        case _:
-            assert_never(event)
+def evolve(frame: Frame, event: FramePlacementUpdated) -> Frame:
+    return changed(frame, **dict(event))
 
 
 class InvalidFramePlacementError(Invalid, context="equipment"):
@@ -112,7 +99,7 @@ class RegisterFrame(JudgedCreation[Frame | None]):
         self.check_placement()
         if parent is None:
             return [FrameRegistered(**dict(self))]
-        if parent.status is FrameStatus.DECOMMISSIONED:
+        if parent.status is DECOMMISSIONED:
             raise self.cannot("parent_decommissioned", "The parent frame is Decommissioned; name an Active one.")
         return [FrameRegistered(**dict(self)), Enlist(CONSUMERS, str(parent.id))]
 
@@ -140,7 +127,7 @@ class RegisterFrame(JudgedCreation[Frame | None]):
             check_measured(self.supersedes.transform)
 
 
-@frame.command(patch="/{frame_id}/placement", allowed=[FrameStatus.ACTIVE])
+@frame.command(patch="/{frame_id}/placement", allowed=[ACTIVE])
 class UpdateFramePlacement(Verb[Frame]):
     """Correct where a frame sits in its parent, for instance after a survey."""
 
@@ -164,31 +151,34 @@ class UpdateFramePlacement(Verb[Frame]):
 
 @frame.command(
     post="/{frame_id}/decommission",
-    allowed=[FrameStatus.ACTIVE],
+    allowed=[ACTIVE],
     state_reason="already_decommissioned",
-    reasons=["in_use"],
     lock=TREE_LOCK,
     destructive=True,
 )
-class DecommissionFrame(JudgedVerb[Frame, dict[str, list[str]]]):
+class DecommissionFrame(JudgedVerb[Frame, tuple[list[str], list[str]]]):
     """Retire a frame that nothing stands on any more."""
 
     reason: Reason
 
-    def gather(self, frame: Frame, call: Call) -> Reads[dict[str, list[str]]]:
+    def gather(self, frame: Frame, call: Call) -> Reads[tuple[list[str], list[str]]]:
         from baton.domain.equipment.mount import Mount, MountStatus  # a mount's module needs this one at its head
 
         consumers = yield from members_of(CONSUMERS, frame.id)
         frames = yield from every(Frame, consumers)
         mounts = yield from every(Mount, consumers)
-        return {
-            "mount_ids": [str(id) for id, mount in sorted(mounts.items()) if mount.status is MountStatus.ACTIVE],
-            "frame_ids": [str(id) for id, child in sorted(frames.items()) if child.status is FrameStatus.ACTIVE],
-        }
+        mount_ids = [str(id) for id, mount in sorted(mounts.items()) if mount.status is MountStatus.ACTIVE]
+        return mount_ids, [str(id) for id, child in sorted(frames.items()) if child.status is ACTIVE]
 
-    def decide(self, frame: Frame, call: Call, using: dict[str, list[str]]) -> Outcome:
-        if any(using.values()):
-            raise self.cannot("in_use", "Mounts or frames still stand on this frame; decommission them first.", **using)
+    def decide(self, frame: Frame, call: Call, consumers: tuple[list[str], list[str]]) -> Outcome:
+        mount_ids, frame_ids = consumers
+        if mount_ids or frame_ids:
+            raise self.cannot(
+                "in_use",
+                "Mounts or frames still stand on this frame; decommission them first.",
+                mount_ids=mount_ids,
+                frame_ids=frame_ids,
+            )
         left = [] if frame.parent_id is None else [Delist(CONSUMERS, str(frame.parent_id))]
         return [FrameDecommissioned(reason=self.reason), *left]
 
@@ -196,13 +186,7 @@ class DecommissionFrame(JudgedVerb[Frame, dict[str, list[str]]]):
 frame.get()
 
 
-class FrameSummary(Summary):
-    frame_id: UUID
-    name: str
-    parent_id: UUID | None
-    placement: Placement | None
-    status: FrameStatus
-    created_at: datetime
+FrameSummary = Summary.from_state(frame, "name parent_id placement status created_at")
 
 
 @frame.listing(FrameSummary)

@@ -1,12 +1,19 @@
-"""How a persistent identifier comes from a registry: which ones this deployment issues, and what is published with them."""
+"""How a persistent identifier is issued by a registry: which ones this deployment issues, and who is assigned one."""
 
 import re
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from baton.domain.equipment.pidinst import PidinstRecord, citation_of
-from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.equipment.values import ExternalIdEvent, ExternalIdScheme, IdentifierSuffix
+from baton.domain.kernel import Call, Command, Outcome
 from baton.domain.shared.ports import MintedIdentifier, Ports
 from baton.domain.shared.reads import Reads, ask
-from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError, Invalid
+from baton.domain.shared.refusals import ExternalIdMintingNotConfiguredError, Invalid
+from baton.domain.shared.writes import Answer
+
+if TYPE_CHECKING:
+    from baton.domain.equipment.asset import Asset
+    from baton.domain.equipment.fixture import Fixture
 
 SUFFIX = re.compile(r"[-._;()/:*~$=a-zA-Z0-9]+")
 """What registries accept behind their prefix."""
@@ -14,10 +21,6 @@ SUFFIX = re.compile(r"[-._;()/:*~$=a-zA-Z0-9]+")
 
 class InvalidExternalIdSuffixError(Invalid, context="equipment"):
     """A suffix has letters of a to z, digits, and -._;()/:*~$= only."""
-
-
-MINT_REFUSALS = (ExternalIdMintingNotConfiguredError, InvalidExternalIdSuffixError, ExternalIdMintError)
-"""Everything that can keep an identifier from being issued."""
 
 
 def refuse_unminted(scheme: ExternalIdScheme) -> Reads[None]:
@@ -37,11 +40,33 @@ def refuse_unminted(scheme: ExternalIdScheme) -> Reads[None]:
         )
 
 
-def mint_identifier(scheme: ExternalIdScheme, suffix: str, record: PidinstRecord) -> Reads[MintedIdentifier]:
-    """Have the registry issue an identifier under this suffix and publish the record with it."""
-    yield from refuse_unminted(scheme)
-    if not SUFFIX.fullmatch(suffix):
-        raise InvalidExternalIdSuffixError(
-            "The suffix has characters that no registry accepts; use letters of a to z, digits, and -._;()/:*~$= only."
-        )
-    return (yield from ask(Ports.mint, scheme, suffix, citation_of(record)))
+class ExternalIdAssignment(Command):
+    """A command that has a persistent identifier minted for what it is about, which keeps it for good."""
+
+    assignment: ClassVar[type[ExternalIdEvent]]
+    external_id_scheme: ExternalIdScheme
+    suffix: IdentifierSuffix | None = None
+
+    def refuse_second(self, holder: "Asset | Fixture") -> None:
+        """Refuse to replace an identifier."""
+        if holder.external_id is not None:
+            raise self.cannot(
+                "already_assigned",
+                f"The {holder.aggregate.label} has a persistent identifier already; it keeps that one.",
+                external_id_scheme=holder.external_id_scheme,
+                external_id=holder.external_id,
+            )
+
+    def mint(self, holder: "Asset | Fixture", record: PidinstRecord) -> Reads[MintedIdentifier]:
+        """Have the registry issue an identifier and publish the record with it; the suffix defaults to the holder's id."""
+        yield from refuse_unminted(self.external_id_scheme)
+        suffix = self.suffix or str(holder.id)
+        if not SUFFIX.fullmatch(suffix):
+            raise InvalidExternalIdSuffixError(
+                "The suffix has characters that no registry accepts; use letters of a to z, digits, and -._;()/:*~$= only."
+            )
+        return (yield from ask(Ports.mint, self.external_id_scheme, suffix, citation_of(record)))
+
+    def decide(self, holder: Any, call: Call, minted: MintedIdentifier) -> Outcome:
+        assigned = self.assignment(external_id_scheme=minted.scheme, external_id=minted.value)
+        return [assigned, Answer(assigned.model_dump(mode="json"))]

@@ -9,13 +9,24 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from baton.domain.equipment.family import Family
-from baton.domain.equipment.values import OptionalReason
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, Verb, changed
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    IdSet,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    State,
+    Value,
+    Verb,
+    changed,
+)
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.listing import Hidden, ListQuery, Summary
 from baton.domain.shared.reads import Reads, required, required_all
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import FreeText, Text, name_key
+from baton.domain.shared.text import FreeText, OptionalReason, Text, name_key
 from baton.domain.shared.writes import Claim, Release
 
 VENDOR_KEY = "model-vendor-key"
@@ -71,23 +82,24 @@ class Model(State):
 model = Aggregate(Model, "/models", context="equipment")
 
 
-class ModelDefined(Event, of=model):
-    """The model was entered in the catalog."""
+class ModelEntry(Event):
+    """The whole entry of a model, as it stands from now on."""
 
     name: str
     manufacturer: Manufacturer
     part_number: str
     declared_family_ids: IdSet
+
+
+class ModelDefined(ModelEntry, of=model):
+    """The model was entered in the catalog."""
+
     version_tag: str | None
 
 
-class ModelVersioned(Event, of=model):
+class ModelVersioned(ModelEntry, of=model):
     """The whole entry was replaced under a new version tag."""
 
-    name: str
-    manufacturer: Manufacturer
-    part_number: str
-    declared_family_ids: IdSet
     version_tag: str
 
 
@@ -103,18 +115,13 @@ class ModelFamilyRemoved(Event, of=model):
     family_id: UUID
 
 
-class ModelDeprecated(Event, of=model):
+class ModelDeprecated(Event, of=model, leads_to=DEPRECATED):
     """The model was marked as no longer to be bought."""
 
     reason: FreeText | None
 
 
-ModelEvent = ModelVersioned | ModelFamilyAdded | ModelFamilyRemoved | ModelDeprecated
-
-
-@model.begin
-def begin(event: ModelDefined) -> Model:
-    return Model(id=event.stream_id, created_at=event.occurred_at, **dict(event))
+ModelEvent = ModelVersioned | ModelFamilyAdded | ModelFamilyRemoved
 
 
 @model.evolve
@@ -126,13 +133,11 @@ def evolve(model: Model, event: ModelEvent) -> Model:
             return changed(model, declared_family_ids=model.declared_family_ids | {event.family_id})
         case ModelFamilyRemoved():
             return changed(model, declared_family_ids=model.declared_family_ids - {event.family_id})
-        case ModelDeprecated():
-            return changed(model, status=DEPRECATED)
         case _:
             assert_never(event)
 
 
-class ModelDescription(Command):
+class ModelDescription(Value):
     """What a vendor's catalog says about a model."""
 
     name: Annotated[str, Text(200, InvalidModelError, "name")]
@@ -151,7 +156,7 @@ class ModelDescription(Command):
             raise InvalidModelError("A model belongs to a family; declare at least one.", reason="no_families")
 
     def claim(self) -> list[Claim]:
-        """The hold on the vendor key, where the part is identified."""
+        """Return the claim of the vendor key, where the part is identified."""
         taken = model.AlreadyExists(
             f"{self.manufacturer.name} {self.part_number} is in the catalog already; use or version that model.",
             reason="vendor_key_taken",
@@ -160,7 +165,7 @@ class ModelDescription(Command):
 
 
 def vendor_key(manufacturer: Manufacturer, part_number: str) -> list[str]:
-    """The key one model may hold: the manufacturer by name key, the part number as spelled; none while unidentified."""
+    """Return the key one model may hold: manufacturer's name and part number as spelled; none while unidentified."""
     if part_number.lower() == UNIDENTIFIED:
         return []
     return [canonical_json([name_key(manufacturer.name), part_number]).decode()]
@@ -170,7 +175,7 @@ VersionTag = Annotated[str, Text(50, InvalidModelError, "version tag")]
 
 
 @model.creation()
-class DefineModel(ModelDescription):
+class DefineModel(ModelDescription, JudgedCreation[dict[UUID, Family]]):
     """Enter a vendor's model in the catalog."""
 
     version_tag: VersionTag | None = None
@@ -184,7 +189,7 @@ class DefineModel(ModelDescription):
 
 
 @model.command(post="/{model_id}/version", allowed=CURRENT)
-class VersionModel(ModelDescription):
+class VersionModel(ModelDescription, JudgedVerb[Model, dict[UUID, Family]]):
     """Replace the whole entry under a new version tag; existing assets are not touched."""
 
     version_tag: VersionTag
@@ -229,14 +234,11 @@ class RemoveModelFamily(Verb[Model]):
         return [ModelFamilyRemoved(family_id=self.family_id)]
 
 
-@model.command(post="/{model_id}/deprecate", allowed=CURRENT, destructive=True)
+@model.command(post="/{model_id}/deprecate", allowed=CURRENT, records=ModelDeprecated, destructive=True)
 class DeprecateModel(Verb[Model]):
     """Mark a model as no longer to be bought; it can still be bound to assets."""
 
     reason: OptionalReason = None
-
-    def decide(self, model: Model, call: Call) -> Outcome:
-        return [ModelDeprecated(reason=self.reason)]
 
 
 model.get()

@@ -5,7 +5,6 @@ It alone knows what is installed where; the asset holds no copy.
 
 import unicodedata
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, assert_never
 from uuid import UUID
@@ -16,12 +15,12 @@ from baton.domain.equipment import asset as assets
 from baton.domain.equipment.asset import Asset, AssetLifecycle
 from baton.domain.equipment.frame import CONSUMERS, TREE_LOCK, Frame, FrameStatus
 from baton.domain.equipment.placement import Placement, Survey, check_measured
-from baton.domain.equipment.values import Drawing, Reason
+from baton.domain.equipment.values import Drawing
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, existing, holder_of, members_of, required, required_if_given
 from baton.domain.shared.refusals import Invalid, Refusal
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText, Reason, Text
 from baton.domain.shared.writes import Claim, Delist, Enlist, Release
 
 SLOT_CODES = "mount-slot-code"
@@ -37,6 +36,9 @@ class MountStatus(StrEnum):
     DECOMMISSIONED = "Decommissioned"
 
 
+ACTIVE, DECOMMISSIONED = MountStatus
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mount(State):
     """A mount is a named slot, provisioned ahead of the asset that goes into it."""
@@ -47,7 +49,7 @@ class Mount(State):
     drawing: Drawing | None
     survey: Survey | None = None
     installed_asset_id: UUID | None = None
-    status: MountStatus = MountStatus.ACTIVE
+    status: MountStatus = ACTIVE
 
 
 mount = Aggregate(Mount, "/mounts", context="equipment")
@@ -63,7 +65,7 @@ class MountRegistered(Event, of=mount):
 
 
 class MountPlacementUpdated(Event, of=mount):
-    """It was corrected where the mount sits in its frame."""
+    """The place of the mount in its frame was corrected."""
 
     placement: Placement
     survey: Survey | None
@@ -82,31 +84,24 @@ class MountAssetUninstalled(Event, of=mount):
     reason: FreeText
 
 
-class MountDecommissioned(Event, of=mount):
+class MountDecommissioned(Event, of=mount, leads_to=DECOMMISSIONED):
     """The slot was retired for good, and its code is free again."""
 
     reason: FreeText
 
 
-MountEvent = MountPlacementUpdated | MountAssetInstalled | MountAssetUninstalled | MountDecommissioned
-
-
-@mount.begin
-def begin(event: MountRegistered) -> Mount:
-    return Mount(id=event.stream_id, created_at=event.occurred_at, **dict(event))
+MountEvent = MountPlacementUpdated | MountAssetInstalled | MountAssetUninstalled
 
 
 @mount.evolve
 def evolve(mount: Mount, event: MountEvent) -> Mount:
     match event:
         case MountPlacementUpdated():
-            return changed(mount, placement=event.placement, survey=event.survey)
+            return changed(mount, **dict(event))
         case MountAssetInstalled():
             return changed(mount, installed_asset_id=event.asset_id)
         case MountAssetUninstalled():
             return changed(mount, installed_asset_id=None)
-        case MountDecommissioned():
-            return changed(mount, status=MountStatus.DECOMMISSIONED)
         case _:
             assert_never(event)
 
@@ -132,7 +127,7 @@ class RegisterMount(JudgedCreation[tuple[Mount | None, Frame]]):
     def decide(self, call: Call, facts: tuple[Mount | None, Frame]) -> Outcome:
         parent, frame = facts
         check_measured(self.placement)
-        if parent is not None and parent.status is MountStatus.DECOMMISSIONED:
+        if parent is not None and parent.status is DECOMMISSIONED:
             raise self.cannot("parent_decommissioned", "The parent mount is Decommissioned; name an Active one or none.")
         if frame.status is FrameStatus.DECOMMISSIONED:
             raise self.cannot("frame_decommissioned", "The frame is Decommissioned; place the mount in an Active one.")
@@ -150,11 +145,11 @@ class RegisterMount(JudgedCreation[tuple[Mount | None, Frame]]):
 
 
 def slot_key(slot_code: str) -> str:
-    """The form under which two slot codes count as the same; case is kept."""
+    """Return the key under which two slot codes count as the same; case is kept."""
     return unicodedata.normalize("NFC", slot_code)
 
 
-@mount.command(patch="/{mount_id}/placement", allowed=[MountStatus.ACTIVE])
+@mount.command(patch="/{mount_id}/placement", allowed=[ACTIVE])
 class UpdateMountPlacement(Verb[Mount]):
     """Correct where a mount sits in its frame, for instance after a survey."""
 
@@ -173,9 +168,7 @@ class UpdateMountPlacement(Verb[Mount]):
         return [MountPlacementUpdated(placement=self.placement, survey=self.survey)]
 
 
-@mount.command(
-    post="/{mount_id}/install", allowed=[MountStatus.ACTIVE], reasons=["asset_installed_elsewhere"], lock=assets.TREE_LOCK
-)
+@mount.command(post="/{mount_id}/install", allowed=[ACTIVE], reasons=["asset_installed_elsewhere"], lock=assets.TREE_LOCK)
 class InstallAsset(JudgedVerb[Mount, tuple[Asset, UUID | None]]):
     """Put an Active asset into an empty slot; an asset is in one slot at most."""
 
@@ -203,17 +196,17 @@ class InstallAsset(JudgedVerb[Mount, tuple[Asset, UUID | None]]):
                 lifecycle=asset.lifecycle.value,
             )
         if holder_id is not None:
-            raise self.elsewhere(mount_id=str(holder_id))
-        return [MountAssetInstalled(asset_id=asset.id), Claim(INSTALLED, str(asset.id), rival=self.elsewhere())]
+            raise self.elsewhere_refusal(mount_id=str(holder_id))
+        return [MountAssetInstalled(asset_id=asset.id), Claim(INSTALLED, str(asset.id), rival=self.elsewhere_refusal())]
 
-    def elsewhere(self, **facts: str) -> Refusal:
-        """The refusal of an asset that is in another slot."""
+    def elsewhere_refusal(self, **facts: str) -> Refusal:
+        """Return the refusal of an asset that is in another slot."""
         return self.cannot(
             "asset_installed_elsewhere", "The asset is installed in another mount; uninstall it there first.", **facts
         )
 
 
-@mount.command(post="/{mount_id}/uninstall", allowed=[MountStatus.ACTIVE], lock=assets.TREE_LOCK, destructive=True)
+@mount.command(post="/{mount_id}/uninstall", allowed=[ACTIVE], lock=assets.TREE_LOCK, destructive=True)
 class UninstallAsset(JudgedVerb[Mount, Asset | None]):
     """Take the asset out of its slot."""
 
@@ -237,7 +230,7 @@ class UninstallAsset(JudgedVerb[Mount, Asset | None]):
 
 @mount.command(
     post="/{mount_id}/decommission",
-    allowed=[MountStatus.ACTIVE],
+    allowed=[ACTIVE],
     state_reason="already_decommissioned",
     lock=TREE_LOCK,
     destructive=True,
@@ -248,9 +241,8 @@ class DecommissionMount(JudgedVerb[Mount, list[UUID]]):
     reason: Reason
 
     def gather(self, mount: Mount, call: Call) -> Reads[list[UUID]]:
-        members = yield from members_of(CHILDREN, mount.id)
-        children = yield from every(Mount, members)
-        return sorted(id for id, child in children.items() if child.status is MountStatus.ACTIVE)
+        children = yield from every(Mount, (yield from members_of(CHILDREN, mount.id)))
+        return sorted(id for id, child in children.items() if child.status is ACTIVE)
 
     def decide(self, mount: Mount, call: Call, children: list[UUID]) -> Outcome:
         if mount.installed_asset_id is not None:
@@ -276,15 +268,7 @@ class DecommissionMount(JudgedVerb[Mount, list[UUID]]):
 mount.get()
 
 
-class MountSummary(Summary):
-    mount_id: UUID
-    slot_code: str
-    parent_id: UUID | None
-    placement: Placement
-    drawing: Drawing | None
-    installed_asset_id: UUID | None
-    status: MountStatus
-    created_at: datetime
+MountSummary = Summary.from_state(mount, "slot_code parent_id placement drawing installed_asset_id status created_at")
 
 
 @mount.listing(MountSummary)

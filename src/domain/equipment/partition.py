@@ -5,7 +5,7 @@ A rule is data on the asset; `setpoints` says what it means. Solver rules are re
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated, Literal, assert_never
 from uuid import UUID
@@ -130,52 +130,32 @@ PartitionRule = Annotated[
 
 def check_partition_rule(rule: PartitionRule) -> None:
     """Refuse a rule that contradicts itself, by the first fault found."""
-    match rule:
-        case Affine():
-            pass
-        case Aggregation():
-            _check_count(rule.constituent_count, 1)
-            paired = rule.aggregator_kind in (AggregatorKind.DIFFERENCE, AggregatorKind.MID_RANGE)
-            if paired and rule.constituent_count != 2:
-                raise InvalidPartitionRuleError(
-                    f"{rule.aggregator_kind} is between two axes; set constituent_count to 2.", reason="constituent_count"
-                )
-        case LookupTable():
-            _check_readback(rule)
-        case CompositePartition():
-            _check_count(rule.constituent_count, 2)
-        case SolverReference():
-            if rule.residual_tolerance_limit < 0:
-                raise InvalidPartitionRuleError(
-                    "residual_tolerance_limit is negative; set it to 0 or above.", reason="residual_tolerance_limit"
-                )
-            if rule.singularity_threshold < rule.residual_tolerance_limit:
-                raise InvalidPartitionRuleError(
-                    "singularity_threshold is below residual_tolerance_limit; raise it to at least that.",
-                    reason="singularity_threshold",
-                )
-            _check_readback(rule)
-        case _:
-            assert_never(rule)
+    for reason, detail in _faults(rule):
+        raise InvalidPartitionRuleError(detail, reason=reason)
 
 
-def _check_count(count: int, least: int) -> None:
-    if count < least:
-        raise InvalidPartitionRuleError(
-            f"constituent_count is {count}; this rule needs at least {least}.", reason="constituent_count"
-        )
-
-
-def _check_readback(rule: LookupTable | SolverReference) -> None:
-    if not rule.invertible and rule.readback_aggregator_kind is None:
-        raise InvalidPartitionRuleError(
-            "A rule that is not invertible cannot tell the axis' position; name a readback_aggregator_kind.",
-            reason="readback_aggregator_kind",
-        )
+def _faults(rule: PartitionRule) -> Iterator[tuple[str, str]]:
+    if isinstance(rule, Aggregation | CompositePartition):
+        count, least = rule.constituent_count, 1 if isinstance(rule, Aggregation) else 2
+        if count < least:
+            yield "constituent_count", f"constituent_count is {count}; this rule needs at least {least}."
+    if isinstance(rule, Aggregation):
+        paired = rule.aggregator_kind in (AggregatorKind.DIFFERENCE, AggregatorKind.MID_RANGE)
+        if paired and rule.constituent_count != 2:
+            yield "constituent_count", f"{rule.aggregator_kind} is between two axes; set constituent_count to 2."
+    if isinstance(rule, SolverReference):
+        if rule.residual_tolerance_limit < 0:
+            yield "residual_tolerance_limit", "residual_tolerance_limit is negative; set it to 0 or above."
+        if rule.singularity_threshold < rule.residual_tolerance_limit:
+            detail = "singularity_threshold is below residual_tolerance_limit; raise it to at least that."
+            yield "singularity_threshold", detail
+    if isinstance(rule, LookupTable | SolverReference) and not rule.invertible and rule.readback_aggregator_kind is None:
+        detail = "A rule that is not invertible cannot tell the axis' position; name a readback_aggregator_kind."
+        yield "readback_aggregator_kind", detail
 
 
 def arity(rule: PartitionRule) -> int | None:
-    """How many constituents the rule drives; solver rules do not say."""
+    """Return how many constituents the rule drives; solver rules do not say."""
     match rule:
         case Affine() | LookupTable():
             return 1
@@ -200,11 +180,11 @@ class PartitionNotFiniteError(Exception):
 
 
 def setpoints(rule: PartitionRule, value: float, points: Sequence[tuple[float, float]] = ()) -> tuple[float, ...]:
-    """One setpoint for each constituent; `points` are those of the calibration revision a table pins, in any order."""
-    found = _setpoints(rule, value, points)
-    if not all(math.isfinite(setpoint) for setpoint in found):
-        raise PartitionNotFiniteError(f"{rule.kind} leads from {value} to {found}")
-    return found
+    """Return one setpoint for each constituent; `points` are those of the revision a table pins, in any order."""
+    results = _setpoints(rule, value, points)
+    if not all(map(math.isfinite, results)):
+        raise PartitionNotFiniteError(f"{rule.kind} leads from {value} to {results}")
+    return results
 
 
 def _setpoints(rule: PartitionRule, value: float, points: Sequence[tuple[float, float]]) -> tuple[float, ...]:
@@ -212,18 +192,18 @@ def _setpoints(rule: PartitionRule, value: float, points: Sequence[tuple[float, 
         case Affine():
             return (rule.gain * value + rule.offset,)
         case Aggregation():
-            return _aggregated(rule, value)
+            return _aggregate_setpoints(rule, value)
         case LookupTable():
-            return (_looked_up(rule, value, sorted(points)),)
+            return (_table_output(rule, value, sorted(points)),)
         case CompositePartition():
-            return _composed(rule, value)
+            return _composite_setpoints(rule, value)
         case SolverReference():
             raise PartitionNotEvaluatedError(f"solver {rule.solver_id} is recorded only")
         case _:
             assert_never(rule)
 
 
-def _aggregated(rule: Aggregation, value: float) -> tuple[float, ...]:
+def _aggregate_setpoints(rule: Aggregation, value: float) -> tuple[float, ...]:
     count = rule.constituent_count
     match rule.aggregator_kind:
         case AggregatorKind.SUM:
@@ -240,7 +220,7 @@ def _aggregated(rule: Aggregation, value: float) -> tuple[float, ...]:
             assert_never(rule.aggregator_kind)
 
 
-def _composed(rule: CompositePartition, value: float) -> tuple[float, ...]:
+def _composite_setpoints(rule: CompositePartition, value: float) -> tuple[float, ...]:
     count = rule.constituent_count
     match rule.partition_kind:
         case CompositePartitionKind.COARSE_FIRST_FILL:
@@ -253,7 +233,7 @@ def _composed(rule: CompositePartition, value: float) -> tuple[float, ...]:
             assert_never(rule.partition_kind)
 
 
-def _looked_up(rule: LookupTable, value: float, points: Sequence[tuple[float, float]]) -> float:
+def _table_output(rule: LookupTable, value: float, points: Sequence[tuple[float, float]]) -> float:
     if not points:
         raise PartitionNotEvaluatedError("the pinned revision has no points")
     (first, first_output), (last, last_output) = points[0], points[-1]

@@ -1,7 +1,4 @@
-"""PIDINST: the record under which an instrument's persistent identifier is published, composed from what is stored.
-
-Nothing here refuses; `pidinst_gap` says what a record lacks to be exported.
-"""
+"""PIDINST: the record under which an instrument's persistent identifier is published, composed from what is on record."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date
@@ -11,11 +8,12 @@ from uuid import UUID
 
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.family import Family
-from baton.domain.equipment.model import Model
-from baton.domain.equipment.values import AlternateIdentifierKind, ExternalIdScheme
+from baton.domain.equipment.model import Manufacturer, Model
+from baton.domain.equipment.values import AlternateIdentifierKind, Owner
 from baton.domain.kernel import Value
 from baton.domain.shared.citation import Citation, CitedDate, CitedIdentifier, CitedParty, CitedRelation
 from baton.domain.shared.ports import Deployment
+from baton.domain.shared.refusals import Refusal
 
 if TYPE_CHECKING:
     from baton.domain.equipment.fixture import Fixture
@@ -103,28 +101,18 @@ class PidinstRecord(Value):
 def asset_record(
     asset: Asset, model: Model | None, families: Mapping[UUID, Family], parent: Asset | None, deployment: Deployment
 ) -> PidinstRecord:
-    """The record of one asset; its families are taken from those given."""
+    """Return the record of one asset; its families are taken from those given."""
+    page = deployment.landing_page_template or public_address(deployment, "assets", "{asset_id}")
+    times = {PidinstDateType.COMMISSIONED: asset.commissioned_at, PidinstDateType.DE_COMMISSIONED: asset.decommissioned_at}
     return PidinstRecord(
-        identifier=identifier_of(asset.id, asset.external_id, asset.external_id_scheme),
-        landing_page=asset_page(asset.id, deployment),
+        **_shared_fields(asset, [asset], [] if model is None else [model], families, deployment),
+        landing_page=page.replace("{asset_id}", str(asset.id)),
         name=asset.name,
-        publisher=deployment.publisher,
-        publication_year=asset.commissioned_at.astimezone(UTC).year,
-        owners=owners_of([asset]),
-        manufacturers=manufacturers_of([] if model is None else [model]),
-        model=None
-        if model is None
-        else PidinstTerm(name=model.name, identifier=model.part_number, identifier_type="PartNumber"),
-        instrument_types=instrument_types(families[id] for id in asset.family_ids if id in families),
+        model=PidinstTerm(name=model.name, identifier=model.part_number, identifier_type="PartNumber") if model else None,
         dates=tuple(
-            PidinstDate(type=type, date=time.astimezone(UTC).date())
-            for type, time in (
-                (PidinstDateType.COMMISSIONED, asset.commissioned_at),
-                (PidinstDateType.DE_COMMISSIONED, asset.decommissioned_at),
-            )
-            if time is not None
+            PidinstDate(type=type, date=time.astimezone(UTC).date()) for type, time in times.items() if time is not None
         ),
-        related_identifiers=related([] if parent is None else [parent], PidinstRelation.IS_COMPONENT_OF),
+        related_identifiers=related_identifiers([] if parent is None else [parent], PidinstRelation.IS_COMPONENT_OF),
         alternate_identifiers=alternate_identifiers(asset),
     )
 
@@ -137,25 +125,43 @@ def fixture_record(
     families: Mapping[UUID, Family],
     deployment: Deployment,
 ) -> PidinstRecord:
-    """The record of a fixture: what its bound assets are, together. It has no name of its own unless one is given."""
-    family_ids = frozenset[UUID]().union(*(asset.family_ids for asset in assets))
-    model_ids = (asset.model_id for asset in assets if asset.model_id is not None)
+    """Return the record of a fixture: what its bound assets are, together; it has no name of its own unless one is given."""
+    found = [models.get(asset.model_id) for asset in assets if asset.model_id is not None]
     return PidinstRecord(
-        identifier=identifier_of(fixture.id, fixture.external_id, fixture.external_id_scheme),
-        landing_page=f"{deployment.base_url.rstrip('/')}/console/fixtures/{fixture.id}",
+        **_shared_fields(fixture, assets, [model for model in found if model is not None], families, deployment),
+        landing_page=public_address(deployment, "fixtures", str(fixture.id)),
         name=name or f"Fixture {fixture.id}",
-        publisher=deployment.publisher,
-        publication_year=fixture.registered_at.astimezone(UTC).year,
-        owners=owners_of(assets),
-        manufacturers=manufacturers_of(models[id] for id in model_ids if id in models),
         model=None,
-        instrument_types=instrument_types(families[id] for id in family_ids if id in families),
-        related_identifiers=related(assets, PidinstRelation.HAS_COMPONENT),
+        related_identifiers=related_identifiers(assets, PidinstRelation.HAS_COMPONENT),
     )
 
 
+def _shared_fields(
+    holder: "Asset | Fixture",
+    assets: Sequence[Asset],
+    models: Sequence[Model],
+    families: Mapping[UUID, Family],
+    deployment: Deployment,
+) -> dict[str, Any]:
+    identifier = PidinstIdentifier(value=f"urn:uuid:{holder.id}", scheme=URN)
+    if holder.external_id is not None and holder.external_id_scheme is not None:
+        identifier = PidinstIdentifier(value=holder.external_id, scheme=holder.external_id_scheme)
+    family_ids = frozenset[UUID]().union(*(asset.family_ids for asset in assets))
+    return {
+        "identifier": identifier,
+        "publisher": deployment.publisher,
+        "publication_year": holder.created_at.astimezone(UTC).year,
+        "owners": _distinct_parties(owner for asset in assets for owner in asset.owners),
+        "manufacturers": _distinct_parties(model.manufacturer for model in models),
+        "instrument_types": tuple(
+            PidinstTerm(name=family.name, identifier=f"urn:baton:family:{family.id}", identifier_type=URN)
+            for family in sorted((families[id] for id in family_ids if id in families), key=lambda family: family.name)
+        ),
+    }
+
+
 def citation_of(record: PidinstRecord) -> Citation:
-    """What a registry publishes of an instrument, as the PIDINST working group maps its record to DataCite."""
+    """Return what a registry publishes of an instrument, as the PIDINST working group maps its record to DataCite."""
     dated = {PidinstDateType.COMMISSIONED: "Available", PidinstDateType.DE_COMMISSIONED: "Withdrawn"}
     related = {PidinstRelation.IS_COMPONENT_OF: "IsPartOf", PidinstRelation.HAS_COMPONENT: "HasPart"}
     return Citation(
@@ -178,76 +184,39 @@ def citation_of(record: PidinstRecord) -> Citation:
     )
 
 
-def pidinst_gap(owners: Sequence[Any], manufacturers: Sequence[Any]) -> str | None:
-    """The first thing that keeps a record from being exported, as a machine cause."""
-    if not owners:
-        return "owner_missing"
-    return None if manufacturers else "manufacturer_missing"
+def require_exportable(record: PidinstRecord, refusal: type[Refusal], no_owner: str, no_manufacturer: str) -> PidinstRecord:
+    """Return a record that is complete enough to be exported, or refuse it by what it lacks first."""
+    if not record.owners:
+        raise refusal(no_owner, reason="owner_missing")
+    if not record.manufacturers:
+        raise refusal(no_manufacturer, reason="manufacturer_missing")
+    return record
 
 
-def identifier_of(id: UUID, external_id: str | None, scheme: ExternalIdScheme | None) -> PidinstIdentifier:
-    """The persistent identifier, or the service's own as long as there is none."""
-    if external_id is None or scheme is None:
-        return PidinstIdentifier(value=f"urn:uuid:{id}", scheme=URN)
-    return PidinstIdentifier(value=external_id, scheme=scheme)
+def public_address(deployment: Deployment, collection: str, id: str) -> str:
+    """Return the REST address of something on record, under the public address of the service."""
+    return f"{deployment.base_url.rstrip('/')}/{collection}/{id}"
 
 
-def asset_page(asset_id: UUID, deployment: Deployment) -> str:
-    """Where a reader of the record finds the asset."""
-    template = deployment.landing_page_template or f"{deployment.base_url.rstrip('/')}/console/assets/{{asset_id}}"
-    return template.replace("{asset_id}", str(asset_id))
-
-
-def owners_of(assets: Iterable[Asset]) -> tuple[PidinstParty, ...]:
-    """The owners of these assets, by name."""
-    return _distinct(
-        PidinstParty(name=owner.name, identifier=owner.identifier, identifier_type=owner.identifier_type)
-        for asset in assets
-        for owner in asset.owners
-    )
-
-
-def manufacturers_of(models: Iterable[Model]) -> tuple[PidinstParty, ...]:
-    """The makers of these models, by name."""
-    return _distinct(
-        PidinstParty(
-            name=model.manufacturer.name,
-            identifier=model.manufacturer.identifier,
-            identifier_type=model.manufacturer.identifier_type,
-        )
-        for model in models
-    )
-
-
-def _distinct(parties: Iterable[PidinstParty]) -> tuple[PidinstParty, ...]:
+def _distinct_parties(parties: Iterable[Owner | Manufacturer]) -> tuple[PidinstParty, ...]:
+    """Return these institutions by name, each once."""
     first: dict[tuple[str, str], PidinstParty] = {}
     for party in parties:
-        first.setdefault((party.name, party.identifier or ""), party)
+        first.setdefault((party.name, party.identifier or ""), PidinstParty(**dict(party)))
     return tuple(first[key] for key in sorted(first))
 
 
-def instrument_types(families: Iterable[Family]) -> tuple[PidinstTerm, ...]:
-    """One type for each family, by name."""
+def related_identifiers(assets: Iterable[Asset], relation: PidinstRelation) -> tuple[PidinstRelatedIdentifier, ...]:
+    """Return the persistent identifiers of the assets that have one."""
+    assigned = {(one.external_id, one.external_id_scheme) for one in assets if one.external_id and one.external_id_scheme}
     return tuple(
-        PidinstTerm(name=family.name, identifier=f"urn:baton:family:{family.id}", identifier_type=URN)
-        for family in sorted(families, key=lambda family: family.name)
+        PidinstRelatedIdentifier(identifier=identifier, identifier_type=scheme, relation_type=relation)
+        for identifier, scheme in sorted(assigned)
     )
-
-
-def related(assets: Iterable[Asset], relation: PidinstRelation) -> tuple[PidinstRelatedIdentifier, ...]:
-    """The persistent identifiers of these assets, of those that have one."""
-    found = (
-        PidinstRelatedIdentifier(
-            identifier=asset.external_id, identifier_type=asset.external_id_scheme, relation_type=relation
-        )
-        for asset in assets
-        if asset.external_id is not None and asset.external_id_scheme is not None
-    )
-    return tuple(sorted(set(found), key=lambda one: one.identifier))
 
 
 def alternate_identifiers(asset: Asset) -> tuple[PidinstAlternateIdentifier, ...]:
-    """The asset's other identifiers; its own serial number comes from its settings, process variables count as Other."""
+    """Return the asset's other identifiers: its serial number comes from its settings, process variables count as Other."""
     known = {(one.kind, one.value) for one in asset.alternate_identifiers}
     if (serial_number := asset.settings.get("serial_number")) not in (None, ""):
         known.add((AlternateIdentifierKind.SERIAL_NUMBER, str(serial_number)))

@@ -4,9 +4,7 @@ It names the affordances its presenter must have; it has no instances, settings 
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
-from uuid import UUID
 
 from pydantic import Field
 
@@ -37,7 +35,7 @@ role = Aggregate(Role, "/roles", context="equipment")
 
 
 class RoleDefined(Event, of=role):
-    """The role was defined by the affordances that whoever presents it must have."""
+    """The role was defined by the affordances that its presenters must have."""
 
     name: str
     description: str
@@ -45,11 +43,6 @@ class RoleDefined(Event, of=role):
     optional_affordances: SortedSet[Affordance]
     produces: SortedSet[str]
     consumes: SortedSet[str]
-
-
-@role.begin
-def begin(event: RoleDefined) -> Role:
-    return Role(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
 class InvalidRoleError(Invalid, context="equipment"):
@@ -61,7 +54,7 @@ SignalLabels = Annotated[SortedSet[Annotated[str, Text(50, InvalidRoleError, "si
 
 @role.creation()
 class DefineRole(Creation):
-    """Define a functional contract by the affordances whoever presents it must have."""
+    """Define a functional contract by the affordances that its presenters must have."""
 
     name: Annotated[str, Text(200, InvalidRoleError, "name")]
     description: Annotated[str, Text(2000, InvalidRoleError, "description")]
@@ -86,15 +79,9 @@ class DefineRole(Creation):
 role.get()
 
 
-class RoleSummary(Summary):
-    role_id: UUID
-    name: str
-    description: str
-    required_affordances: SortedSet[Affordance]
-    optional_affordances: SortedSet[Affordance]
-    produces: SortedSet[str]
-    consumes: SortedSet[str]
-    created_at: datetime
+RoleSummary = Summary.from_state(
+    role, "name description required_affordances optional_affordances produces consumes created_at"
+)
 
 
 @role.listing(RoleSummary)

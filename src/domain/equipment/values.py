@@ -1,15 +1,11 @@
-"""Values that several aggregates of equipment carry: drawings, owners, ports, identifiers, reasons."""
+"""Values that several aggregates of equipment carry: drawings, owners, ports, identifiers."""
 
 from enum import StrEnum
 from typing import Annotated
 
-from baton.domain.kernel import Value
+from baton.domain.kernel import Event, Value
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import Text, Word
-
-
-class InvalidReasonError(Invalid, context="equipment"):
-    """A reason must not be blank."""
 
 
 class InvalidDrawingError(Invalid, context="equipment"):
@@ -26,10 +22,6 @@ class InvalidAlternateIdentifierError(Invalid, context="equipment"):
 
 class InvalidAssetPortError(Invalid, context="equipment"):
     """A port needs a name and a signal type that are not blank."""
-
-
-Reason = Annotated[str, Text(500, InvalidReasonError, "reason", personal=True)]
-OptionalReason = Reason | None
 
 
 class DrawingSystem(StrEnum):
@@ -55,6 +47,13 @@ class ExternalIdScheme(StrEnum):
 
 IdentifierSuffix = Annotated[str, Word(200)]
 """The part of a persistent identifier behind the registrant's prefix."""
+
+
+class ExternalIdEvent(Event):
+    """The issue of a persistent identifier."""
+
+    external_id_scheme: ExternalIdScheme
+    external_id: str
 
 
 class AssignedExternalId(Value):

@@ -6,22 +6,28 @@ The secret itself is never here: a reference says where a signer finds it, and r
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar, assert_never
+from typing import Annotated, assert_never
 from uuid import UUID
 
 from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from baton.domain.federation.audit import audited
-from baton.domain.federation.facility import Facility
-from baton.domain.federation.reasons import OptionalReason
+from baton.domain.federation.facility import (
+    Facility,
+    FacilityKind,
+    FacilityStatus,
+    FacilityTrustAnchorCredentialAdded,
+    FacilityTrustAnchorCredentialRemoved,
+    audit_decision,
+    facility,
+)
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required
 from baton.domain.shared.refusals import Conflict, Invalid
-from baton.domain.shared.text import FreeText, MayContainPersonalData, Text
+from baton.domain.shared.text import FreeText, MayContainPersonalData, OptionalReason, Text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Claim, Release
 
@@ -42,6 +48,9 @@ class CredentialStatus(StrEnum):
     ACTIVE = "Active"
     ROTATING = "Rotating"
     REVOKED = "Revoked"
+
+
+ACTIVE, ROTATING, REVOKED = CredentialStatus
 
 
 class Withheld(MayContainPersonalData):
@@ -66,17 +75,17 @@ class Credential(State):
     expires_at: datetime | None
     rotation_pending_secret_ref: str | None = None
     rotation_pending_public_material_ref: str | None = None
-    status: CredentialStatus = CredentialStatus.ACTIVE
+    status: CredentialStatus = ACTIVE
     registered_at: datetime
     registered_by: UUID
     rotation_started_at: datetime | None = None
     revoked_at: datetime | None = None
 
-    def usable(self, now: datetime) -> bool:
-        """Whether the credential may be relied on: Active, and not past its expiry."""
-        return self.status is CredentialStatus.ACTIVE and not self.expired(now)
+    def is_usable(self, now: datetime) -> bool:
+        """Return whether the credential may be relied on: Active, and not past its expiry."""
+        return self.status is ACTIVE and not self.is_expired(now)
 
-    def expired(self, now: datetime) -> bool:
+    def is_expired(self, now: datetime) -> bool:
         return self.expires_at is not None and now >= self.expires_at
 
 
@@ -126,18 +135,13 @@ class CredentialRevoked(Event, of=credential):
 CredentialEvent = CredentialRotationStarted | CredentialRotationCompleted | CredentialRotationAborted | CredentialRevoked
 
 
-@credential.begin
-def begin(event: CredentialRegistered) -> Credential:
-    return Credential(id=event.stream_id, created_at=event.occurred_at, registered_at=event.occurred_at, **dict(event))
-
-
 @credential.evolve
 def evolve(credential: Credential, event: CredentialEvent) -> Credential:
     match event:
         case CredentialRotationStarted():
             return changed(
                 credential,
-                status=CredentialStatus.ROTATING,
+                status=ROTATING,
                 rotation_pending_secret_ref=event.pending_secret_ref,
                 rotation_pending_public_material_ref=event.pending_public_material_ref,
                 rotation_started_at=event.occurred_at,
@@ -145,20 +149,20 @@ def evolve(credential: Credential, event: CredentialEvent) -> Credential:
         case CredentialRotationCompleted():
             assert credential.rotation_pending_secret_ref is not None, "a rotation has something to rotate to"
             return changed(
-                without_rotation(credential, CredentialStatus.ACTIVE),
+                without_rotation(credential, ACTIVE),
                 secret_ref=credential.rotation_pending_secret_ref,
                 public_material_ref=credential.rotation_pending_public_material_ref,
             )
         case CredentialRotationAborted():
-            return without_rotation(credential, CredentialStatus.ACTIVE)
+            return without_rotation(credential, ACTIVE)
         case CredentialRevoked():
-            return changed(without_rotation(credential, CredentialStatus.REVOKED), revoked_at=event.occurred_at)
+            return changed(without_rotation(credential, REVOKED), revoked_at=event.occurred_at)
         case _:
             assert_never(event)
 
 
 def without_rotation(credential: Credential, status: CredentialStatus) -> Credential:
-    """The credential in this status, with nothing pending."""
+    """Return the credential in this status, with no rotation pending."""
     return changed(credential, status=status, rotation_pending_secret_ref=None, rotation_pending_public_material_ref=None)
 
 
@@ -204,16 +208,16 @@ class RegisterCredential(JudgedCreation[Facility]):
         return [
             CredentialRegistered(**dict(self), registered_by=call.principal_id),
             Claim(IDENTITY, identity_key(self.facility_id, self.audience, self.purpose), rival=taken),
-            audited(CredentialRegistered, call.new_id, call),
+            audit_decision(CredentialRegistered, call.new_id, call),
         ]
 
 
 def identity_key(facility_id: UUID, audience: str, purpose: CredentialPurpose) -> str:
-    """The form under which two credentials count as the same."""
+    """Return the key under which two credentials count as the same."""
     return content_hash([facility_id, audience, purpose])
 
 
-@credential.command(post="/{credential_id}/rotation/start", allowed=[CredentialStatus.ACTIVE])
+@credential.command(post="/{credential_id}/rotation/start", allowed=[ACTIVE])
 class StartCredentialRotation(JudgedVerb[Credential, None]):
     """Name the material that is to follow; until the rotation is completed the current one stays in use."""
 
@@ -221,8 +225,8 @@ class StartCredentialRotation(JudgedVerb[Credential, None]):
     new_public_material_ref: PublicMaterialRef | None = None
 
     def gather(self, credential: Credential, call: Call) -> Reads[None]:
-        """Expiry is a matter of the credential's own state, so it is judged before the values."""
-        if credential.status is CredentialStatus.ACTIVE and credential.expired(call.now):
+        """Refuse an expired credential; that is a matter of its state, so it is judged before the values."""
+        if credential.status is ACTIVE and credential.is_expired(call.now):
             raise CredentialExpiredError(
                 "The credential has expired and rotation would not change that; revoke it and register a new one.",
                 reason="expired",
@@ -244,27 +248,21 @@ class StartCredentialRotation(JudgedVerb[Credential, None]):
         ]
 
 
-@credential.command(post="/{credential_id}/rotation/complete", allowed=[CredentialStatus.ROTATING])
+@credential.command(post="/{credential_id}/rotation/complete", allowed=[ROTATING], records=CredentialRotationCompleted)
 class CompleteCredentialRotation(Verb[Credential]):
     """Use the new material from now on; the expiry stays as it was."""
 
-    def decide(self, credential: Credential, call: Call) -> Outcome:
-        return [CredentialRotationCompleted(rotation_completed_by=call.principal_id)]
 
-
-@credential.command(post="/{credential_id}/rotation/abort", allowed=[CredentialStatus.ROTATING], attempts=3)
+@credential.command(
+    post="/{credential_id}/rotation/abort", allowed=[ROTATING], records=CredentialRotationAborted, attempts=3
+)
 class AbortCredentialRotation(Verb[Credential]):
     """Stay with the current material."""
 
     reason: OptionalReason = None
 
-    def decide(self, credential: Credential, call: Call) -> Outcome:
-        return [CredentialRotationAborted(rotation_aborted_by=call.principal_id, reason=self.reason)]
 
-
-@credential.command(
-    post="/{credential_id}/revoke", allowed=[CredentialStatus.ACTIVE, CredentialStatus.ROTATING], destructive=True
-)
+@credential.command(post="/{credential_id}/revoke", allowed=[ACTIVE, ROTATING], destructive=True)
 class RevokeCredential(Verb[Credential]):
     """Trust this credential no longer, for good; its facility may register another for the same audience and purpose."""
 
@@ -274,39 +272,18 @@ class RevokeCredential(Verb[Credential]):
         return [
             CredentialRevoked(revoked_by=call.principal_id, reason=self.reason),
             Release(IDENTITY, identity_key(credential.facility_id, credential.audience, credential.purpose)),
-            audited(CredentialRevoked, credential.id, call),
+            audit_decision(CredentialRevoked, credential.id, call),
         ]
 
 
-credential.get(
-    "id",
-    "facility_id",
-    "audience",
-    "purpose",
-    "secret_ref",
-    "public_material_ref",
-    "expires_at",
-    "rotation_pending_secret_ref",
-    "rotation_pending_public_material_ref",
-    "status",
-    "registered_at",
-    "registered_by",
-    "rotation_started_at",
-    "revoked_at",
+credential.get(hidden=["created_at"])
+
+
+CredentialSummary = Summary.from_state(
+    credential,
+    "facility_id audience purpose expires_at status registered_at rotation_started_at revoked_at",
+    time="registered_at",
 )
-
-
-class CredentialSummary(Summary):
-    time: ClassVar[str] = "registered_at"
-    credential_id: UUID
-    facility_id: UUID
-    audience: str
-    purpose: CredentialPurpose
-    expires_at: datetime | None
-    status: CredentialStatus
-    registered_at: datetime
-    rotation_started_at: datetime | None
-    revoked_at: datetime | None
 
 
 @credential.listing(CredentialSummary)
@@ -316,3 +293,49 @@ class ListCredentials(ListQuery):
     facility_id: UUID | None = None
     purpose: CredentialPurpose | None = None
     status: CredentialStatus | None = None
+
+
+class FacilityTrustAnchorCredentialAlreadyPresentError(Conflict, context="federation"):
+    """The credential is a trust anchor of this facility already."""
+
+
+class FacilityTrustAnchorCredentialNotPresentError(Conflict, context="federation"):
+    """The credential is no trust anchor of this facility."""
+
+
+@facility.command(post="/{facility_id}/trust-anchors/add", allowed=[FacilityStatus.ACTIVE])
+class AddFacilityTrustAnchorCredential(JudgedVerb[Facility, Credential]):
+    """Let a Site's seals rest on this credential."""
+
+    credential_id: UUID
+
+    def gather(self, facility: Facility, call: Call) -> Reads[Credential]:
+        return (yield from required(Credential, self.credential_id))
+
+    def decide(self, facility: Facility, call: Call, credential: Credential) -> Outcome:
+        if facility.kind is FacilityKind.AREA:
+            raise self.cannot("area", "An Area has no trust anchors; add the credential to its Site.")
+        if self.credential_id in facility.trust_anchor_credential_ids:
+            raise FacilityTrustAnchorCredentialAlreadyPresentError(
+                "This credential is a trust anchor of the facility already; nothing to add."
+            )
+        return [FacilityTrustAnchorCredentialAdded(credential_id=self.credential_id, added_by=call.principal_id)]
+
+
+@facility.command(post="/{facility_id}/trust-anchors/remove", allowed=[FacilityStatus.ACTIVE], destructive=True)
+class RemoveFacilityTrustAnchorCredential(Verb[Facility]):
+    """Let no new seal rest on this credential; seals that use it already keep it."""
+
+    credential_id: UUID
+    reason: OptionalReason = None
+
+    def decide(self, facility: Facility, call: Call) -> Outcome:
+        if self.credential_id not in facility.trust_anchor_credential_ids:
+            raise FacilityTrustAnchorCredentialNotPresentError(
+                "This credential is no trust anchor of the facility; read the facility for the ones it has."
+            )
+        return [
+            FacilityTrustAnchorCredentialRemoved(
+                credential_id=self.credential_id, removed_by=call.principal_id, reason=self.reason
+            )
+        ]

@@ -6,20 +6,20 @@ Inside this context a facility goes by its id; every other context names it by i
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar, assert_never
+from typing import Annotated, assert_never
 from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.federation.reasons import OptionalReason
+from baton.domain.decision.decision import Decision, DecisionRegistered
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, State, Value, Verb, changed
 from baton.domain.shared.identifiers import FACILITY_CODE, FacilityCode, check_facility_code
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, existing, holder_of, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
-from baton.domain.shared.text import FreeText, Text
-from baton.domain.shared.writes import Answer, Claim
+from baton.domain.shared.text import FreeText, OptionalReason, Text
+from baton.domain.shared.writes import Also, Answer, Claim
 
 
 class FacilityKind(StrEnum):
@@ -105,20 +105,13 @@ class FacilityDecommissioned(Event, of=facility):
 FacilityEvent = FacilityTrustAnchorCredentialAdded | FacilityTrustAnchorCredentialRemoved | FacilityDecommissioned
 
 
-@facility.begin
-def begin(event: FacilityRegistered) -> Facility:
-    return Facility(id=event.stream_id, created_at=event.occurred_at, registered_at=event.occurred_at, **dict(event))
-
-
 @facility.evolve
 def evolve(facility: Facility, event: FacilityEvent) -> Facility:
     match event:
-        case FacilityTrustAnchorCredentialAdded():
-            anchors = facility.trust_anchor_credential_ids | {event.credential_id}
-            return changed(facility, trust_anchor_credential_ids=anchors)
-        case FacilityTrustAnchorCredentialRemoved():
-            anchors = facility.trust_anchor_credential_ids - {event.credential_id}
-            return changed(facility, trust_anchor_credential_ids=anchors)
+        case FacilityTrustAnchorCredentialAdded(credential_id=id):
+            return changed(facility, trust_anchor_credential_ids=facility.trust_anchor_credential_ids | {id})
+        case FacilityTrustAnchorCredentialRemoved(credential_id=id):
+            return changed(facility, trust_anchor_credential_ids=facility.trust_anchor_credential_ids - {id})
         case FacilityDecommissioned():
             return changed(
                 facility,
@@ -182,52 +175,29 @@ class RegisterFacility(JudgedCreation[Facility | None]):
             facts={"code": self.code},
         )
         identifiers = sorted(set(self.alternate_identifiers), key=lambda identifier: (identifier.kind, identifier.value))
-        registered = FacilityRegistered(
-            **{**dict(self), "alternate_identifiers": tuple(identifiers)}, registered_by=call.principal_id
-        )
+        own = {**dict(self), "alternate_identifiers": tuple(identifiers)}
         return [
-            registered,
+            FacilityRegistered(**own, registered_by=call.principal_id),
             Claim(FACILITY_CODE, self.code, rival=taken),
             Answer({"facility_id": str(call.new_id), "code": self.code}),
         ]
 
 
-@facility.command(post="/{facility_id}/decommission", allowed=[FacilityStatus.ACTIVE], destructive=True)
+@facility.command(
+    post="/{facility_id}/decommission", allowed=[FacilityStatus.ACTIVE], records=FacilityDecommissioned, destructive=True
+)
 class DecommissionFacility(Verb[Facility]):
     """Close a facility; its code stays its own, and what was recorded under it stays valid."""
 
     reason: OptionalReason = None
 
-    def decide(self, facility: Facility, call: Call) -> Outcome:
-        return [FacilityDecommissioned(decommissioned_by=call.principal_id, reason=self.reason)]
+
+facility.get(hidden=["created_at"])
 
 
-facility.get(
-    "id",
-    "code",
-    "display_name",
-    "kind",
-    "parent_id",
-    "trust_anchor_credential_ids",
-    "alternate_identifiers",
-    "status",
-    "registered_at",
-    "registered_by",
-    "decommissioned_at",
-    "decommissioned_by",
+FacilitySummary = Summary.from_state(
+    facility, "code display_name kind parent_id status registered_at decommissioned_at", "registered_at", marked=True
 )
-
-
-class FacilitySummary(Summary):
-    time: ClassVar[str] = "registered_at"
-    facility_id: UUID
-    code: str
-    display_name: FreeText
-    kind: FacilityKind
-    parent_id: UUID | None
-    status: FacilityStatus
-    registered_at: datetime
-    decommissioned_at: datetime | None
 
 
 @facility.listing(FacilitySummary)
@@ -241,6 +211,12 @@ class ListFacilities(ListQuery):
 
 
 def own_facility() -> Reads[Facility | None]:
-    """The facility this deployment serves."""
+    """Return the facility this deployment serves."""
     deployment = yield from ask(Ports.deployment)
     return (yield from existing(Facility, (yield from holder_of(FACILITY_CODE, deployment.self_facility_code))))
+
+
+def audit_decision(event: type[Event], id: UUID, call: Call) -> Also:
+    """Return the decision that is recorded with an event that makes or ends trust: who chose it and what it is about."""
+    registered = DecisionRegistered(decided_by=call.principal_id, context=event.__name__, choice=str(id))
+    return Also(Decision, call.id_for(f"decision {event.__name__}"), [registered])

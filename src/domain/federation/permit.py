@@ -7,32 +7,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, assert_never
+from typing import Annotated, Any, Literal, assert_never
 from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.federation.audit import audited
-from baton.domain.federation.facility import Facility, FacilityKind, FacilityStatus, own_facility
-from baton.domain.federation.reasons import OptionalReason
-from baton.domain.kernel import (
-    Aggregate,
-    Call,
-    Event,
-    IdSet,
-    JudgedCreation,
-    Outcome,
-    SortedSet,
-    State,
-    Value,
-    Verb,
-    changed,
-)
+from baton.domain.federation.facility import Facility, FacilityKind, FacilityStatus, audit_decision, own_facility
+from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, SortedSet, State, Value, Verb
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, members_of, required
 from baton.domain.shared.refusals import Conflict, Invalid
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText, OptionalReason, Text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Claim, Delist, Enlist, Release
 
@@ -170,8 +156,8 @@ class Permit(State):
     def terms_kind(self) -> PermitDirection:
         return self.terms.kind
 
-    def in_force(self, now: datetime) -> bool:
-        """Whether anything may flow under this permit; expiry counts though it changes no status."""
+    def is_in_force(self, now: datetime) -> bool:
+        """Return whether anything may flow under this permit; expiry counts though it changes no status."""
         return self.status is ACTIVE and now < self.expires_at
 
 
@@ -194,26 +180,26 @@ class PermitDefined(Event, of=permit):
     defined_by: UUID
 
 
-class PermitActivated(Event, of=permit):
+class PermitActivated(Event, of=permit, leads_to=ACTIVE, dates="activated_at"):
     """The permit was put in force."""
 
     activated_by: UUID
 
 
-class PermitSuspended(Event, of=permit):
+class PermitSuspended(Event, of=permit, leads_to=SUSPENDED, dates="suspended_at"):
     """The flow was stopped until a person resumes it."""
 
     suspended_by: UUID
     reason: FreeText | None
 
 
-class PermitResumed(Event, of=permit):
+class PermitResumed(Event, of=permit, leads_to=ACTIVE, dates="resumed_at"):
     """Data was let flow again."""
 
     resumed_by: UUID
 
 
-class PermitRevoked(Event, of=permit):
+class PermitRevoked(Event, of=permit, leads_to=REVOKED, dates="revoked_at"):
     """The permit was ended for good."""
 
     revoked_by: UUID
@@ -229,29 +215,6 @@ class PermitReceiptRecorded(Event, of=permit, inert=True):
     home_stream_id: UUID
     home_artifact_id: UUID
     recorded_at: datetime
-
-
-PermitEvent = PermitActivated | PermitSuspended | PermitResumed | PermitRevoked
-
-
-@permit.begin
-def begin(event: PermitDefined) -> Permit:
-    return Permit(id=event.stream_id, created_at=event.occurred_at, defined_at=event.occurred_at, **dict(event))
-
-
-@permit.evolve
-def evolve(permit: Permit, event: PermitEvent) -> Permit:
-    match event:
-        case PermitActivated():
-            return changed(permit, status=ACTIVE, activated_at=event.occurred_at)
-        case PermitSuspended():
-            return changed(permit, status=SUSPENDED, suspended_at=event.occurred_at)
-        case PermitResumed():
-            return changed(permit, status=ACTIVE, resumed_at=event.occurred_at)
-        case PermitRevoked():
-            return changed(permit, status=REVOKED, revoked_at=event.occurred_at)
-        case _:
-            assert_never(event)
 
 
 @permit.creation()
@@ -292,7 +255,7 @@ class DefinePermit(JudgedCreation[tuple[Facility, Facility | None]]):
             PermitDefined(**dict(self), defined_by=call.principal_id),
             Claim(GRANT, grant_key(self), rival=taken),
             *(Enlist(FLOWS, key) for key in flow_keys(self)),
-            audited(PermitDefined, call.new_id, call),
+            audit_decision(PermitDefined, call.new_id, call),
         ]
 
     def check_scope(self, call: Call) -> None:
@@ -347,59 +310,46 @@ def check_named(name: str, members: Iterable[Any]) -> None:
 
 
 def grant_key(grant: DefinePermit | Permit) -> str:
-    """The form under which two permits count as the same."""
+    """Return the key under which two permits count as the same."""
     return content_hash([grant.peer_facility_id, grant.audience, grant.purpose, grant.direction])
 
 
+def flow_keys(grant: DefinePermit | Permit) -> list[str]:
+    """Return the look-up keys of the flows that a permit covers."""
+    return [flow_key(grant.peer_facility_id, grant.direction, kind) for kind in sorted(grant.allowed_artifact_kinds)]
+
+
 def flow_key(peer_facility_id: UUID, direction: PermitDirection, artifact_kind: str) -> str:
-    """Where the permits of one flow are enlisted."""
     return f"{peer_facility_id}/{direction}/{artifact_kind}"
 
 
-def flow_keys(grant: DefinePermit | Permit) -> list[str]:
-    kinds = sorted(grant.allowed_artifact_kinds)
-    return [flow_key(grant.peer_facility_id, grant.direction, kind) for kind in kinds]
-
-
 def permits_of(peer_facility_id: UUID, direction: PermitDirection, artifact_kind: str) -> Reads[tuple[Permit, ...]]:
-    """Every permit that was defined for this flow and is not revoked, whether in force or not."""
+    """Return every permit that was defined for this flow and is not revoked, whether in force or not."""
     found = yield from every(Permit, (yield from members_of(FLOWS, flow_key(peer_facility_id, direction, artifact_kind))))
     return tuple(found.values())
 
 
 def permit_in_force(permits: Iterable[Permit], now: datetime) -> Permit | None:
-    """The permit to go by: the oldest of those in force."""
-    return min(
-        (permit for permit in permits if permit.in_force(now)),
-        key=lambda permit: (permit.defined_at, permit.id),
-        default=None,
-    )
+    """Return the permit to go by: the oldest of those in force."""
+    in_force = (permit for permit in permits if permit.is_in_force(now))
+    return min(in_force, key=lambda permit: (permit.defined_at, permit.id), default=None)
 
 
-@permit.command(post="/{permit_id}/activate", allowed=[DEFINED])
+@permit.command(post="/{permit_id}/activate", allowed=[DEFINED], records=PermitActivated)
 class ActivatePermit(Verb[Permit]):
     """Put the permit in force."""
 
-    def decide(self, permit: Permit, call: Call) -> Outcome:
-        return [PermitActivated(activated_by=call.principal_id)]
 
-
-@permit.command(post="/{permit_id}/suspend", allowed=[ACTIVE])
+@permit.command(post="/{permit_id}/suspend", allowed=[ACTIVE], records=PermitSuspended)
 class SuspendPermit(Verb[Permit]):
     """Let nothing flow for now; only a person's resume ends it."""
 
     reason: OptionalReason = None
 
-    def decide(self, permit: Permit, call: Call) -> Outcome:
-        return [PermitSuspended(suspended_by=call.principal_id, reason=self.reason)]
 
-
-@permit.command(post="/{permit_id}/resume", allowed=[SUSPENDED])
+@permit.command(post="/{permit_id}/resume", allowed=[SUSPENDED], records=PermitResumed)
 class ResumePermit(Verb[Permit]):
     """Let data flow again."""
-
-    def decide(self, permit: Permit, call: Call) -> Outcome:
-        return [PermitResumed(resumed_by=call.principal_id)]
 
 
 @permit.command(post="/{permit_id}/revoke", allowed=[DEFINED, ACTIVE, SUSPENDED], destructive=True)
@@ -416,48 +366,16 @@ class RevokePermit(Verb[Permit]):
         ]
 
 
-permit.get(
-    "id",
-    "peer_facility_id",
-    "audience",
-    "purpose",
-    "direction",
-    "allowed_credential_ids",
-    "allowed_payload_types",
-    "allowed_artifact_kinds",
-    "abi_tier_floor",
-    "expires_at",
-    "terms",
-    "status",
-    "defined_at",
-    "defined_by",
-    "activated_at",
-    "suspended_at",
-    "resumed_at",
+permit.get(hidden=["created_at"])
+
+
+PermitSummary = Summary.from_state(
+    permit,
+    "peer_facility_id audience purpose direction allowed_credential_ids allowed_payload_types allowed_artifact_kinds "
+    "abi_tier_floor expires_at terms_kind status defined_at defined_by activated_at suspended_at resumed_at "
     "revoked_at",
+    time="defined_at",
 )
-
-
-class PermitSummary(Summary):
-    time: ClassVar[str] = "defined_at"
-    permit_id: UUID
-    peer_facility_id: UUID
-    audience: str
-    purpose: str
-    direction: PermitDirection
-    allowed_credential_ids: IdSet
-    allowed_payload_types: SortedSet[str]
-    allowed_artifact_kinds: SortedSet[str]
-    abi_tier_floor: AbiTier
-    expires_at: datetime
-    terms_kind: PermitDirection
-    status: PermitStatus
-    defined_at: datetime
-    defined_by: UUID
-    activated_at: datetime | None
-    suspended_at: datetime | None
-    resumed_at: datetime | None
-    revoked_at: datetime | None
 
 
 @permit.listing(PermitSummary)

@@ -1,27 +1,33 @@
-"""A capability: the contract of a kind of operation, neutral as to who carries it out.
+"""A capability: the contract of a kind of operation, independent of its executor.
 
-It says which affordances the equipment must have, which parameters there are, and whether methods, procedures or both
-may realise it. It grants nobody anything.
+It names the affordances that equipment must have, the parameters, and whether methods, procedures or both may realise it.
 """
 
 import unicodedata
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, assert_never
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
 from baton.domain.equipment.affordance import Affordance
-from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, SortedSet, State, Verb, changed
-from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
+from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, SortedSet, Verb
+from baton.domain.recipe.lifecycle import (
+    CURRENT,
+    DEPRECATED,
+    Template,
+    TemplateDeprecated,
+    TemplateStatus,
+    TemplateVersioned,
+    fold_lifecycle,
+)
 from baton.domain.recipe.parameters import InvalidCapabilityParametersSchemaError
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, members_of, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.schema import Schema, check_declaration
-from baton.domain.shared.text import FreeText, Remark, Text
+from baton.domain.shared.text import OptionalReason, Remark, Text
 from baton.domain.shared.writes import Claim, Delist, Enlist
 
 CODE_PREFIX = "baton.capability."
@@ -40,7 +46,7 @@ class ExecutorShape(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Capability(State):
+class Capability(Template):
     """A capability is the contract of a kind of operation, neutral as to who carries it out."""
 
     code: str
@@ -49,11 +55,7 @@ class Capability(State):
     required_affordances: SortedSet[Affordance]
     executor_shapes: SortedSet[ExecutorShape]
     parameters_schema: Schema | None
-    status: TemplateStatus = DEFINED
-    version_tag: str | None = None
     replaced_by_capability_id: UUID | None = None
-    versioned_at: datetime | None = None
-    deprecated_at: datetime | None = None
 
     @property
     def parameters_schema_present(self) -> bool:
@@ -74,60 +76,37 @@ class CapabilityDefined(Event, of=capability):
     parameters_schema: Schema | None
 
 
-class CapabilityVersioned(Event, of=capability):
+class CapabilityVersioned(TemplateVersioned, of=capability):
     """The contract was replaced as a whole."""
 
-    version_tag: str
     description: str | None
     required_affordances: SortedSet[Affordance]
     executor_shapes: SortedSet[ExecutorShape]
     parameters_schema: Schema | None
 
 
-class CapabilityDeprecated(Event, of=capability):
+class CapabilityDeprecated(TemplateDeprecated, of=capability):
     """The capability was deprecated: no procedure is newly registered for it."""
 
-    reason: FreeText | None
     replaced_by_capability_id: UUID | None
 
 
-CapabilityEvent = CapabilityVersioned | CapabilityDeprecated
-
-
-@capability.begin
-def begin(event: CapabilityDefined) -> Capability:
-    return Capability(id=event.stream_id, created_at=event.occurred_at, **dict(event))
-
-
-@capability.evolve
-def evolve(capability: Capability, event: CapabilityEvent) -> Capability:
-    match event:
-        case CapabilityVersioned():
-            return changed(capability, status=VERSIONED, versioned_at=event.occurred_at, **dict(event))
-        case CapabilityDeprecated():
-            return changed(
-                capability,
-                status=DEPRECATED,
-                replaced_by_capability_id=event.replaced_by_capability_id,
-                deprecated_at=event.occurred_at,
-            )
-        case _:
-            assert_never(event)
+capability.evolve(fold_lifecycle)
 
 
 class InvalidCapabilityCodeError(Invalid, context="recipe"):
     """A capability's code begins with the common prefix and has a name of its own behind it."""
 
 
-class InvalidExecutorShapesError(Invalid, context="recipe"):
+class InvalidExecutorShapesError(Invalid, context="recipe", reason="empty"):
     """A capability must be realised by methods, by procedures or by both."""
 
 
-class InvalidCapabilityReplacementError(Invalid, context="recipe"):
+class InvalidCapabilityReplacementError(Invalid, context="recipe", reason="itself"):
     """A capability cannot be replaced by itself."""
 
 
-class CapabilityCodeAlreadyExistsError(Conflict, context="recipe"):
+class CapabilityCodeAlreadyExistsError(Conflict, context="recipe", reason="code_taken"):
     """The code belongs to another capability, for ever."""
 
 
@@ -155,7 +134,6 @@ class DefineCapability(Creation):
         check_contract(self)
         taken = CapabilityCodeAlreadyExistsError(
             f"The code {self.code} belongs to another capability; use that one or choose another code.",
-            reason="code_taken",
             facts={"code": self.code},
         )
         return [
@@ -183,11 +161,11 @@ class VersionCapability(Verb[Capability]):
 def check_contract(contract: DefineCapability | VersionCapability) -> None:
     """Refuse a contract that nothing may realise, or whose parameters may not be declared."""
     if not contract.executor_shapes:
-        raise InvalidExecutorShapesError("No executor shape is given; name METHOD, PROCEDURE or both.", reason="empty")
+        raise InvalidExecutorShapesError("No executor shape is given; name METHOD, PROCEDURE or both.")
     check_declaration(contract.parameters_schema, InvalidCapabilityParametersSchemaError)
 
 
-@capability.command(post="/{capability_id}/deprecate", allowed=CURRENT, refuses=[capability.NotFound], destructive=True)
+@capability.command(post="/{capability_id}/deprecate", allowed=CURRENT, destructive=True)
 class DeprecateCapability(JudgedVerb[Capability, None]):
     """Keep procedures from being newly registered for it, and say what replaces it; what refers to it stays as it is."""
 
@@ -199,14 +177,12 @@ class DeprecateCapability(JudgedVerb[Capability, None]):
 
     def decide(self, capability: Capability, call: Call, facts: None) -> Outcome:
         if self.replaced_by_capability_id == capability.id:
-            raise InvalidCapabilityReplacementError(
-                "A capability cannot replace itself; name another one or none.", reason="itself"
-            )
+            raise InvalidCapabilityReplacementError("A capability cannot replace itself; name another one or none.")
         return [CapabilityDeprecated(**dict(self)), Delist(CAPABILITIES, ON_OFFER)]
 
 
 def capabilities_on_offer() -> Reads[list[Capability]]:
-    """Every capability that is not Deprecated, by code."""
+    """Return every capability that is not Deprecated, by code."""
     ids = yield from members_of(CAPABILITIES, ON_OFFER)
     found = yield from every(Capability, ids)
     return sorted((one for one in found.values() if one.status is not DEPRECATED), key=lambda one: one.code)
@@ -215,20 +191,11 @@ def capabilities_on_offer() -> Reads[list[Capability]]:
 capability.get()
 
 
-class CapabilitySummary(Summary):
-    capability_id: UUID
-    code: str
-    name: str
-    status: TemplateStatus
-    version_tag: str | None
-    description: str | None
-    required_affordances: SortedSet[Affordance]
-    executor_shapes: SortedSet[ExecutorShape]
-    parameters_schema_present: bool
-    replaced_by_capability_id: UUID | None
-    created_at: datetime
-    versioned_at: datetime | None
-    deprecated_at: datetime | None
+CapabilitySummary = Summary.from_state(
+    capability,
+    "code name status version_tag description required_affordances executor_shapes parameters_schema_present "
+    "replaced_by_capability_id created_at versioned_at deprecated_at",
+)
 
 
 @capability.listing(CapabilitySummary)

@@ -1,27 +1,27 @@
 """Expansion: a recipe's steps with the operator's bindings put in, which is what a procedure conducts.
 
-A pure function of steps and bindings: one step in, one out, in order; nothing but a BindingRef is replaced, and by the
-very value bound, never by text. Two processes that expand the same input agree on every byte of the hash.
+A pure function of steps and bindings: one step in, one out, in order; only a BindingRef is replaced, by the value bound and
+never by text. Two processes that expand the same input agree on every byte of the hash.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, assert_never
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
 from baton.domain.kernel import Value
-from baton.domain.recipe.references import Place, operands
 from baton.domain.recipe.sentinels import BindingRef, literal
-from baton.domain.recipe.step_shapes import first_fault
+from baton.domain.recipe.step_checks import first_fault
 from baton.domain.recipe.steps import (
     RecipeActionStep,
-    RecipeCaptureStep,
     RecipeCheckStep,
     RecipeComputeStep,
     RecipeSetpointStep,
     RecipeStep,
     Step,
+    StepLocation,
+    operands,
     wire_form,
 )
 from baton.domain.shared.canonical import content_hash
@@ -64,20 +64,20 @@ class Expansion(Value):
 
 
 def check_bindings(schema: Schema | None, bindings: Mapping[str, Any]) -> None:
-    """Refuse bindings that do not stand under the capability's parameter schema."""
+    """Refuse bindings that break the capability's parameter schema."""
     check_values(schema, bindings, InvalidProcedureBindingsError)
 
 
 def expansion_of(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep], bindings: Mapping[str, Any]) -> Expansion:
-    """Both lists of a recipe expanded with the same bindings."""
+    """Return both lists of a recipe expanded with the same bindings."""
     expansion = Expansion(steps=expand(steps, bindings), closing_steps=expand(closing_steps, bindings, "closing_steps"))
     check_step_count(expansion.step_count)
     return expansion
 
 
 def expand(steps: Sequence[RecipeStep], bindings: Mapping[str, Any], name: str = "steps") -> tuple[Step, ...]:
-    """The steps of one list with every BindingRef replaced; bindings that nobody refers to are ignored."""
-    return tuple(_resolved(step, Place(name, index), bindings) for index, step in enumerate(steps))
+    """Return the steps of one list with every BindingRef replaced; unused bindings are ignored."""
+    return tuple(_resolve_step(step, StepLocation(name, index), bindings) for index, step in enumerate(steps))
 
 
 def check_step_count(count: int) -> None:
@@ -90,16 +90,16 @@ def check_step_count(count: int) -> None:
 
 
 def steps_hash(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep]) -> str:
-    """The identity of two lists of steps; sentinels that are left count as they are written."""
+    """Return the hash of two lists of steps; sentinels count as they are written."""
     return content_hash({"closing_steps": wire_form(closing_steps), "steps": wire_form(steps)})
 
 
 def bindings_hash(bindings: Mapping[str, Any]) -> str:
-    """The identity of a set of bindings."""
+    """Return the hash of a set of bindings."""
     return content_hash(bindings)
 
 
-def _resolved(step: RecipeStep, place: Place, bindings: Mapping[str, Any]) -> Step:
+def _resolve_step(step: RecipeStep, place: StepLocation, bindings: Mapping[str, Any]) -> Step:
     fields: dict[str, Any] = dict(step)
     values = {path: _bound(value, bindings) for path, value in operands(step)}
     match step:
@@ -109,12 +109,8 @@ def _resolved(step: RecipeStep, place: Place, bindings: Mapping[str, Any]) -> St
             fields["params"] = {key: values[f"params.{key}"] for key in step.params}
         case RecipeCheckStep():
             fields["criterion"] = {**dict(step.criterion), "expected": values["criterion.expected"]}
-        case RecipeCaptureStep():
-            pass
         case RecipeComputeStep():
             fields["parameters"] = {key: values[f"parameters.{key}"] for key in step.parameters}
-        case _:
-            assert_never(step)
     try:
         return RESOLVED.validate_python(fields)
     except ValidationError as error:
@@ -137,7 +133,7 @@ def _bound(value: Any, bindings: Mapping[str, Any]) -> Any:
 
 
 def unfit(name: str, reason: str, words: str) -> InvalidProcedureBindingsError:
-    """The refusal of a binding whose value cannot stand where the steps use it."""
+    """Return the refusal of a binding whose value is unfit where the steps use it."""
     return InvalidProcedureBindingsError(
         f"The binding {name} {words}; bind another value.", reason=reason, facts={"binding_name": name}
     )

@@ -1,12 +1,11 @@
-"""A method: a portable technique that realises a capability.
+"""A method: a portable technique that realises a capability; it names families, supplies and roles, never assets.
 
-It names device families, kinds of supplies and the roles devices play in it, never assets. Its parameter schema stays
-within that of its capability and may change in place as long as no unit does; a new unit takes a new version.
+Its parameter schema stays within that of its capability and may change in place as long as no unit does; a new unit takes a
+new version.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, assert_never
 from uuid import UUID
 
@@ -24,13 +23,20 @@ from baton.domain.kernel import (
     JudgedVerb,
     Outcome,
     SortedSet,
-    State,
     Value,
     Verb,
     changed,
 )
 from baton.domain.recipe.capability import Capability, ExecutorShape
-from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
+from baton.domain.recipe.lifecycle import (
+    CURRENT,
+    DEFINED,
+    Template,
+    TemplateDeprecated,
+    TemplateStatus,
+    TemplateVersioned,
+    fold_lifecycle,
+)
 from baton.domain.recipe.parameters import InvalidMethodParametersSchemaError, check_units_kept
 from baton.domain.recipe.subset import first_violation
 from baton.domain.shared.canonical import canonical_json
@@ -38,8 +44,8 @@ from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required, required_all, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.schema import Schema, check_declaration, declared_units
-from baton.domain.shared.stored_units import Units
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.stored_values import Units
+from baton.domain.shared.text import OptionalReason, Text
 
 
 class InvalidRoleNameError(Invalid, context="recipe"):
@@ -54,7 +60,7 @@ class InvalidPortRequirementError(Invalid, context="recipe"):
 
 
 class PortRequirement(Value):
-    """A port that whoever plays a role must have, to the letter."""
+    """A port that an asset in a role must have exactly as named."""
 
     port_name: Annotated[str, Text(100, InvalidPortRequirementError, "port name")]
     direction: PortDirection
@@ -72,7 +78,7 @@ class RoleRequirement(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(State):
+class Method(Template):
     """A method is a portable technique that realises a capability; it names families, supplies and roles, never assets."""
 
     name: str
@@ -81,25 +87,21 @@ class Method(State):
     needed_supplies: SortedSet[str]
     parameters_schema: Schema | None
     units_by_revision: Mapping[int, Units]
-    """The units of every schema this method has had: stored parameters stand under the revision they were written under."""
+    """The units of every revision of the schema, for parameters stored under them."""
     parameters_schema_revision: int = 0
     required_roles: tuple[RoleRequirement, ...] = ()
     """Each role once, by name."""
-    status: TemplateStatus = DEFINED
-    version_tag: str | None = None
-    versioned_at: datetime | None = None
-    deprecated_at: datetime | None = None
 
     @property
     def parameters_schema_present(self) -> bool:
         return self.parameters_schema is not None
 
     def units_at(self, revision: int | None) -> Units:
-        """The units of one revision of the schema; none where nothing was ever written under it."""
+        """Return the units of one revision of the schema; none where nothing was written under any."""
         return {} if revision is None else self.units_by_revision[revision]
 
     def required_role(self, name: str) -> RoleRequirement | None:
-        """The role of this name, if the method has it."""
+        """Return the role of this name, or None."""
         return next((role for role in self.required_roles if role.role_name == name), None)
 
 
@@ -139,18 +141,15 @@ class MethodRequiredRoleRemoved(Event, of=method):
     role_name: str
 
 
-class MethodVersioned(Event, of=method):
+class MethodVersioned(TemplateVersioned, of=method):
     """The method was labelled, with this parameter schema."""
 
-    version_tag: str
     parameters_schema: Schema | None
     parameters_schema_revision: int
 
 
-class MethodDeprecated(Event, of=method):
+class MethodDeprecated(TemplateDeprecated, of=method):
     """The method was deprecated: no new plans are made of it."""
-
-    reason: FreeText | None
 
 
 MethodEvent = (
@@ -176,20 +175,15 @@ def evolve(method: Method, event: MethodEvent) -> Method:
             kept = tuple(role for role in method.required_roles if role.role_name != event.role_name)
             return changed(method, required_roles=kept)
         case MethodVersioned():
-            return changed(
-                with_schema(method, event.parameters_schema, event.parameters_schema_revision),
-                status=VERSIONED,
-                version_tag=event.version_tag,
-                versioned_at=event.occurred_at,
-            )
+            return fold_lifecycle(with_schema(method, event.parameters_schema, event.parameters_schema_revision), event)
         case MethodDeprecated():
-            return changed(method, status=DEPRECATED, deprecated_at=event.occurred_at)
+            return fold_lifecycle(method, event)
         case _:
             assert_never(event)
 
 
 def with_schema(method: Method, schema: Schema | None, revision: int) -> Method:
-    """The method under this revision of its schema; the units of earlier ones are remembered."""
+    """Return the method with this revision of its schema; the units of earlier revisions stay."""
     if revision == method.parameters_schema_revision:
         return method
     return changed(
@@ -200,19 +194,19 @@ def with_schema(method: Method, schema: Schema | None, revision: int) -> Method:
     )
 
 
-class InvalidRoleRequirementTargetError(Invalid, context="recipe"):
+class InvalidRoleRequirementTargetError(Invalid, context="recipe", reason="not_one_target"):
     """A role is played by an asset of a family or by a presenter of an equipment role: one of the two is named."""
 
 
-class MethodCapabilityExecutorMismatchError(Conflict, context="recipe"):
+class MethodCapabilityExecutorMismatchError(Conflict, context="recipe", reason="executor_shape"):
     """The capability is not to be realised by methods."""
 
 
-class MethodParametersNotSubsetError(Conflict, context="recipe"):
+class MethodParametersNotSubsetError(Conflict, context="recipe", reason="not_subset"):
     """The parameter schema goes beyond that of the capability."""
 
 
-class MethodRoleNameAlreadyDeclaredError(Conflict, context="recipe"):
+class MethodRoleNameAlreadyDeclaredError(Conflict, context="recipe", reason="already_declared"):
     """The method has a role of this name already."""
 
 
@@ -245,7 +239,6 @@ class DefineMethod(JudgedCreation[Capability]):
         if ExecutorShape.METHOD not in capability.executor_shapes:
             raise MethodCapabilityExecutorMismatchError(
                 f"The capability {capability.code} is realised by procedures only; name one that allows METHOD.",
-                reason="executor_shape",
                 facts={"capability_id": str(capability.id), "executor_shapes": sorted(capability.executor_shapes)},
             )
         check_subset(None, self.parameters_schema, capability)
@@ -272,7 +265,7 @@ class UpdateMethodParametersSchema(JudgedVerb[Method, Capability]):
 
 
 def revision_after(method: Method, schema: Schema | None) -> int:
-    """The schema's revision once this one is declared; an equal schema is no change."""
+    """Return the schema's revision once this one is declared; an equal schema is no change."""
     return method.parameters_schema_revision + (canonical_json(schema) != canonical_json(method.parameters_schema))
 
 
@@ -281,7 +274,6 @@ def check_subset(method: Method | None, schema: Schema | None, capability: Capab
     if violation := first_violation(schema, capability.parameters_schema):
         raise MethodParametersNotSubsetError(
             f"The schema goes beyond that of the capability at {violation.path}, where {violation.saying}; stay within it.",
-            reason="not_subset",
             facts={
                 "method_id": None if method is None else str(method.id),
                 "capability_id": str(capability.id),
@@ -291,9 +283,7 @@ def check_subset(method: Method | None, schema: Schema | None, capability: Capab
         )
 
 
-@method.command(
-    post="/{method_id}/add-required-role", allowed=[DEFINED], refuses=[Family.aggregate.NotFound, Role.aggregate.NotFound]
-)
+@method.command(post="/{method_id}/add-required-role", allowed=[DEFINED])
 class AddMethodRequiredRole(JudgedVerb[Method, None]):
     """Add a role that an asset is to play, by its family or by an equipment role it presents, with the ports it needs."""
 
@@ -307,13 +297,11 @@ class AddMethodRequiredRole(JudgedVerb[Method, None]):
         requirement = self.requirement
         if (requirement.family_id is None) == (requirement.role_id is None):
             raise InvalidRoleRequirementTargetError(
-                f"The role {requirement.role_name} must name a family_id or a role_id, and not both; name one.",
-                reason="not_one_target",
+                f"The role {requirement.role_name} must name a family_id or a role_id, and not both; name one."
             )
         if method.required_role(requirement.role_name) is not None:
             raise MethodRoleNameAlreadyDeclaredError(
                 f"The method has a role {requirement.role_name} already; remove it first or choose another name.",
-                reason="already_declared",
                 facts={"role_name": requirement.role_name},
             )
         ports = sorted(set(requirement.required_ports), key=lambda port: tuple(dict(port).values()))
@@ -360,44 +348,18 @@ class VersionMethod(JudgedVerb[Method, Capability]):
         ]
 
 
-@method.command(post="/{method_id}/deprecate", allowed=CURRENT, destructive=True)
+@method.command(post="/{method_id}/deprecate", allowed=CURRENT, records=MethodDeprecated, destructive=True)
 class DeprecateMethod(Verb[Method]):
     """Keep new plans from being made of it; the practices and plans there are stay as they are."""
 
     reason: OptionalReason = None
 
-    def decide(self, method: Method, call: Call) -> Outcome:
-        return [MethodDeprecated(reason=self.reason)]
 
-
-method.get(
-    "id",
-    "name",
-    "capability_id",
-    "needed_family_ids",
-    "needed_supplies",
-    "parameters_schema",
-    "parameters_schema_revision",
-    "required_roles",
-    "status",
-    "version_tag",
-    "created_at",
-    "versioned_at",
-    "deprecated_at",
+method.get(hidden=["units_by_revision"])
+MethodSummary = Summary.from_state(
+    method,
+    "name capability_id status version_tag parameters_schema_present required_roles created_at versioned_at deprecated_at",
 )
-
-
-class MethodSummary(Summary):
-    method_id: UUID
-    name: str
-    capability_id: UUID
-    status: TemplateStatus
-    version_tag: str | None
-    parameters_schema_present: bool
-    required_roles: tuple[RoleRequirement, ...]
-    created_at: datetime
-    versioned_at: datetime | None
-    deprecated_at: datetime | None
 
 
 @method.listing(MethodSummary)

@@ -1,17 +1,16 @@
-"""Parameters: what varies from one experiment to the next, declared by capabilities and methods, carried by plans and runs.
+"""Parameters: declared by capabilities and methods, given by plans and runs.
 
-A stored number stands in the unit of the schema revision it was written under. Where the unit has changed since, the
-number must be set again before it is used; nothing is ever converted.
+A stored number is in the unit of the schema revision it was written under. Where the unit has changed since, the number must
+be set again before it is used; nothing is ever converted.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.merge_patch import merge_patch
 from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.schema import Schema, changed_units, check_values, declared_units, is_closed
-from baton.domain.shared.stored_units import Units, set_by, units_changed, within
+from baton.domain.shared.stored_values import Units, is_within, merge_patch, paths_set_by, units_changed
 
 
 class InvalidCapabilityParametersSchemaError(Invalid, context="recipe"):
@@ -35,13 +34,13 @@ def check_units_kept(before: Schema | None, after: Schema | None) -> None:
 def merged_parameters(
     stored: Mapping[str, Any], patch: Mapping[str, Any], *, written: Units, schema: Schema | None, refusal: type[Refusal]
 ) -> tuple[dict[str, Any], bool]:
-    """Stored parameters after a patch, and whether that says anything new, be it only in the unit of a number.
+    """Return stored parameters after a patch, and whether anything changed, be it only the unit of a number.
 
-    `written` are the units of the revision the parameters were stored under, `schema` is the one they must stand under
-    now. A key whose unit changed meanwhile must be set again or nulled by the patch.
+    `written` are the units of the revision the parameters were stored under; `schema` is the one that holds now. A key whose
+    unit changed meanwhile must be set again or nulled by the patch.
     """
     restated = stored_in_other_units(stored, written, schema)
-    if stale := sorted(restated - set_by(patch, restated)):
+    if stale := sorted(restated - paths_set_by(patch, restated)):
         raise refusal(
             f"The unit of {', '.join(stale)} changed since it was stored; set it again in the new unit or null it.",
             reason="unit_changed",
@@ -53,9 +52,9 @@ def merged_parameters(
 
 
 def stored_in_other_units(stored: Mapping[str, Any], written: Units, schema: Schema | None) -> frozenset[str]:
-    """The stored keys, as dotted paths, that the schema gives another unit now than they were written in.
+    """Return the stored keys, as dotted paths, whose unit in the schema differs from the one they were written in.
 
-    Keys the schema does not admit any more, or any key when there is none, are the value check's business.
+    Keys that the schema does not admit any more are refused by the check of values instead.
     """
     if schema is None:
         return frozenset()
@@ -63,5 +62,5 @@ def stored_in_other_units(stored: Mapping[str, Any], written: Units, schema: Sch
     return frozenset(
         path
         for path in units_changed(stored, written, declared_units(schema))
-        if not is_closed(schema) or any(within(path, name) for name in names)
+        if not is_closed(schema) or any(is_within(path, name) for name in names)
     )

@@ -1,38 +1,29 @@
-"""A plan: a practice bound to concrete assets and a window; what a run executes.
-
-Here are its state, its events, how they fold, and the verbs of its life; its wires, its roles and the inspection of a
-binding before there is a plan have modules of their own.
-"""
+"""A plan: a practice bound to concrete assets and a window. A run executes a plan."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, TypeVar, assert_never
 from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import (
-    Aggregate,
-    Call,
-    Event,
-    IdSet,
-    JudgedCreation,
-    JudgedVerb,
-    Outcome,
-    State,
-    Value,
-    Verb,
-    changed,
+from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, JudgedVerb, Outcome, Value, Verb, changed
+from baton.domain.recipe.lifecycle import (
+    CURRENT,
+    Template,
+    TemplateDeprecated,
+    TemplateStatus,
+    TemplateVersioned,
+    fold_lifecycle,
 )
-from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.parameters import merged_parameters
 from baton.domain.recipe.plan_binding import Binding, binding_of, check_binding
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import OptionalReason, Text
 from baton.domain.shared.times import Instant
 
 
@@ -57,7 +48,7 @@ class RoleBinding(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(State):
+class Plan(Template):
     """A plan is a practice bound to concrete assets and a window; it is what a run executes."""
 
     name: str
@@ -66,23 +57,19 @@ class Plan(State):
     asset_ids: IdSet
     window_starts_at: datetime | None
     window_ends_at: datetime | None
-    default_parameters: Mapping[str, Any]
+    default_parameters: Mapping[str, Any] = field(default_factory=dict)
     parameters_schema_revision: int | None = None
     """The revision of the method's schema that the default parameters were last written under."""
     wires: tuple[Wire, ...] = ()
     role_bindings: tuple[RoleBinding, ...] = ()
     """Each role once, by name."""
-    status: TemplateStatus = DEFINED
-    version_tag: str | None = None
-    versioned_at: datetime | None = None
-    deprecated_at: datetime | None = None
 
     @property
     def default_parameters_present(self) -> bool:
         return bool(self.default_parameters)
 
     def asset_in_role(self, name: str) -> UUID | None:
-        """The asset that plays this role, if one is bound to it."""
+        """Return the asset bound to this role, or None."""
         return next((binding.asset_id for binding in self.role_bindings if binding.role_name == name), None)
 
 
@@ -110,28 +97,31 @@ class PlanRescheduled(Event, of=plan, overwrites=True):
 
 
 class PlanDefaultParametersUpdated(Event, of=plan, overwrites=True):
-    """The default parameters were patched: these are all of them, with the schema's revision they stand under."""
+    """The default parameters were patched: these are all of them, with the schema's revision that they obey."""
 
     default_parameters: dict[str, Any]
     parameters_schema_revision: int
 
 
-class PlanWireAdded(Event, of=plan):
+class PlanWireEvent(Event):
+    """A wire was added or removed."""
+
+    source_asset_id: UUID
+    source_port_name: str
+    target_asset_id: UUID
+    target_port_name: str
+
+    @property
+    def wire(self) -> Wire:
+        return Wire(**dict(self))
+
+
+class PlanWireAdded(PlanWireEvent, of=plan):
     """Two ports were connected."""
 
-    source_asset_id: UUID
-    source_port_name: str
-    target_asset_id: UUID
-    target_port_name: str
 
-
-class PlanWireRemoved(Event, of=plan):
+class PlanWireRemoved(PlanWireEvent, of=plan):
     """A connection was taken out of the plan."""
-
-    source_asset_id: UUID
-    source_port_name: str
-    target_asset_id: UUID
-    target_port_name: str
 
 
 class PlanRoleBound(Event, of=plan):
@@ -147,16 +137,12 @@ class PlanRoleUnbound(Event, of=plan):
     role_name: str
 
 
-class PlanVersioned(Event, of=plan):
+class PlanVersioned(TemplateVersioned, of=plan):
     """The plan was labelled as it stood."""
 
-    version_tag: str
 
-
-class PlanDeprecated(Event, of=plan):
+class PlanDeprecated(TemplateDeprecated, of=plan):
     """The plan was deprecated: no new runs are started on it."""
-
-    reason: FreeText | None
 
 
 PlanEvent = (
@@ -173,17 +159,8 @@ PlanEvent = (
 
 @plan.begin
 def begin(event: PlanDefined) -> Plan:
-    return Plan(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        name=event.name,
-        practice_id=event.practice_id,
-        method_id=event.method_id,
-        asset_ids=event.asset_ids,
-        window_starts_at=event.window_starts_at,
-        window_ends_at=event.window_ends_at,
-        default_parameters={},
-    )
+    own = {name: value for name, value in event if not name.endswith("_snapshot")}
+    return Plan(id=event.stream_id, created_at=event.occurred_at, **own)
 
 
 @plan.evolve
@@ -192,19 +169,16 @@ def evolve(plan: Plan, event: PlanEvent) -> Plan:
         case PlanRescheduled() | PlanDefaultParametersUpdated():
             return changed(plan, **dict(event))
         case PlanWireAdded():
-            return changed(plan, wires=in_order((*plan.wires, Wire(**dict(event)))))
+            return changed(plan, wires=in_order((*plan.wires, event.wire)))
         case PlanWireRemoved():
-            removed = Wire(**dict(event))
-            return changed(plan, wires=tuple(wire for wire in plan.wires if wire != removed))
+            return changed(plan, wires=tuple(wire for wire in plan.wires if wire != event.wire))
         case PlanRoleBound():
             return changed(plan, role_bindings=in_order((*plan.role_bindings, RoleBinding(**dict(event)))))
         case PlanRoleUnbound():
             kept = tuple(binding for binding in plan.role_bindings if binding.role_name != event.role_name)
             return changed(plan, role_bindings=kept)
-        case PlanVersioned():
-            return changed(plan, status=VERSIONED, version_tag=event.version_tag, versioned_at=event.occurred_at)
-        case PlanDeprecated():
-            return changed(plan, status=DEPRECATED, deprecated_at=event.occurred_at)
+        case PlanVersioned() | PlanDeprecated():
+            return fold_lifecycle(plan, event)
         case _:
             assert_never(event)
 
@@ -213,7 +187,7 @@ V = TypeVar("V", Wire, RoleBinding)
 
 
 def in_order(values: Iterable[V]) -> tuple[V, ...]:
-    """Wires or role bindings in the order they are shown: by their fields, one after the other."""
+    """Return wires or role bindings sorted by their fields, the order they are shown in."""
     return tuple(sorted(values, key=lambda value: tuple(dict(value).values())))
 
 
@@ -260,7 +234,7 @@ class DefinePlan(JudgedCreation[Binding]):
 
 
 def check_window(starts_at: datetime | None, ends_at: datetime | None) -> None:
-    """Refuse half a window, and one that ends before it has begun."""
+    """Refuse a window with one end only, or one that ends before it begins."""
     if starts_at is None and ends_at is None:
         return
     if starts_at is None or ends_at is None:
@@ -314,43 +288,28 @@ class UpdatePlanDefaultParameters(JudgedVerb[Plan, Method]):
         return [PlanDefaultParametersUpdated(default_parameters=merged, parameters_schema_revision=revision)]
 
 
-@plan.command(post="/{plan_id}/version", allowed=CURRENT)
+@plan.command(post="/{plan_id}/version", allowed=CURRENT, records=PlanVersioned)
 class VersionPlan(Verb[Plan]):
     """Label the plan as it stands; its roles are settled with that."""
 
     version_tag: Annotated[str, plan.text("version_tag", 50)]
 
-    def decide(self, plan: Plan, call: Call) -> Outcome:
-        return [PlanVersioned(version_tag=self.version_tag)]
 
-
-@plan.command(post="/{plan_id}/deprecate", allowed=CURRENT, destructive=True)
+@plan.command(post="/{plan_id}/deprecate", allowed=CURRENT, records=PlanDeprecated, destructive=True)
 class DeprecatePlan(Verb[Plan]):
     """Keep new runs from being started on it; those that were started stay as they are."""
 
     reason: OptionalReason = None
 
-    def decide(self, plan: Plan, call: Call) -> Outcome:
-        return [PlanDeprecated(reason=self.reason)]
-
 
 plan.get()
 
 
-class PlanSummary(Summary):
-    plan_id: UUID
-    name: str
-    practice_id: UUID
-    method_id: UUID
-    status: TemplateStatus
-    version_tag: str | None
-    window_starts_at: datetime | None
-    window_ends_at: datetime | None
-    default_parameters_present: bool
-    role_bindings: tuple[RoleBinding, ...]
-    created_at: datetime
-    versioned_at: datetime | None
-    deprecated_at: datetime | None
+PlanSummary = Summary.from_state(
+    plan,
+    "name practice_id method_id status version_tag window_starts_at window_ends_at default_parameters_present role_bindings "
+    "created_at versioned_at deprecated_at",
+)
 
 
 @plan.listing(PlanSummary)

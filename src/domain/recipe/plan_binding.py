@@ -1,6 +1,6 @@
-"""What a plan is bound to, and whether that covers what its practice, its method and their capability ask for.
+"""The binding of a plan: whether its assets cover what its practice, its method and their capability need.
 
-The cover counts the plan's own assets, not those above or below them. It is judged once, when the plan is defined.
+Only the plan's own assets count, not those above or below them. The cover is judged once, when the plan is defined.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ class Binding:
 
 
 def binding_of(practice_id: UUID, asset_ids: Iterable[UUID]) -> Reads[Binding]:
-    """A practice with all that it asks for, and these assets with all their families; what is missing is 404."""
+    """Return a practice with all that it needs, and assets with their families; refuse with 404 what is missing."""
     practice = yield from required(Practice, practice_id)
     method = yield from required(Method, practice.method_id)
     assets = yield from required_all(Asset, asset_ids)
@@ -59,27 +59,27 @@ def binding_of(practice_id: UUID, asset_ids: Iterable[UUID]) -> Reads[Binding]:
 
 
 def missing_families(needed: AbstractSet[UUID], assets: Iterable[Asset]) -> tuple[UUID, ...]:
-    """The needed families that none of the assets is of now, ascending."""
+    """Return the needed families that none of the assets is of, ascending."""
     return tuple(sorted(needed - frozenset[UUID]().union(*(asset.family_ids for asset in assets))))
 
 
-class PlanBoundPracticeDeprecatedError(Conflict, context="recipe"):
+class PlanBoundPracticeDeprecatedError(Conflict, context="recipe", reason="practice_deprecated"):
     """The practice is Deprecated and takes no new plans."""
 
 
-class PlanBoundMethodDeprecatedError(Conflict, context="recipe"):
+class PlanBoundMethodDeprecatedError(Conflict, context="recipe", reason="method_deprecated"):
     """The practice's method is Deprecated and takes no new plans."""
 
 
-class PlanAssetDecommissionedError(Conflict, context="recipe"):
+class PlanAssetDecommissionedError(Conflict, context="recipe", reason="asset_decommissioned"):
     """An asset of the plan is Decommissioned."""
 
 
-class PlanFamiliesNotSatisfiedError(Conflict, context="recipe"):
+class PlanFamiliesNotSatisfiedError(Conflict, context="recipe", reason="families_missing"):
     """No asset of the plan is of a family that the method or the practice needs."""
 
 
-class PlanAffordancesNotSatisfiedError(Conflict, context="recipe"):
+class PlanAffordancesNotSatisfiedError(Conflict, context="recipe", reason="affordances_missing"):
     """No asset of the plan has an affordance that the capability requires."""
 
 
@@ -88,33 +88,28 @@ def check_binding(binding: Binding) -> None:
     if binding.practice.status is DEPRECATED:
         raise PlanBoundPracticeDeprecatedError(
             f"The practice {binding.practice.name} is Deprecated and takes no new plans; name its successor.",
-            reason="practice_deprecated",
             facts={"practice_id": str(binding.practice.id)},
         )
     if binding.method.status is DEPRECATED:
         raise PlanBoundMethodDeprecatedError(
             f"The method {binding.method.name} is Deprecated and takes no new plans; name a practice of its successor.",
-            reason="method_deprecated",
             facts={"method_id": str(binding.method.id)},
         )
     if retired := [asset for asset in binding.assets.values() if asset.lifecycle is DECOMMISSIONED]:
         raise PlanAssetDecommissionedError(
             f"{', '.join(asset.name for asset in retired)} cannot be planned with, being Decommissioned; "
             "bind assets that are in service.",
-            reason="asset_decommissioned",
             facts={"asset_ids": sorted(str(asset.id) for asset in retired)},
         )
     if family_ids := binding.missing_family_ids:
         names = ", ".join(binding.families[id].name for id in family_ids)
         raise PlanFamiliesNotSatisfiedError(
             f"No asset of the plan is of these families, which are needed: {names}; bind one of each.",
-            reason="families_missing",
             facts={"missing_family_ids": [str(id) for id in family_ids]},
         )
     if affordances := [affordance.value for affordance in binding.missing_affordances]:
         raise PlanAffordancesNotSatisfiedError(
             f"No asset of the plan is {', '.join(affordances)}, which {binding.capability.code} requires; "
             "bind one that is, inspect_plan_binding names candidates.",
-            reason="affordances_missing",
             facts={"missing_affordances": affordances},
         )

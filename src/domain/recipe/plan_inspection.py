@@ -1,10 +1,10 @@
-"""Asking before planning: what a practice would lack on these assets, and which other assets could provide it."""
+"""The inspection of a binding: what a practice would lack on these assets, and which others could provide it."""
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from itertools import islice
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
 from pydantic import Field
@@ -32,24 +32,29 @@ class BindingStatus(StrEnum):
     MISSING_AFFORDANCES = "MissingAffordances"
 
 
-class WiredAsset(Value):
-    """An asset that was named, and what it brings along."""
+class InspectedAsset(Value):
+    """An asset as an inspection shows it."""
 
     asset_id: UUID
     asset_name: str
     condition: AssetCondition
     lifecycle: AssetLifecycle
+
+    @classmethod
+    def show(cls, asset: Asset, **own: Any) -> Self:
+        return cls(asset_id=asset.id, asset_name=asset.name, condition=asset.condition, lifecycle=asset.lifecycle, **own)
+
+
+class WiredAsset(InspectedAsset):
+    """An asset that was named, and what it brings along."""
+
     family_ids: IdSet
     contributed_affordances: SortedSet[Affordance]
 
 
-class AffordanceCandidate(Value):
+class AffordanceCandidate(InspectedAsset):
     """Another asset that has an affordance, and the families it has it by."""
 
-    asset_id: UUID
-    asset_name: str
-    condition: AssetCondition
-    lifecycle: AssetLifecycle
     contributing_family_ids: IdSet
 
 
@@ -99,14 +104,12 @@ class InspectPlanBinding(Query):
         binding = yield from binding_of(self.practice_id, self.asset_ids)
         check_assets_given(self.asset_ids)
         candidates = yield from candidates_for(binding.missing_affordances, self.asset_ids)
-        return inspected(binding, candidates)
+        return plan_binding(binding, candidates)
 
 
-def inspected(binding: Binding, candidates: Iterable[AffordanceCandidates]) -> PlanBinding:
-    """The answer: what is needed, what is there, what is missing."""
-    status = BindingStatus.SATISFIED
-    if binding.missing_affordances:
-        status = BindingStatus.MISSING_AFFORDANCES
+def plan_binding(binding: Binding, candidates: Iterable[AffordanceCandidates]) -> PlanBinding:
+    """Return what is needed, what is there, and what is missing."""
+    status = BindingStatus.MISSING_AFFORDANCES if binding.missing_affordances else BindingStatus.SATISFIED
     if binding.missing_family_ids:
         status = BindingStatus.MISSING_FAMILIES
     return PlanBinding(
@@ -116,14 +119,7 @@ def inspected(binding: Binding, candidates: Iterable[AffordanceCandidates]) -> P
         method_needed_family_ids=binding.needed_family_ids,
         capability_required_affordances=binding.capability.required_affordances,
         wired_assets=tuple(
-            WiredAsset(
-                asset_id=asset.id,
-                asset_name=asset.name,
-                condition=asset.condition,
-                lifecycle=asset.lifecycle,
-                family_ids=asset.family_ids,
-                contributed_affordances=binding.affordances[asset.id],
-            )
+            WiredAsset.show(asset, family_ids=asset.family_ids, contributed_affordances=binding.affordances[asset.id])
             for _, asset in sorted(binding.assets.items())
         ),
         missing_family_ids=binding.missing_family_ids,
@@ -136,47 +132,28 @@ def inspected(binding: Binding, candidates: Iterable[AffordanceCandidates]) -> P
 def candidates_for(
     affordances: Sequence[Affordance], asset_ids: AbstractSet[UUID]
 ) -> Reads[tuple[AffordanceCandidates, ...]]:
-    """For each affordance the assets besides these that are of a family with it, whatever their state."""
+    """Return for each affordance the other assets of a family with it, ascending by id, whatever their state."""
     if not affordances:
         return ()
     families = yield from rows_of(ListFamilies(limit=100), Where("affordances", "has_any", affordances))
-    others = yield from assets_of(frozenset(row.family_id for row in families), besides=asset_ids)
-    return tuple(
-        AffordanceCandidates(
-            affordance=affordance,
-            candidates=by_families(others, frozenset(row.family_id for row in families if affordance in row.affordances)),
+    family_ids = tuple(sorted(row.family_id for row in families))
+    rows = (yield from rows_of(ListAssets(limit=100), Where("family_ids", "has_any", family_ids))) if family_ids else []
+    others = yield from every(Asset, sorted({row.asset_id for row in rows} - asset_ids))
+    listed = []
+    for affordance in affordances:
+        providing = frozenset(row.family_id for row in families if affordance in row.affordances)
+        candidates = (
+            AffordanceCandidate.show(asset, contributing_family_ids=contributing)
+            for asset in others.values()
+            if (contributing := asset.family_ids & providing)
         )
-        for affordance in affordances
-    )
-
-
-def assets_of(family_ids: AbstractSet[UUID], besides: AbstractSet[UUID]) -> Reads[list[Asset]]:
-    """The other assets of any of these families, ascending by id."""
-    if not family_ids:
-        return []
-    rows = yield from rows_of(ListAssets(limit=100), Where("family_ids", "has_any", tuple(sorted(family_ids))))
-    found = yield from every(Asset, sorted({row.asset_id for row in rows} - besides))
-    return list(found.values())
-
-
-def by_families(assets: Iterable[Asset], family_ids: AbstractSet[UUID]) -> tuple[AffordanceCandidate, ...]:
-    """The first of these assets that are of any of these families, as many as are shown."""
-    candidates = (
-        AffordanceCandidate(
-            asset_id=asset.id,
-            asset_name=asset.name,
-            condition=asset.condition,
-            lifecycle=asset.lifecycle,
-            contributing_family_ids=contributing,
-        )
-        for asset in assets
-        if (contributing := asset.family_ids & family_ids)
-    )
-    return tuple(islice(candidates, MOST_CANDIDATES))
+        first = tuple(islice(candidates, MOST_CANDIDATES))
+        listed.append(AffordanceCandidates(affordance=affordance, candidates=first))
+    return tuple(listed)
 
 
 def rows_of(query: ListQuery, *conditions: Where) -> Reads[list[Any]]:
-    """Every row of a list, page by page."""
+    """Return every row of a list, read page by page."""
     rows: list[Any] = []
     while True:
         page: Page[Any] = yield Rows(query.summary, query, (*query.where(), *conditions))

@@ -1,7 +1,7 @@
-"""A recipe: ordered steps with typed holes that realise a capability at this facility, and the steps that close them.
+"""A recipe: ordered steps with typed holes that realise a capability at this facility, and its closing steps.
 
-Its content changes only as a whole, by a new version; a tag names one content for ever, so that what was registered
-from it can be expanded again.
+Its content changes only as a whole, by a new version; a tag names one content for ever, so that what was registered from it
+can be expanded again.
 """
 
 from collections.abc import Sequence
@@ -20,33 +20,31 @@ from baton.domain.kernel import (
     JudgedVerb,
     Outcome,
     Query,
-    State,
     TimeTravel,
     Value,
     changed,
 )
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.expansion import steps_hash
-from baton.domain.recipe.lifecycle import CURRENT, DEFINED, DEPRECATED, VERSIONED, OptionalReason, TemplateStatus
-from baton.domain.recipe.step_rules import (
-    DuplicateRecipeCaptureError,
-    DuplicateRecipeOutputError,
-    RecipeBindingReferencesUnknownParameterError,
-    RecipeRequiresCapabilityParametersSchemaError,
-    UnboundRecipeCaptureError,
-    UnboundRecipeOutputError,
-    check_steps,
+from baton.domain.recipe.lifecycle import (
+    CURRENT,
+    VERSIONED,
+    Template,
+    TemplateDeprecated,
+    TemplateStatus,
+    TemplateVersioned,
+    fold_lifecycle,
 )
-from baton.domain.recipe.step_shapes import InvalidRecipeStepShapeError, RawSteps, read_closing_steps, read_steps
+from baton.domain.recipe.step_checks import RawSteps, check_steps, read_closing_steps, read_steps
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.shared.listing import ListQuery, Order, Page, Summary
 from baton.domain.shared.reads import Reads, required, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
-from baton.domain.shared.text import FreeText
+from baton.domain.shared.text import OptionalReason
 
 
 class RecipeVersion(Value):
-    """What a recipe said from one moment on; the definition has no tag."""
+    """The content of a recipe from one moment on; the definition has no tag."""
 
     version_tag: str | None
     steps: tuple[RecipeStep, ...]
@@ -55,21 +53,14 @@ class RecipeVersion(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe(State):
+class Recipe(Template):
     """A recipe is ordered steps with typed holes that realise a capability here, and the steps that close them."""
 
     name: str
     capability_id: UUID
     versions: tuple[RecipeVersion, ...]
-    """Every content the recipe has had, oldest first; the last one counts."""
-    status: TemplateStatus = DEFINED
+    """Every content of the recipe, oldest first; the last one counts."""
     replaced_by_recipe_id: UUID | None = None
-    versioned_at: datetime | None = None
-    deprecated_at: datetime | None = None
-
-    @property
-    def version_tag(self) -> str | None:
-        return self.versions[-1].version_tag
 
     @property
     def steps(self) -> tuple[RecipeStep, ...]:
@@ -88,7 +79,7 @@ class Recipe(State):
         return len(self.closing_steps)
 
     def version(self, version_tag: str | None) -> RecipeVersion | None:
-        """The content a tag names, as it was first written under it; no tag names the definition."""
+        """Return the content first written under a tag (None is the definition), or None."""
         return next((version for version in self.versions if version.version_tag == version_tag), None)
 
 
@@ -104,18 +95,16 @@ class RecipeDefined(Event, of=recipe):
     closing_steps: tuple[RecipeStep, ...]
 
 
-class RecipeVersioned(Event, of=recipe):
+class RecipeVersioned(TemplateVersioned, of=recipe):
     """All steps and closing steps were replaced under this tag."""
 
-    version_tag: str
     steps: tuple[RecipeStep, ...]
     closing_steps: tuple[RecipeStep, ...]
 
 
-class RecipeDeprecated(Event, of=recipe):
+class RecipeDeprecated(TemplateDeprecated, of=recipe):
     """The recipe was deprecated: no procedure is newly registered from it."""
 
-    reason: FreeText | None
     replaced_by_recipe_id: UUID | None
 
 
@@ -124,17 +113,9 @@ RecipeEvent = RecipeVersioned | RecipeDeprecated
 
 @recipe.begin
 def begin(event: RecipeDefined) -> Recipe:
-    return Recipe(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        name=event.name,
-        capability_id=event.capability_id,
-        versions=(
-            RecipeVersion(
-                version_tag=None, steps=event.steps, closing_steps=event.closing_steps, occurred_at=event.occurred_at
-            ),
-        ),
-    )
+    at, steps, closing_steps = event.occurred_at, event.steps, event.closing_steps
+    first = RecipeVersion(version_tag=None, steps=steps, closing_steps=closing_steps, occurred_at=at)
+    return Recipe(id=event.stream_id, created_at=at, name=event.name, capability_id=event.capability_id, versions=(first,))
 
 
 @recipe.evolve
@@ -142,11 +123,15 @@ def evolve(recipe: Recipe, event: RecipeEvent) -> Recipe:
     match event:
         case RecipeVersioned():
             version = RecipeVersion(**dict(event), occurred_at=event.occurred_at)
-            return changed(recipe, status=VERSIONED, versions=(*recipe.versions, version), versioned_at=event.occurred_at)
-        case RecipeDeprecated():
             return changed(
-                recipe, status=DEPRECATED, replaced_by_recipe_id=event.replaced_by_recipe_id, deprecated_at=event.occurred_at
+                recipe,
+                status=VERSIONED,
+                version_tag=event.version_tag,
+                versions=(*recipe.versions, version),
+                versioned_at=event.occurred_at,
             )
+        case RecipeDeprecated():
+            return fold_lifecycle(recipe, event)
         case _:
             assert_never(event)
 
@@ -155,7 +140,7 @@ class EmptyRecipeStepsError(Invalid, context="recipe"):
     """A recipe has at least one step; closing steps alone do nothing to close."""
 
 
-class InvalidRecipeReplacementError(Invalid, context="recipe"):
+class InvalidRecipeReplacementError(Invalid, context="recipe", reason="itself"):
     """A recipe cannot be replaced by itself."""
 
 
@@ -167,16 +152,6 @@ class RecipeVersionNotFoundError(NotFound, context="recipe"):
     """The recipe has no version with this tag."""
 
 
-STEP_REFUSALS = (
-    EmptyRecipeStepsError,
-    InvalidRecipeStepShapeError,
-    RecipeRequiresCapabilityParametersSchemaError,
-    RecipeBindingReferencesUnknownParameterError,
-    DuplicateRecipeCaptureError,
-    UnboundRecipeCaptureError,
-    DuplicateRecipeOutputError,
-    UnboundRecipeOutputError,
-)
 Content = dict[str, tuple[RecipeStep, ...]]
 
 
@@ -220,7 +195,7 @@ class VersionRecipe(JudgedVerb[Recipe, Capability]):
 
 
 def read_content(steps: Sequence[Any], closing_steps: Sequence[Any], capability: Capability) -> Content:
-    """The two lists as steps, refused where they are empty, misshapen or do not hold together."""
+    """Return the two lists as steps; refuse them where they are empty, misshapen or inconsistent."""
     if not steps:
         raise EmptyRecipeStepsError("The recipe has no steps; give at least one.")
     content = {"steps": read_steps(steps), "closing_steps": read_closing_steps(closing_steps)}
@@ -228,7 +203,7 @@ def read_content(steps: Sequence[Any], closing_steps: Sequence[Any], capability:
     return content
 
 
-@recipe.command(post="/{recipe_id}/deprecate", allowed=CURRENT, refuses=[recipe.NotFound], destructive=True)
+@recipe.command(post="/{recipe_id}/deprecate", allowed=CURRENT, destructive=True)
 class DeprecateRecipe(JudgedVerb[Recipe, None]):
     """Keep procedures from being newly registered from it, and say what replaces it; registered ones are conducted."""
 
@@ -240,12 +215,12 @@ class DeprecateRecipe(JudgedVerb[Recipe, None]):
 
     def decide(self, recipe: Recipe, call: Call, facts: None) -> Outcome:
         if self.replaced_by_recipe_id == recipe.id:
-            raise InvalidRecipeReplacementError("A recipe cannot replace itself; name another one or none.", reason="itself")
+            raise InvalidRecipeReplacementError("A recipe cannot replace itself; name another one or none.")
         return [RecipeDeprecated(**dict(self))]
 
 
 def version_of(recipe: Recipe, version_tag: str | None) -> RecipeVersion:
-    """The content a tag names; refused with 404 where the recipe has no such version."""
+    """Return the content a tag names; refuse with 404 where there is none."""
     version = recipe.version(version_tag)
     if version is None:
         raise RecipeVersionNotFoundError(
@@ -298,18 +273,11 @@ class ListRecipeVersions(Query):
         yield
 
 
-class RecipeSummary(Summary):
-    recipe_id: UUID
-    name: str
-    capability_id: UUID
-    status: TemplateStatus
-    version_tag: str | None
-    step_count: int
-    closing_step_count: int
-    replaced_by_recipe_id: UUID | None
-    created_at: datetime
-    versioned_at: datetime | None
-    deprecated_at: datetime | None
+RecipeSummary = Summary.from_state(
+    recipe,
+    "name capability_id status version_tag step_count closing_step_count replaced_by_recipe_id created_at versioned_at "
+    "deprecated_at",
+)
 
 
 @recipe.listing(RecipeSummary)

@@ -19,7 +19,7 @@ MAX_DEPTH = 32
 """Levels of lists and objects in one literal; every reader of JSON that a step meets takes that many."""
 
 ParameterName = Annotated[StrictStr, Field(min_length=1, max_length=100)]
-"""The name of a parameter, to the letter: a schema may declare any."""
+"""The exact name of a parameter; a schema may declare any."""
 Name = Annotated[ParameterName, Field(json_schema_extra={"pattern": TRIMMED})]
 """The name of an action, a slot, an axis or an output; that nothing surrounds it is judged when a step is read."""
 
@@ -63,12 +63,12 @@ RESERVED: dict[str, type[Sentinel]] = {
 
 
 def reserved_key(value: Any) -> str | None:
-    """The reserved key a value has, if it is an object with one."""
+    """Return the reserved key of an object, or None."""
     return next((key for key in RESERVED if key in value), None) if isinstance(value, Mapping) else None
 
 
 def literal(value: Any, depth: int = 0) -> Any:
-    """The value as immutable plain data, lists as tuples; refused where it is no JSON or holds a reserved key."""
+    """Return the value as immutable plain data; raise a fault where it is no JSON or holds a reserved key."""
     match value:
         case None | bool() | str():
             return value
@@ -82,23 +82,23 @@ def literal(value: Any, depth: int = 0) -> Any:
             return tuple(literal(item, depth + 1) for item in value)
         case Mapping():
             if (key := reserved_key(value)) is not None:
-                raise misplaced(RESERVED[key], "must hold no")
+                raise misplaced_sentinel(RESERVED[key], "must hold no")
             return {str(key): literal(item, depth + 1) for key, item in value.items()}
         case Sentinel():
-            raise misplaced(type(value), "must hold no")
+            raise misplaced_sentinel(type(value), "must hold no")
     raise PydanticCustomError("wrong_type", "must be plain JSON")
 
 
 def is_finite(number: int | float) -> bool:
-    """Whether control systems and programs, which count in doubles, can take this number."""
+    """Return whether a number is finite as a double."""
     try:
         return math.isfinite(number)
     except OverflowError:
         return False
 
 
-def misplaced(sentinel: type[Sentinel], words: str = "takes no") -> PydanticCustomError:
-    """The fault of a sentinel where only a literal may stand."""
+def misplaced_sentinel(sentinel: type[Sentinel], words: str = "takes no") -> PydanticCustomError:
+    """Return the fault of a sentinel where only a literal may stand."""
     return PydanticCustomError("misplaced_sentinel", "{words} {sentinel}", {"words": words, "sentinel": sentinel.__name__})
 
 
@@ -114,7 +114,7 @@ class Operand:
         return core_schema.no_info_before_validator_function(lambda value: self.read(value, sentinels), handler(source))
 
     def read(self, value: Any, sentinels: tuple[type[Sentinel], ...]) -> Any:
-        """The literal or sentinel that stands at this position."""
+        """Return the literal or sentinel at this position."""
         if isinstance(value, Sentinel):
             found = value
         elif (key := reserved_key(value)) is not None:
@@ -125,12 +125,12 @@ class Operand:
                 raise PydanticCustomError("wrong_type", "must be {words}", {"words": self.words})
             return plain
         if not isinstance(found, sentinels):
-            raise misplaced(type(found))
+            raise misplaced_sentinel(type(found))
         return found
 
 
 def read_sentinel(value: Mapping[str, Any], sentinel: type[Sentinel]) -> Sentinel:
-    """The sentinel this object is meant to be."""
+    """Return the sentinel that this object means."""
     try:
         return sentinel.model_validate(dict(value), by_name=False)
     except ValidationError:
@@ -143,7 +143,7 @@ def read_sentinel(value: Mapping[str, Any], sentinel: type[Sentinel]) -> Sentine
 
 def _no_sentinel_itself(members: Any) -> Any:
     if (key := reserved_key(members)) is not None:
-        raise misplaced(RESERVED[key])
+        raise misplaced_sentinel(RESERVED[key])
     return members
 
 

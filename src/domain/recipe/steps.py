@@ -1,11 +1,11 @@
-"""The steps of a recipe, and of the procedures it expands into: five arms in one order, no branch, loop or fork.
+"""The steps of recipes and procedures: five kinds in one list, without branch, loop or fork; what they declare and refer to.
 
-A recipe's step may hold a BindingRef; the arm it resolves to is the same step without one, and is what a conduct
-walks. Both are written alike: every field with its default, except a deadline that is not set.
+A recipe's step may hold a BindingRef; the step it resolves to is the same without one, and is what a conduct walks. Both are
+written alike: every field with its default, except a deadline that is not set.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, assert_never
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
@@ -21,10 +21,11 @@ from baton.domain.recipe.sentinels import (
     CaptureRef,
     Name,
     OutputRef,
+    Sentinel,
     SteeringRef,
 )
+from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.text import TRIMMED
-from baton.domain.shared.units import Seconds
 
 Address = Annotated[StrictStr, Field(min_length=1, max_length=300, json_schema_extra={"pattern": TRIMMED})]
 """A control address, opaque here; that nothing surrounds it is judged when a step is read."""
@@ -37,7 +38,7 @@ BoundNumber = Annotated[Number | BindingRef | CaptureRef | SteeringRef, NUMBER]
 ResolvedValue = Annotated[Plain | CaptureRef | SteeringRef, VALUE]
 ResolvedNumber = Annotated[Number | CaptureRef | SteeringRef, NUMBER]
 AS_READ = Field(union_mode="left_to_right")
-"""A plain object is never tried as a sentinel: the position has told the two apart already."""
+"""A plain object is never tried as a sentinel: `Operand` tells the two apart."""
 ActionParameter = Annotated[Any | BindingRef, AS_READ, JSON]
 ComputeParameter = Annotated[Any | BindingRef | CaptureRef | SteeringRef, AS_READ, JSON]
 ResolvedActionParameter = Annotated[Any, JSON]
@@ -181,5 +182,79 @@ Step = Annotated[SetpointStep | ActionStep | CheckStep | CaptureStep | ComputeSt
 
 
 def wire_form(steps: Sequence[RecipeStep]) -> list[dict[str, Any]]:
-    """The steps as plain JSON data, the form they are requested, stored, shown and hashed in."""
+    """Return the steps as plain JSON data, the form they are requested, stored, shown and hashed in."""
     return [step.model_dump(mode="json") for step in steps]
+
+
+T = TypeVar("T", bound=Sentinel)
+
+
+class StepLocation(NamedTuple):
+    """The list and the index of a step."""
+
+    list: str
+    step_index: int
+
+    def __str__(self) -> str:
+        return f"{self.list}[{self.step_index}]"
+
+
+LocatedStep = tuple[StepLocation, RecipeStep]
+
+
+def located_steps(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep]) -> list[LocatedStep]:
+    """Return both lists as the one sequence they are walked in."""
+    lists = {"steps": steps, "closing_steps": closing_steps}
+    return [(StepLocation(name, index), step) for name, listed in lists.items() for index, step in enumerate(listed)]
+
+
+def operands(step: RecipeStep) -> Iterator[tuple[str, Any]]:
+    """Yield every value of a step that may be a sentinel, with its path."""
+    match step:
+        case RecipeSetpointStep():
+            yield "value", step.value
+        case RecipeActionStep():
+            for key, value in step.params.items():
+                yield f"params.{key}", value
+        case RecipeCheckStep():
+            yield "criterion.expected", step.criterion.expected
+        case RecipeCaptureStep():
+            return
+        case RecipeComputeStep():
+            for index, uri in enumerate(step.input_uris):
+                yield f"input_uris.{index}", uri
+            for key, value in step.parameters.items():
+                yield f"parameters.{key}", value
+        case _:
+            assert_never(step)
+
+
+def named_parts(step: RecipeStep) -> Iterator[tuple[str, str]]:
+    """Yield the address and the names in a step with their paths; names of parameters belong to their schema."""
+    for field in ("address", "name", "capture_name", "output_ref_name"):
+        if (name := getattr(step, field, None)) is not None:
+            yield field, name
+    for path, value in operands(step):
+        if isinstance(value, Sentinel) and not isinstance(value, BindingRef):
+            for name in dict(value).values():
+                yield path, name
+
+
+def references(step: RecipeStep, kind: type[T]) -> Iterator[T]:
+    """Return the sentinels of one kind in a step."""
+    return (value for _, value in operands(step) if isinstance(value, kind))
+
+
+def declared_capture(step: RecipeStep) -> str | None:
+    """Return the slot a step fills, or None."""
+    return step.capture_name if isinstance(step, RecipeCaptureStep | RecipeComputeStep) else None
+
+
+def declared_output(step: RecipeStep) -> str | None:
+    """Return the output a step publishes its artifact as, or None."""
+    return step.output_ref_name if isinstance(step, RecipeComputeStep) else None
+
+
+def binding_names(steps: Iterable[RecipeStep]) -> tuple[str, ...]:
+    """Return the parameters that steps leave to the operator, in alphabetical order."""
+    return tuple(sorted({reference.name for step in steps for reference in references(step, BindingRef)}))

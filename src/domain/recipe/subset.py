@@ -36,7 +36,7 @@ def first_violation(inner: Schema | None, outer: Schema | None) -> Violation | N
 def _violations(inner: Schema, outer: Schema, path: str) -> Iterator[Violation]:
     both = inner.keys() & outer.keys()
     if "type" in both and types_of(inner) != types_of(outer):
-        yield Violation("1", f"{path}.type", f"the type must be {_listed(types_of(outer))}")
+        yield Violation("1", f"{path}.type", f"the type must be {_joined(types_of(outer))}")
     offered = outer.get("properties", {})
     for name, level in inner.get("properties", {}).items():
         place = f"{path}.properties.{name}"
@@ -44,7 +44,7 @@ def _violations(inner: Schema, outer: Schema, path: str) -> Iterator[Violation]:
             yield from _violations(level, offered[name], place)
         else:
             yield Violation("2", place, f"there is no parameter {name}")
-    yield from _required(inner, outer, path)
+    yield from _required_violations(inner, outer, path)
     if "enum" in both:
         options = set(map(_identity, outer["enum"]))
         for value in inner["enum"]:
@@ -67,7 +67,7 @@ def _violations(inner: Schema, outer: Schema, path: str) -> Iterator[Violation]:
         yield from _violations(inner["items"], outer["items"], f"{path}.items")
 
 
-def _required(inner: Schema, outer: Schema, path: str) -> Iterator[Violation]:
+def _required_violations(inner: Schema, outer: Schema, path: str) -> Iterator[Violation]:
     offered, kept = outer.get("properties", {}), frozenset(inner.get("required", ()))
     for name in inner.get("required", ()):
         if name not in offered:
@@ -95,5 +95,5 @@ def _quoted(value: Any) -> str:
     return shortened(json.dumps(value, ensure_ascii=False))
 
 
-def _listed(names: frozenset[str]) -> str:
+def _joined(names: frozenset[str]) -> str:
     return " or ".join(sorted(names))

@@ -1,4 +1,4 @@
-"""How a run ends: completed, stopped, aborted or truncated, with what its phases were done on."""
+"""How a run ends: completed, stopped, aborted or truncated."""
 
 from typing import Annotated
 from uuid import UUID
@@ -21,13 +21,13 @@ class InvalidRunInterruptedAtError(Invalid, context="run"):
 
 
 def phases_of(run: Run) -> Reads[Phases]:
-    """The procedures that are phases of a run, in order of registration."""
+    """Return the phases of a run in order of registration."""
     found = yield from every(Procedure, (yield from members_of(PHASES, run.id)))
     return tuple(found.values())
 
 
 def kind_of(run: Run, phases: Phases) -> ActuationKind | None:
-    """What the run was done on, as far as is known now."""
+    """Return what the run was done on so far."""
     return merged_kind((run.actuation_kind, *(phase.actuation_kind for phase in phases)))
 
 
@@ -70,8 +70,8 @@ class CompleteRun(JudgedVerb[Run, Phases]):
         return [completed]
 
 
-class EndingCommand(Command):
-    """A verb that ends a run early; why it does is refused before where the run stands."""
+class RunEnding(JudgedVerb[Run, Phases]):
+    """A verb that ends a run early; a blank reason is refused before the status."""
 
     decided_by_decision_id: UUID | None = None
 
@@ -81,7 +81,7 @@ class EndingCommand(Command):
 
 
 @run.command(post="/{run_id}/stop", allowed=LIVE, attempts=3, destructive=True, essential=True)
-class StopRun(EndingCommand):
+class StopRun(RunEnding):
     """End the run early by choice; what it measured so far is good."""
 
     reason: Annotated[str, run.text("stop_reason", 500, label="reason", personal=True)]
@@ -91,7 +91,7 @@ class StopRun(EndingCommand):
 
 
 @run.command(post="/{run_id}/abort", allowed=LIVE, attempts=3, destructive=True)
-class AbortRun(EndingCommand):
+class AbortRun(RunEnding):
     """End the run in an emergency; what it measured is suspect."""
 
     reason: Annotated[str, run.text("abort_reason", 500, label="reason", personal=True)]
@@ -101,7 +101,7 @@ class AbortRun(EndingCommand):
 
 
 @run.command(post="/{run_id}/truncate", allowed=LIVE, destructive=True)
-class TruncateRun(EndingCommand):
+class TruncateRun(RunEnding):
     """Close the books on a run that died by itself, with the best guess of when."""
 
     reason: Annotated[str, run.text("truncate_reason", 500, label="reason", personal=True)]

@@ -1,23 +1,21 @@
-"""What a run stands on, and the gates that ask about it when it starts and again when it goes on.
+"""The preconditions of runs and procedures, and the gates that a run passes when it starts and when it resumes."""
 
-A gate is a rule over facts that were loaded before: it refuses or it does not.
-"""
-
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from baton.domain.enclosure.permission import Contacts, Enclosures, enclosure_finding, enclosures_with_contacts
 from baton.domain.equipment.asset import DECOMMISSIONED, Asset
-from baton.domain.equipment.scope import AssetScope
+from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.kernel import Call
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.practice import Practice
 from baton.domain.safety.clearance import Clearance
-from baton.domain.safety.coverage import clearance_finding, covering
-from baton.domain.shared.gates import Finding
-from baton.domain.shared.ports import Ports
+from baton.domain.safety.coverage import clearance_finding, covering_clearances
+from baton.domain.shared.gates import Gate, GateFinding
+from baton.domain.shared.ports import Deployment, Ports
 from baton.domain.shared.reads import Reads, ask, required
 from baton.domain.shared.refusals import Conflict
 from baton.domain.supply.coverage import supplies_in_scope, supply_finding
@@ -48,141 +46,140 @@ class RunEnclosureCoverageMismatchError(Conflict, context="run"):
     """Some enclosures that the run's assets stand in do not permit work."""
 
 
-class RunPlanAssetDecommissionedError(Conflict, context="run"):
+class RunPlanAssetDecommissionedError(Conflict, context="run", reason="asset_decommissioned"):
     """An asset of the run's plan is Decommissioned."""
 
 
-@dataclass(frozen=True)
-class Execution:
-    """A plan and the method it carries out."""
-
-    plan: Plan
-    method: Method
-
-
-def execution_of(plan_id: UUID) -> Reads[Execution]:
-    """A plan and, by its practice, its method; what is missing is 404."""
+def load_plan(plan_id: UUID) -> Reads[tuple[Plan, Method]]:
+    """Return a plan and, by its practice, its method; refuse with 404 what is missing."""
     plan = yield from required(Plan, plan_id)
     practice = yield from required(Practice, plan.practice_id)
     method = yield from required(Method, practice.method_id)
-    return Execution(plan, method)
+    return plan, method
 
 
-@dataclass(frozen=True)
-class Footing:
-    """What a run stands on: the assets in its scope, and the clearances, supplies and enclosures that bear on them."""
+@dataclass(frozen=True, kw_only=True)
+class Preconditions:
+    """The loaded facts that gates judge before a run or a procedure starts or resumes."""
 
-    run_id: UUID
     now: datetime
-    needed_supplies: frozenset[str]
+    deployment: Deployment
     scope: AssetScope
-    clearances: tuple[Clearance, ...]
+    asset_ids: frozenset[UUID]
+    """The assets of the plan, or the targets of the procedure."""
+    needed_supplies: frozenset[str]
     supplies: tuple[Supply, ...]
     enclosures: Enclosures
     contacts: Contacts
-    fresh_within: timedelta
-    """How old an observation of an enclosure may be."""
-    monitored: frozenset[str]
-    """The enclosures that a monitor watches, by the keys of their names."""
     resuming: bool
-    """Whether the run is under way, and may go on with a Degraded supply."""
+    """Whether the work is under way, and may go on with a Degraded supply."""
+    clearances: tuple[Clearance, ...] = ()
+    run_id: UUID | None = None
 
     @property
-    def plan_assets(self) -> tuple[Asset, ...]:
-        """The assets of the plan itself, by id."""
-        return tuple(self.scope.assets[id] for id in sorted(self.scope.bound_ids))
+    def decommissioned_assets(self) -> list[Asset]:
+        assets = (self.scope.assets[id] for id in sorted(self.asset_ids))
+        return [asset for asset in assets if asset.lifecycle is DECOMMISSIONED]
 
     @property
-    def run(self) -> dict[str, str]:
-        """What a refusal names the run by; one that does not start has no name that anybody could use."""
+    def run_facts(self) -> dict[str, str]:
+        """The id of a run that resumes, for refusals; a run that does not start has no id that anybody could use."""
         return {"run_id": str(self.run_id)} if self.resuming else {}
 
     @property
-    def clearance(self) -> Finding | None:
-        return clearance_finding(self.clearances, self.now)
-
-    @property
-    def supply(self) -> Finding | None:
+    def supply(self) -> GateFinding | None:
         return supply_finding(self.needed_supplies, self.supplies, self.resuming)
 
     @property
-    def enclosure(self) -> Finding | None:
-        return enclosure_finding(
-            self.scope.enclosure_ids, self.enclosures, self.contacts, self.now, self.fresh_within, self.monitored
-        )
+    def enclosure(self) -> GateFinding | None:
+        fresh_within, monitored = self.deployment.enclosure_observation_ttl, self.deployment.monitored_enclosures
+        enclosure_ids = self.scope.enclosure_ids
+        return enclosure_finding(enclosure_ids, self.enclosures, self.contacts, self.now, fresh_within, monitored)
 
 
-def footing_of(
-    run_id: UUID, subject_id: UUID | None, method: Method, scope: AssetScope, call: Call, *, resuming: bool = False
-) -> Reads[Footing]:
-    """Load what a run stands on; verdicts rest on folded streams, never on a projection."""
+def load_preconditions(
+    call: Call, scope: AssetScope, asset_ids: frozenset[UUID], needed_supplies: frozenset[str], *, resuming: bool
+) -> Reads[Preconditions]:
+    """Load the facts that gates judge, from folded streams and never from a projection."""
     deployment = yield from ask(Ports.deployment)
-    clearances = yield from covering(run_id, subject_id, scope.assets.keys(), call.now)
-    supplies = yield from supplies_in_scope(method.needed_supplies, scope, deployment.self_facility_code)
+    supplies = yield from supplies_in_scope(needed_supplies, scope, deployment.self_facility_code)
     enclosures, contacts = yield from enclosures_with_contacts(scope.enclosure_ids)
-    return Footing(
-        run_id=run_id,
+    return Preconditions(
         now=call.now,
-        needed_supplies=method.needed_supplies,
+        deployment=deployment,
         scope=scope,
-        clearances=clearances,
+        asset_ids=asset_ids,
+        needed_supplies=needed_supplies,
         supplies=supplies,
         enclosures=enclosures,
         contacts=contacts,
-        fresh_within=deployment.enclosure_observation_ttl,
-        monitored=deployment.monitored_enclosures,
         resuming=resuming,
     )
 
 
-def clearance_present(footing: Footing) -> None:
+def run_preconditions(
+    call: Call, run_id: UUID, subject_id: UUID | None, method: Method, scope: AssetScope, *, resuming: bool
+) -> Reads[Preconditions]:
+    """Load the facts that the gates of a run judge, its clearances included."""
+    clearances = yield from covering_clearances(run_id, subject_id, scope.assets.keys(), call.now)
+    facts = yield from load_preconditions(call, scope, scope.bound_ids, method.needed_supplies, resuming=resuming)
+    return replace(facts, clearances=clearances, run_id=run_id)
+
+
+def clearance_present(facts: Preconditions) -> None:
     """Some clearance covers the run, whatever its status."""
-    if (finding := footing.clearance) is not None and finding.total:
-        raise finding.refusal(RunRequiresActiveClearanceError, RunClearanceCoverageMismatchError, **footing.run)
+    if (finding := clearance_finding(facts.clearances, facts.now)) is not None and finding.total:
+        raise finding.refusal(RunRequiresActiveClearanceError, RunClearanceCoverageMismatchError, **facts.run_facts)
 
 
-def clearance_active(footing: Footing) -> None:
+def clearance_active(facts: Preconditions) -> None:
     """One of the clearances that cover the run is in force."""
-    if (finding := footing.clearance) is not None:
-        raise finding.refusal(RunClearanceCoverageMismatchError, RunClearanceCoverageMismatchError, **footing.run)
+    if (finding := clearance_finding(facts.clearances, facts.now)) is not None:
+        raise finding.refusal(RunClearanceCoverageMismatchError, RunClearanceCoverageMismatchError, **facts.run_facts)
 
 
-def supply_present(footing: Footing) -> None:
+def supply_present(facts: Preconditions) -> None:
     """Every kind of supply the method needs is in scope; each kind is judged to its end before the next."""
-    if (finding := footing.supply) is not None and finding.total:
-        raise finding.refusal(RunRequiresAvailableSupplyError, RunSupplyCoverageMismatchError, **footing.run)
+    if (finding := facts.supply) is not None and finding.total:
+        raise finding.refusal(RunRequiresAvailableSupplyError, RunSupplyCoverageMismatchError, **facts.run_facts)
 
 
-def supply_available(footing: Footing) -> None:
+def supply_available(facts: Preconditions) -> None:
     """Of every kind of supply the method needs, one is available."""
-    if (finding := footing.supply) is not None:
-        raise finding.refusal(RunSupplyCoverageMismatchError, RunSupplyCoverageMismatchError, **footing.run)
+    if (finding := facts.supply) is not None:
+        raise finding.refusal(RunSupplyCoverageMismatchError, RunSupplyCoverageMismatchError, **facts.run_facts)
 
 
-def enclosure_permitted(footing: Footing) -> None:
+def enclosure_permitted(facts: Preconditions) -> None:
     """Every enclosure that assets in scope stand in permits work, by a recent observation."""
-    if (finding := footing.enclosure) is not None:
-        raise finding.refusal(RunRequiresPermittedEnclosureError, RunEnclosureCoverageMismatchError, **footing.run)
+    if (finding := facts.enclosure) is not None:
+        raise finding.refusal(RunRequiresPermittedEnclosureError, RunEnclosureCoverageMismatchError, **facts.run_facts)
 
 
-def assets_in_service(footing: Footing) -> None:
-    """No asset of the plan is Decommissioned; what condition it is in does not matter."""
-    if gone := [asset for asset in footing.plan_assets if asset.lifecycle is DECOMMISSIONED]:
+def assets_in_service(facts: Preconditions) -> None:
+    """No asset of the plan is Decommissioned; its condition does not matter."""
+    if gone := facts.decommissioned_assets:
         raise RunPlanAssetDecommissionedError(
             f"{', '.join(asset.name for asset in gone)} of the plan is Decommissioned; plan with other assets.",
-            reason="asset_decommissioned",
             facts={"asset_ids": [str(asset.id) for asset in gone]},
         )
 
 
-RESUMING = (clearance_present, clearance_active, assets_in_service, supply_present, supply_available, enclosure_permitted)
-"""What a held run must pass again, in order."""
-FOOTING_REFUSALS = (
-    RunRequiresActiveClearanceError,
-    RunClearanceCoverageMismatchError,
-    RunRequiresAvailableSupplyError,
-    RunSupplyCoverageMismatchError,
-    RunRequiresPermittedEnclosureError,
-    RunEnclosureCoverageMismatchError,
-    RunPlanAssetDecommissionedError,
-)
+def supply_ids(facts: Preconditions) -> Iterable[UUID]:
+    return (supply.id for supply in facts.supplies)
+
+
+def enclosure_ids(facts: Preconditions) -> Iterable[UUID]:
+    return facts.scope.enclosure_ids
+
+
+def _clearance_ids(facts: Preconditions) -> Iterable[UUID]:
+    return (clearance.id for clearance in facts.clearances)
+
+
+CLEARANCE_GATES = (Gate(clearance_present, _clearance_ids), Gate(clearance_active, _clearance_ids))
+SUPPLY_GATES = (Gate(supply_present, supply_ids), Gate(supply_available, supply_ids))
+ENCLOSURE_GATE = Gate(enclosure_permitted, enclosure_ids)
+ASSET_GATE = Gate(assets_in_service, lambda facts: facts.asset_ids)
+RESUME_GATES = (*CLEARANCE_GATES, ASSET_GATE, *SUPPLY_GATES, ENCLOSURE_GATE)
+"""The gates that a held run passes again, in order."""

@@ -1,39 +1,39 @@
-"""How a run drives its phases: the words that its conductor and those who act for it exchange, all of them small."""
+"""The messages that the workflow and the activities of a run's conduct exchange; histories record them."""
 
 from enum import StrEnum
 from uuid import UUID
 
-from baton.domain.operation.conduct.messages import ConductOrder, Message
+from baton.domain.operation.conduct.messages import ConductOrder, Message, OwnedRequest
 from baton.domain.operation.conduct.results import Failure
 from baton.domain.shared.canonical import derived_uuid7
 
 
 def phase_conduct_id(conduct_id: UUID, procedure_id: UUID) -> UUID:
-    """The conduct of a phase under the conduct of its run: the same however often it is opened."""
+    """Return the id of a phase's conduct under the conduct of its run, the same however often it is opened."""
     return derived_uuid7(conduct_id.int >> 80, str(conduct_id), str(procedure_id))
 
 
+def run_workflow_id(run_id: UUID) -> str:
+    """Return the id of the workflow that conducts a run."""
+    return f"conduct-run:{run_id}"
+
+
 class PhaseVerdict(StrEnum):
-    """What there is to say of a phase, or of the run before it."""
+    """What the record says about a phase, or about the run before it."""
 
     OPENED = "opened"
     COMPLETED = "completed"
-    FAILED = "failed"
-    """It was aborted or truncated, or must not start."""
+    FAILED = "failed"  # the phase was aborted or truncated, or must not start
     RUN_HELD = "run_held"
     RUN_RESUMED = "run_resumed"
-    RUN_ENDED = "run_ended"
-    """Somebody brought the run to its end."""
-    DENIED = "denied"
-    """The submitter may not go on with this any more."""
-    STOOD_DOWN = "stood_down"
-    """The submitter may not act at all any more."""
-    GONE = "gone"
-    """The conduct is not the live one any more; nothing was touched."""
+    RUN_ENDED = "run_ended"  # somebody else ended the run
+    DENIED = "denied"  # one permission of the submitter was withdrawn
+    STOOD_DOWN = "stood_down"  # the submitter may not act at all any more
+    GONE = "gone"  # the conduct is not the live one any more; nothing was touched
 
 
 class PhaseJob(Message):
-    """A conduct that was opened for a phase, for the engine to take up, and how people find it there."""
+    """The workflow to start for a phase that was opened, with its search attributes."""
 
     id: str
     order: ConductOrder
@@ -42,34 +42,23 @@ class PhaseJob(Message):
 
 
 class PhaseReport(Message):
-    """What came of a phase so far."""
+    """How far a phase is."""
 
     verdict: PhaseVerdict
     failure: Failure | None = None
-    job: PhaseJob | None = None
-    """What the engine is to take up; none where it has done so already."""
+    job: PhaseJob | None = None  # the workflow to start; None where it was started already
 
 
 class RunFinish(StrEnum):
-    """How the phases came to their end."""
+    """How the phases ended."""
 
     COMPLETED = "completed"
     FAILED = "failed"
-    ENDED = "ended"
-    """Somebody else brought the run to its end."""
+    ENDED = "ended"  # somebody else ended the run
     DENIED = "denied"
     STOOD_DOWN = "stood_down"
-    CANCELLED = "cancelled"
-    """The engine was told to cancel the conduct."""
+    CANCELLED = "cancelled"  # the workflow was cancelled in the engine
     GONE = "gone"
-
-
-class RunOutcome(Message):
-    """The end of the phases: at which of them, and why where it is not on the record."""
-
-    finish: RunFinish
-    phase_index: int | None = None
-    failure: Failure | None = None
 
 
 RUN_FINISH_BY_VERDICT = {
@@ -79,11 +68,42 @@ RUN_FINISH_BY_VERDICT = {
     PhaseVerdict.STOOD_DOWN: RunFinish.STOOD_DOWN,
     PhaseVerdict.GONE: RunFinish.GONE,
 }
-"""Where phases end that do not go on."""
+"""How the phases end at each verdict after which they do not continue."""
+
+
+class RunOutcome(Message):
+    """The end of the phases: at which of them, and why where the record does not say."""
+
+    finish: RunFinish
+    phase_index: int | None = None
+    failure: Failure | None = None
+
+
+class RunConductRequest(OwnedRequest):
+    """One conduct of a run, as the argument of an activity."""
+
+    run_id: UUID
+    conduct_id: UUID
+
+    @property
+    def workflow_id(self) -> str:
+        return run_workflow_id(self.run_id)
+
+
+class PhaseRequest(RunConductRequest):
+    """One phase of a conduct of a run."""
+
+    phase_index: int
+
+
+class RunConductEnd(RunConductRequest):
+    """The argument of `end_run_conduct`."""
+
+    outcome: RunOutcome
 
 
 class RunConductOrder(Message):
-    """What the conductor of a run is told: which conduct, on whose behalf, and where it stands if it has begun."""
+    """The argument of the run's workflow: the conduct, its submitter, and its position once it has begun."""
 
     run_id: UUID
     conduct_id: UUID
@@ -91,6 +111,5 @@ class RunConductOrder(Message):
     surface_id: UUID
     conduit_id: UUID
     correlation_id: UUID
-    phase_count: int | None = None
-    """How many phases there are; not known before the conduct has begun."""
+    phase_count: int | None = None  # how many phases there are; unknown before the conduct has begun
     phase_index: int = 0

@@ -1,9 +1,4 @@
-"""A run: one execution of a plan, whose reason to exist is to leave a dataset of record.
-
-It knows its parameters, its subject and what it rests on; its assets are those of the plan. How it starts and resumes is
-in `starting`, how its phases are conducted in `conducting`, how it ends in `ending`; its readings and notes are in
-`observations` and `narrative`.
-"""
+"""A run: one execution of a plan, made to leave a dataset of record. Its assets are those of the plan."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,13 +6,10 @@ from enum import StrEnum
 from typing import Annotated, Any, assert_never
 from uuid import UUID
 
-from pydantic import model_validator
-
-from baton.domain.caution.banner import AcknowledgedCaution
-from baton.domain.kernel import Aggregate, Call, Event, IdSet, Outcome, State, Value, Verb, changed
+from baton.domain.caution.caution import AcknowledgedCaution
+from baton.domain.kernel import Aggregate, Event, IdSet, State, Value, Verb, changed
 from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
-from baton.domain.operation.conduct.results import with_success
-from baton.domain.run.results import RunConductResult
+from baton.domain.operation.conduct.results import ConductEnded, RunConductResult
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
 from baton.domain.shared.text import FreeText, MayContainPersonalData, TextsMayContainPersonalData
@@ -157,17 +149,10 @@ class RunNarrativeLogbookOpened(LogbookOpened, of=run):
     """The logbook of what people and agents write about the run was opened."""
 
 
-class RunConducted(Event, of=run):
+class RunConducted(ConductEnded, of=run):
     """A conduct of the run came to its end, and this came of it."""
 
-    conduct_id: UUID
-    succeeded: bool
     result: RunConductResult
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_its_result(cls, said: Any) -> Any:
-        return with_success(said)
 
 
 class RunCompleted(Event, of=run):
@@ -227,35 +212,27 @@ def begin(event: RunStarted) -> Run:
 
 @run.evolve
 def evolve(run: Run, event: RunEvent) -> Run:
-    at = event.occurred_at
     match event:
         case RunConductStarted():
-            return changed(run, live_conduct_id=event.conduct_id, updated_at=at)
+            run = changed(run, live_conduct_id=event.conduct_id)
         case RunHeld():
-            return changed(
-                run,
-                status=HELD,
-                hold_count=run.hold_count + 1,
-                last_held_at=at,
-                last_hold_reason=event.reason,
-                updated_at=at,
-            )
+            count = run.hold_count + 1
+            run = changed(run, status=HELD, hold_count=count, last_held_at=event.occurred_at, last_hold_reason=event.reason)
         case RunResumed():
-            return changed(run, status=RUNNING, running_since=at, updated_at=at)
+            run = changed(run, status=RUNNING, running_since=event.occurred_at)
         case RunAdjusted():
-            return changed(
+            run = changed(
                 run,
                 effective_parameters=event.effective_parameters,
                 parameters_schema_revision=event.parameters_schema_revision,
                 adjustment_count=run.adjustment_count + 1,
-                last_adjusted_at=at,
+                last_adjusted_at=event.occurred_at,
                 last_adjusted_by=event.adjusted_by,
-                updated_at=at,
             )
         case RunAddedToCampaign():
-            return changed(run, campaign_id=event.campaign_id, updated_at=at)
+            run = changed(run, campaign_id=event.campaign_id)
         case RunRemovedFromCampaign():
-            return changed(run, campaign_id=None, updated_at=at)
+            run = changed(run, campaign_id=None)
         case RunObservationLogbookOpened():
             return changed(run, observation_logbook_id=event.logbook_id)
         case RunNarrativeLogbookOpened():
@@ -263,12 +240,13 @@ def evolve(run: Run, event: RunEvent) -> Run:
         case RunConducted():
             kind = merged_kind((run.actuation_kind, event.result.actuation_kind))
             live = None if event.conduct_id == run.live_conduct_id else run.live_conduct_id
-            return changed(run, live_conduct_id=live, actuation_kind=kind, updated_at=at)
+            run = changed(run, live_conduct_id=live, actuation_kind=kind)
         case RunCompleted() | RunStopped() | RunAborted() | RunTruncated():
             kind = merged_kind((run.actuation_kind, event.actuation_kind))
-            return changed(run, status=ENDINGS[type(event)], actuation_kind=kind, updated_at=at)
+            run = changed(run, status=ENDINGS[type(event)], actuation_kind=kind)
         case _:
             assert_never(event)
+    return changed(run, updated_at=event.occurred_at)
 
 
 ENDINGS: dict[type[Event], RunStatus] = {
@@ -279,55 +257,26 @@ ENDINGS: dict[type[Event], RunStatus] = {
 }
 
 
-@run.command(post="/{run_id}/hold", allowed=[RUNNING], attempts=3, essential=True)
+@run.command(post="/{run_id}/hold", allowed=[RUNNING], records=RunHeld, attempts=3, essential=True)
 class HoldRun(Verb[Run]):
     """Pause the run; it goes on only when somebody resumes it."""
 
     reason: Annotated[str, run.text("hold_reason", 500, label="reason", personal=True)] | None = None
     decided_by_decision_id: UUID | None = None
 
-    def decide(self, run: Run, call: Call) -> Outcome:
-        return [RunHeld(**dict(self))]
-
 
 run.get(
-    "id",
-    "name",
-    "plan_id",
-    "subject_id",
-    "raid",
-    "status",
-    "override_parameters",
-    "effective_parameters",
-    "pinned_calibration_ids",
-    "external_refs",
-    "trigger_source",
-    "campaign_id",
-    "adjustment_count",
-    "last_adjusted_at",
-    "last_adjusted_by",
-    "observation_logbook_id",
-    "narrative_logbook_id",
-    "live_conduct_id",
-    "actuation_kind",
+    hidden=(
+        *("created_at", "parameters_schema_revision", "hold_count", "last_held_at", "last_hold_reason"),
+        *("running_since", "updated_at"),
+    )
 )
 
-
-class RunSummary(Summary):
-    run_id: UUID
-    name: str
-    plan_id: UUID
-    subject_id: UUID | None
-    raid: str | None
-    status: RunStatus
-    campaign_id: UUID | None
-    pinned_calibration_ids: IdSet
-    override_parameters_present: bool
-    adjustment_count: int
-    last_adjusted_by: UUID | None
-    created_at: datetime
-    running_since: datetime
-    updated_at: datetime
+RunSummary = Summary.from_state(
+    run,
+    "name plan_id subject_id raid status campaign_id pinned_calibration_ids override_parameters_present adjustment_count "
+    "last_adjusted_by created_at running_since updated_at",
+)
 
 
 @run.listing(RunSummary, essential=True)

@@ -13,14 +13,25 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, Outcome, SortedSet, State, Value, Verb, changed
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Command,
+    Event,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    SortedSet,
+    State,
+    Value,
+    Verb,
+    changed,
+)
 from baton.domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus
 from baton.domain.safety.hazards import (
     Binding,
     HazardDeclaration,
     InvalidClearanceBindingsError,
-    InvalidClearanceDeclarationTargetError,
-    InvalidHazardClassificationError,
     RecordBinding,
     ReviewDecision,
     ReviewStep,
@@ -28,9 +39,9 @@ from baton.domain.safety.hazards import (
     check_ratings,
     check_targets,
 )
-from baton.domain.shared.identifiers import FacilityCode, InvalidFacilityCodeError, check_facility_code, required_facility
+from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, happened, required
+from baton.domain.shared.reads import Reads, ask, events_of, required
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, MayContainPersonalData, Text
 from baton.domain.shared.times import Instant
@@ -107,11 +118,11 @@ class ClearanceRegistered(Event, of=clearance):
     parent_id: UUID | None
 
 
-class ClearanceSubmitted(Event, of=clearance):
+class ClearanceSubmitted(Event, of=clearance, leads_to=SUBMITTED, dates="last_status_changed_at"):
     """The form was handed in for review."""
 
 
-class ClearanceReviewStarted(Event, of=clearance):
+class ClearanceReviewStarted(Event, of=clearance, leads_to=UNDER_REVIEW, dates="last_status_changed_at"):
     """The review began, with the role that looks first."""
 
     first_reviewer_role: str
@@ -143,7 +154,7 @@ class ClearanceRejected(Event, of=clearance):
     reviewed_by: UUID
 
 
-class ClearanceActivated(Event, of=clearance):
+class ClearanceActivated(Event, of=clearance, leads_to=ACTIVE, dates="last_status_changed_at"):
     """The clearance was made to count; within its validity window it lets runs start."""
 
 
@@ -153,7 +164,7 @@ class ClearanceExpired(Event, of=clearance):
     reason: FreeText
 
 
-class ClearanceSuperseded(Event, of=clearance):
+class ClearanceSuperseded(Event, of=clearance, leads_to=SUPERSEDED, dates="last_status_changed_at"):
     """An amendment took the place of the form, which stopped covering at once."""
 
     by_clearance_id: UUID
@@ -167,56 +178,24 @@ class ClearanceExternalIdAssigned(Event, of=clearance):
 
 
 ClearanceEvent = (
-    ClearanceSubmitted
-    | ClearanceReviewStarted
-    | ClearanceReviewStepAppended
-    | ClearanceApproved
-    | ClearanceRejected
-    | ClearanceActivated
-    | ClearanceExpired
-    | ClearanceSuperseded
-    | ClearanceExternalIdAssigned
+    ClearanceReviewStepAppended | ClearanceApproved | ClearanceRejected | ClearanceExpired | ClearanceExternalIdAssigned
 )
-
-
-@clearance.begin
-def begin(event: ClearanceRegistered) -> Clearance:
-    return Clearance(id=event.stream_id, created_at=event.occurred_at, **dict(event))
 
 
 @clearance.evolve
 def evolve(clearance: Clearance, event: ClearanceEvent) -> Clearance:
     at = event.occurred_at
     match event:
-        case ClearanceSubmitted():
-            return changed(clearance, status=SUBMITTED, last_status_changed_at=at)
-        case ClearanceReviewStarted():
-            return changed(clearance, status=UNDER_REVIEW, last_status_changed_at=at)
         case ClearanceReviewStepAppended():
             return changed(clearance, review_steps=(*clearance.review_steps, ReviewStep(**dict(event))))
         case ClearanceApproved():
-            return changed(
-                clearance,
-                status=APPROVED,
-                valid_from=event.valid_from,
-                valid_until=event.valid_until,
-                last_status_changed_at=at,
-                last_reviewed_by=event.reviewed_by,
-            )
+            approved = changed(clearance, status=APPROVED, valid_from=event.valid_from, valid_until=event.valid_until)
+            return changed(approved, last_status_changed_at=at, last_reviewed_by=event.reviewed_by)
         case ClearanceRejected():
-            return changed(
-                clearance,
-                status=REJECTED,
-                last_status_changed_at=at,
-                last_status_reason=event.reason,
-                last_reviewed_by=event.reviewed_by,
-            )
-        case ClearanceActivated():
-            return changed(clearance, status=ACTIVE, last_status_changed_at=at)
+            rejected = changed(clearance, status=REJECTED, last_reviewed_by=event.reviewed_by)
+            return changed(rejected, last_status_changed_at=at, last_status_reason=event.reason)
         case ClearanceExpired():
             return changed(clearance, status=EXPIRED, last_status_changed_at=at, last_status_reason=event.reason)
-        case ClearanceSuperseded():
-            return changed(clearance, status=SUPERSEDED, last_status_changed_at=at)
         case ClearanceExternalIdAssigned():
             return changed(clearance, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
         case _:
@@ -267,14 +246,14 @@ class ClearanceForm(Command):
     valid_from: Instant | None = None
     valid_until: Instant | None = None
 
-    def referenced(self) -> Reads[ClearanceTemplate]:
-        """The template of this form; refused where it or the facility does not exist."""
+    def load_template(self) -> Reads[ClearanceTemplate]:
+        """Return the template of this form; refuse where it or the facility does not exist."""
         template = yield from required(ClearanceTemplate, self.template_id)
-        yield from required_facility(self.facility_code, ClearanceFacilityNotFoundError)
+        yield from require_facility(self.facility_code, ClearanceFacilityNotFoundError)
         return template
 
-    def registered(self, template: ClearanceTemplate, parent_id: UUID | None) -> Outcome:
-        """The beginning of this form's own stream."""
+    def register(self, template: ClearanceTemplate, parent_id: UUID | None) -> Outcome:
+        """Return the beginning of this form's own stream."""
         check_facility_code(self.facility_code)
         if not self.bindings:
             raise InvalidClearanceBindingsError(
@@ -304,25 +283,13 @@ class ClearanceForm(Command):
         ]
 
 
-FORM_REFUSALS = (
-    ClearanceTemplate.aggregate.NotFound,
-    ClearanceFacilityNotFoundError,
-    InvalidFacilityCodeError,
-    InvalidClearanceDeclarationTargetError,
-    InvalidHazardClassificationError,
-    InvalidClearanceValidityWindowError,
-    ClearanceTemplateNotBindableError,
-)
-
-
 def binding_keys(bindings: Iterable[Binding]) -> list[str]:
-    """The look-up keys of what can let a run start."""
-    covered = {f"{one.kind}:{one.id}" for one in bindings if isinstance(one, RecordBinding) and one.kind in OF_RUNS}
-    return sorted(covered)
+    """Return the look-up keys of what can let a run start."""
+    return sorted({f"{one.kind}:{one.id}" for one in bindings if isinstance(one, RecordBinding) and one.kind in OF_RUNS})
 
 
-def ended(clearance: Clearance) -> Iterator[Write]:
-    """A clearance that will not be in force again leaves the look-up that every run asks."""
+def leave_current_lookup(clearance: Clearance) -> Iterator[Write]:
+    """Yield the move of a clearance that will not be in force again out of the look-up that every run asks."""
     for key in binding_keys(clearance.bindings):
         yield Delist(CURRENT, key)
         yield Enlist(ENDED, key)
@@ -336,45 +303,39 @@ def check_window(valid_from: datetime | None, valid_until: datetime | None) -> N
         )
 
 
-@clearance.creation(refuses=FORM_REFUSALS)
-class RegisterClearance(ClearanceForm):
+@clearance.creation()
+class RegisterClearance(ClearanceForm, JudgedCreation[ClearanceTemplate]):
     """Register a filled-in safety form; it covers nothing until it has been reviewed, approved and activated."""
 
     def gather(self, call: Call) -> Reads[ClearanceTemplate]:
-        return (yield from self.referenced())
+        return (yield from self.load_template())
 
     def decide(self, call: Call, template: ClearanceTemplate) -> Outcome:
-        return self.registered(template, None)
+        return self.register(template, None)
 
 
-@clearance.command(post="/{clearance_id}/submit", allowed=[DEFINED])
+@clearance.command(post="/{clearance_id}/submit", allowed=[DEFINED], records=ClearanceSubmitted)
 class SubmitClearance(Verb[Clearance]):
     """Hand the form in for review."""
 
-    def decide(self, clearance: Clearance, call: Call) -> Outcome:
-        return [ClearanceSubmitted()]
 
-
-@clearance.command(post="/{clearance_id}/start-review", allowed=[SUBMITTED])
+@clearance.command(post="/{clearance_id}/start-review", allowed=[SUBMITTED], records=ClearanceReviewStarted)
 class StartClearanceReview(Verb[Clearance]):
     """Begin the review, naming the role that looks first."""
 
     first_reviewer_role: ReviewerRole
 
-    def decide(self, clearance: Clearance, call: Call) -> Outcome:
-        return [ClearanceReviewStarted(first_reviewer_role=self.first_reviewer_role)]
-
 
 def barred_reviewers(clearance: Clearance) -> Reads[frozenset[UUID]]:
-    """Who may neither review nor approve the form: its author, where the deployment asks for four eyes."""
+    """Return who may neither review nor approve the form: its author, where the deployment asks for four eyes."""
     deployment = yield from ask(Ports.deployment)
     if not deployment.clearance_four_eyes:
         return frozenset()
-    registered = yield from happened(clearance.id, ClearanceRegistered)
+    registered = yield from events_of(clearance.id, ClearanceRegistered)
     return frozenset(event.recorded_by for event in registered)
 
 
-class ClearanceReview(Command):
+class ClearanceReview(JudgedVerb[Clearance, frozenset[UUID]]):
     """A command that judges a form; where the deployment asks for four eyes, not by its author."""
 
     def gather(self, clearance: Clearance, call: Call) -> Reads[frozenset[UUID]]:
@@ -451,15 +412,12 @@ class RejectClearance(Verb[Clearance]):
     reason: Annotated[str, clearance.text("reject_reason", 500, label="reason", personal=True)]
 
     def decide(self, clearance: Clearance, call: Call) -> Outcome:
-        return [ClearanceRejected(reason=self.reason, reviewed_by=call.principal_id), *ended(clearance)]
+        return [ClearanceRejected(reason=self.reason, reviewed_by=call.principal_id), *leave_current_lookup(clearance)]
 
 
-@clearance.command(post="/{clearance_id}/activate", allowed=[APPROVED])
+@clearance.command(post="/{clearance_id}/activate", allowed=[APPROVED], records=ClearanceActivated)
 class ActivateClearance(Verb[Clearance]):
     """Let the clearance count; within its validity window it lets runs start."""
-
-    def decide(self, clearance: Clearance, call: Call) -> Outcome:
-        return [ClearanceActivated()]
 
 
 @clearance.command(post="/{clearance_id}/expire", allowed=[ACTIVE], destructive=True)
@@ -469,7 +427,7 @@ class ExpireClearance(Verb[Clearance]):
     reason: Annotated[str, clearance.text("expire_reason", 500, label="reason", personal=True)]
 
     def decide(self, clearance: Clearance, call: Call) -> Outcome:
-        return [ClearanceExpired(reason=self.reason), *ended(clearance)]
+        return [ClearanceExpired(reason=self.reason), *leave_current_lookup(clearance)]
 
 
 class AmendedClearance(Value):
@@ -478,26 +436,19 @@ class AmendedClearance(Value):
     clearance_id: UUID
 
 
-@clearance.command(
-    post="/{clearance_id}/amend",
-    allowed=[ACTIVE],
-    status=201,
-    returns=AmendedClearance,
-    refuses=FORM_REFUSALS,
-    destructive=True,
-)
-class AmendClearance(ClearanceForm):
+@clearance.command(post="/{clearance_id}/amend", allowed=[ACTIVE], status=201, returns=AmendedClearance, destructive=True)
+class AmendClearance(ClearanceForm, JudgedVerb[Clearance, ClearanceTemplate]):
     """Replace the form by a new one that must be reviewed anew; this one stops covering at once, nothing is copied."""
 
     def gather(self, clearance: Clearance, call: Call) -> Reads[ClearanceTemplate]:
-        return (yield from self.referenced())
+        return (yield from self.load_template())
 
     def decide(self, clearance: Clearance, call: Call, template: ClearanceTemplate) -> Outcome:
         child_id = call.id_for("amendment")
         return [
             ClearanceSuperseded(by_clearance_id=child_id),
-            *ended(clearance),
-            Also(Clearance, child_id, self.registered(template, clearance.id)),
+            *leave_current_lookup(clearance),
+            Also(Clearance, child_id, self.register(template, clearance.id)),
             Answer({"clearance_id": str(child_id)}),
         ]
 

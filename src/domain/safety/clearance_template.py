@@ -7,13 +7,13 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar, assert_never
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
-from baton.domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
+from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required_if_given
 from baton.domain.shared.refusals import Conflict, NotFound
@@ -77,7 +77,7 @@ class ClearanceTemplateDefined(Event, of=template):
     defined_by: UUID
 
 
-class ClearanceTemplateActivated(Event, of=template):
+class ClearanceTemplateActivated(Event, of=template, leads_to=ACTIVE):
     """The template was opened for new clearances."""
 
     activated_by: UUID
@@ -91,42 +91,22 @@ class ClearanceTemplateVersioned(Event, of=template):
     versioned_by: UUID
 
 
-class ClearanceTemplateDeprecated(Event, of=template):
+class ClearanceTemplateDeprecated(Event, of=template, leads_to=DEPRECATED):
     """The template was closed for new clearances; its code stays taken."""
 
     reason: FreeText | None
     deprecated_by: UUID
 
 
-class ClearanceTemplateWithdrawn(Event, of=template):
+class ClearanceTemplateWithdrawn(Event, of=template, leads_to=WITHDRAWN):
     """The template was struck from the catalog, and its code is free again."""
 
     withdrawn_by: UUID
 
 
-ClearanceTemplateEvent = (
-    ClearanceTemplateActivated | ClearanceTemplateVersioned | ClearanceTemplateDeprecated | ClearanceTemplateWithdrawn
-)
-
-
-@template.begin
-def begin(event: ClearanceTemplateDefined) -> ClearanceTemplate:
-    return ClearanceTemplate(id=event.stream_id, created_at=event.occurred_at, defined_at=event.occurred_at, **dict(event))
-
-
 @template.evolve
-def evolve(template: ClearanceTemplate, event: ClearanceTemplateEvent) -> ClearanceTemplate:
-    match event:
-        case ClearanceTemplateActivated():
-            return changed(template, status=ACTIVE)
-        case ClearanceTemplateVersioned():
-            return changed(template, version=event.new_version, supersedes_template_id=event.supersedes_template_id)
-        case ClearanceTemplateDeprecated():
-            return changed(template, status=DEPRECATED)
-        case ClearanceTemplateWithdrawn():
-            return changed(template, status=WITHDRAWN)
-        case _:
-            assert_never(event)
+def evolve(template: ClearanceTemplate, event: ClearanceTemplateVersioned) -> ClearanceTemplate:
+    return changed(template, version=event.new_version, supersedes_template_id=event.supersedes_template_id)
 
 
 class ClearanceTemplateFacilityNotFoundError(NotFound, context="safety"):
@@ -147,7 +127,7 @@ class DefineClearanceTemplate(JudgedCreation[None]):
     external_ref: Annotated[str, template.text("external_ref", 500, label="document reference", personal=True)] | None = None
 
     def gather(self, call: Call) -> Reads[None]:
-        yield from required_facility(self.facility_code, ClearanceTemplateFacilityNotFoundError)
+        yield from require_facility(self.facility_code, ClearanceTemplateFacilityNotFoundError)
 
     def decide(self, call: Call, facts: None) -> Outcome:
         check_facility_code(self.facility_code)
@@ -163,24 +143,21 @@ class DefineClearanceTemplate(JudgedCreation[None]):
 
 
 def code_key(facility_code: str, code: str) -> str:
-    """The form under which two codes of a facility count as the same; case is kept."""
+    """Return the form in which two codes of a facility are the same; case is kept."""
     return f"{facility_code}/{unicodedata.normalize('NFC', code)}"
 
 
 def seeded_template(facility_code: str, code: str, call: Call) -> Outcome:
-    """A template that a site starts with: defined and ready for use at once."""
+    """Return the beginning of a template that a site starts with, ready for use at once."""
     define = DefineClearanceTemplate(
         code=code, title=SEEDED_TITLES.get(code, f"Safety form {code}"), facility_code=facility_code
     )
     return [*define.decide(call, None), ClearanceTemplateActivated(activated_by=call.principal_id)]
 
 
-@template.command(post="/{template_id}/activate", allowed=[DRAFT])
+@template.command(post="/{template_id}/activate", allowed=[DRAFT], records=ClearanceTemplateActivated)
 class ActivateClearanceTemplate(Verb[ClearanceTemplate]):
     """Let clearances be registered under this template."""
-
-    def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:
-        return [ClearanceTemplateActivated(activated_by=call.principal_id)]
 
 
 @template.command(post="/{template_id}/version", allowed=[ACTIVE])
@@ -196,11 +173,10 @@ class VersionClearanceTemplate(JudgedVerb[ClearanceTemplate, ClearanceTemplate |
     def decide(self, template: ClearanceTemplate, call: Call, predecessor: ClearanceTemplate | None) -> Outcome:
         if predecessor is not None and predecessor.id == template.id:
             raise self.cannot("self_reference", "A template cannot replace itself; name another one, or none.")
-        following = template.version + 1
-        if self.new_version != following:
+        if self.new_version != template.version + 1:
             raise self.cannot(
                 "not_next_version",
-                f"The template is at version {template.version}; the next one is {following}.",
+                f"The template is at version {template.version}; the next one is {template.version + 1}.",
                 version=template.version,
             )
         if predecessor is not None and predecessor.facility_code != template.facility_code:
@@ -212,14 +188,11 @@ class VersionClearanceTemplate(JudgedVerb[ClearanceTemplate, ClearanceTemplate |
         return [ClearanceTemplateVersioned(**dict(self), versioned_by=call.principal_id)]
 
 
-@template.command(post="/{template_id}/deprecate", allowed=[ACTIVE], destructive=True)
+@template.command(post="/{template_id}/deprecate", allowed=[ACTIVE], records=ClearanceTemplateDeprecated, destructive=True)
 class DeprecateClearanceTemplate(Verb[ClearanceTemplate]):
     """Take no new clearances under this template; its code stays taken."""
 
     reason: Annotated[str, template.text("reason", 500, personal=True)] | None = None
-
-    def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:
-        return [ClearanceTemplateDeprecated(reason=self.reason, deprecated_by=call.principal_id)]
 
 
 @template.command(post="/{template_id}/withdraw", allowed=[DRAFT, ACTIVE, DEPRECATED], destructive=True)
@@ -233,32 +206,12 @@ class WithdrawClearanceTemplate(Verb[ClearanceTemplate]):
         ]
 
 
-template.get(
-    "id",
-    "facility_code",
-    "code",
-    "title",
-    "version",
-    "supersedes_template_id",
-    "external_ref",
-    "status",
-    "defined_at",
-    "defined_by",
+template.get(hidden=["created_at"])
+
+
+@template.listing(
+    Summary.from_state(template, "code title facility_code version status defined_at", time="defined_at", marked=True)
 )
-
-
-class ClearanceTemplateSummary(Summary):
-    time: ClassVar[str] = "defined_at"
-    template_id: UUID
-    code: str
-    title: FreeText
-    facility_code: str
-    version: int
-    status: ClearanceTemplateStatus
-    defined_at: datetime
-
-
-@template.listing(ClearanceTemplateSummary)
 class ListClearanceTemplates(ListQuery):
     """Clearance templates in order of definition."""
 

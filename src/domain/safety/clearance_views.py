@@ -1,4 +1,4 @@
-"""What is shown of clearances: one form whole, and the list with what each covers."""
+"""The views of clearances: one form whole, and the list with what each covers."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -56,7 +56,7 @@ class BoundRecords(Value):
 
 
 def bound_records(bindings: Iterable[Binding]) -> BoundRecords:
-    """What is covered, without outside references."""
+    """Return the records that are covered, without outside references."""
     ids: dict[str, set[UUID]] = {"Subject": set(), "Asset": set(), "Run": set(), "Procedure": set()}
     for binding in bindings:
         if isinstance(binding, RecordBinding):

@@ -39,29 +39,8 @@ class RiskBand(StrEnum):
     RED = "Red"
 
 
-class NfpaSpecial(StrEnum):
-    OX = "OX"
-    W = "W"
-    SA = "SA"
-    COR = "COR"
-    ACID = "ACID"
-    ALK = "ALK"
-    BIO = "BIO"
-    POI = "POI"
-    RA = "RA"
-    CRYO = "CRYO"
-
-
-class GhsCode(StrEnum):
-    GHS01 = "GHS01"
-    GHS02 = "GHS02"
-    GHS03 = "GHS03"
-    GHS04 = "GHS04"
-    GHS05 = "GHS05"
-    GHS06 = "GHS06"
-    GHS07 = "GHS07"
-    GHS08 = "GHS08"
-    GHS09 = "GHS09"
+NfpaSpecial = Literal["OX", "W", "SA", "COR", "ACID", "ALK", "BIO", "POI", "RA", "CRYO"]
+GhsCode = Literal["GHS01", "GHS02", "GHS03", "GHS04", "GHS05", "GHS06", "GHS07", "GHS08", "GHS09"]
 
 
 class RecordBinding(Value):
@@ -83,7 +62,7 @@ Binding = Annotated[RecordBinding | ExternalBinding, Field(discriminator="kind")
 
 
 def rating_text(max_length: int, label: str) -> Text:
-    """A text of a hazard rating."""
+    """Declare a text of a hazard rating."""
     return Text(max_length, InvalidHazardClassificationError, label)
 
 
@@ -156,17 +135,16 @@ class ReviewStep(Value):
 
 def check_ratings(declarations: Iterable[HazardDeclaration]) -> None:
     """Refuse a degree outside the range of its scheme."""
-    for declaration in declarations:
-        for rating in declaration.classifications:
-            if isinstance(rating, NfpaRating):
-                degrees = {"health": rating.health, "flammability": rating.flammability, "instability": rating.instability}
-                for name, degree in degrees.items():
-                    if not 0 <= degree <= 4:
-                        raise InvalidHazardClassificationError(
-                            f"The NFPA 704 degree of {name} is {degree}; give one from 0 to 4.",
-                            reason="out_of_range",
-                            facts={"degree": name},
-                        )
+    ratings = (rating for declaration in declarations for rating in declaration.classifications)
+    for rating in ratings:
+        for name in ("health", "flammability", "instability") if isinstance(rating, NfpaRating) else ():
+            degree = getattr(rating, name)
+            if not 0 <= degree <= 4:
+                raise InvalidHazardClassificationError(
+                    f"The NFPA 704 degree of {name} is {degree}; give one from 0 to 4.",
+                    reason="out_of_range",
+                    facts={"degree": name},
+                )
 
 
 def check_targets(declarations: Iterable[HazardDeclaration], bindings: Iterable[Binding]) -> None:

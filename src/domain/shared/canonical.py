@@ -10,17 +10,17 @@ from uuid import UUID
 
 
 def canonical_json(value: Any) -> bytes:
-    """The one byte form of a JSON value; 25 and 25.0 are the same number."""
+    """Return the one byte form of a JSON value; 25 and 25.0 are the same number."""
     return _write(value).encode()
 
 
 def content_hash(value: Any) -> str:
-    """SHA-256 of the canonical form, as 64 hex digits."""
+    """Return the SHA-256 of the canonical form, as 64 hex digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 def derived_uuid7(milliseconds: int, namespace: str, name: str) -> UUID:
-    """A UUIDv7-shaped id that anyone can derive again: the trigger's time, the rest from a hash."""
+    """Return a UUIDv7-shaped id that anyone can derive again: the trigger's time, the rest from a hash."""
     digest = int.from_bytes(hashlib.sha256(f"{namespace}\0{name}".encode()).digest()[:10], "big")
     bits = (milliseconds & (2**48 - 1)) << 80 | digest
     return UUID(int=bits & ~(0xF << 76) & ~(0x3 << 62) | (0x7 << 76) | (0x2 << 62))
@@ -46,7 +46,7 @@ def _write(value: Any) -> str:
 
 
 def _number(value: int | float) -> str:
-    """ECMAScript's shortest form of the double, as RFC 8785 asks; integers beyond 2**53 keep their digits."""
+    """Return ECMAScript's shortest form of the double, as RFC 8785 asks; integers beyond 2**53 keep their digits."""
     if isinstance(value, int):
         return str(value) if abs(value) > 2**53 else _ecmascript(float(value))
     if not math.isfinite(value):

@@ -1,18 +1,25 @@
-"""What a gate found. A gate is a pure rule over loaded facts; what it refuses as is the affair of whoever passes it."""
+"""Gates: rules over loaded facts. A command passes them in order until one refuses; a preflight asks all of them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel
 
+from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import Refusal
+
+F = TypeVar("F", contravariant=True)
+T = TypeVar("T")
+Commands = tuple[str, ...]
+NOT_JUDGED = "not_judged"
+"""The reason of a gate that cannot be asked, because the facts it judges cannot be loaded."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Why a gate stays closed: for want of everything it asks for, or of a part of it."""
+class GateFinding:
+    """Why a gate is closed: everything it asks for is missing, or a part of it. Callers choose the error class."""
 
     total: bool
     reason: str
@@ -20,12 +27,30 @@ class Finding:
     facts: Mapping[str, Any]
 
     def refusal(self, total: type[Refusal], partial: type[Refusal], **facts: Any) -> Refusal:
-        """This finding in the words of its caller, which has a class for each of the two cases and may know more."""
+        """Return the refusal by the caller's class for the one case or the other, with further facts."""
         return (total if self.total else partial)(self.detail, reason=self.reason, facts={**self.facts, **facts})
 
 
+@dataclass(frozen=True)
+class Gate(Generic[F]):
+    """A rule that raises a refusal or returns, and the ids of what it asks about."""
+
+    rule: Callable[[F], None]
+    subjects: Callable[[F], Iterable[UUID]] = lambda _: ()
+
+    @property
+    def name(self) -> str:
+        return self.rule.__name__
+
+
+def pass_gates(gates: Iterable[Gate[T]], facts: T) -> None:
+    """Raise the refusal of the first gate that is closed."""
+    for gate in gates:
+        gate.rule(facts)
+
+
 class GateVerdict(BaseModel):
-    """What one gate says: whether it lets pass and, if not, the refusal that whoever has to pass it would get."""
+    """Whether a gate lets pass the commands that must pass it and, if not, the refusal that they would get."""
 
     gate: str
     passed: bool
@@ -34,6 +59,7 @@ class GateVerdict(BaseModel):
     detail: str | None = None
     facts: dict[str, Any] | None = None
     subjects: tuple[UUID, ...]
+    asked_by: tuple[str, ...]
 
 
 class CommandVerdict(BaseModel):
@@ -44,36 +70,52 @@ class CommandVerdict(BaseModel):
     refused_by: str | None
 
 
-class AskedGateVerdict(GateVerdict):
-    """What one gate says, and the commands that have to pass it."""
+class GateReport:
+    """The verdicts of gates in the order they were asked, each for the commands that must pass it."""
 
-    asked_by: tuple[str, ...]
+    def __init__(self) -> None:
+        self.verdicts: list[GateVerdict] = []
 
+    def note(self, gate: str, commands: Commands, refusal: Refusal | None, subjects: Iterable[UUID] = ()) -> None:
+        """Add a verdict, unless no command must pass the gate."""
+        if not commands:
+            return
+        cause = {} if refusal is None else {name: getattr(refusal, name) for name in ("code", "reason", "detail", "facts")}
+        about = tuple(sorted(subjects))
+        self.verdicts.append(GateVerdict(gate=gate, passed=refusal is None, subjects=about, asked_by=commands, **cause))
 
-def verdict_on(command: str, verdicts: Iterable[AskedGateVerdict]) -> CommandVerdict:
-    """What these verdicts mean for a command."""
-    shut = next((one.gate for one in verdicts if command in one.asked_by and not one.passed), None)
-    return CommandVerdict(command=command, passed=shut is None, refused_by=shut)
+    def ask(self, gate: str, commands: Commands, judge: Callable[[], None], subjects: Iterable[UUID] = ()) -> None:
+        """Ask a gate by the rule that raises a refusal or returns."""
+        try:
+            judge()
+        except Refusal as refusal:
+            self.note(gate, commands, refusal, subjects)
+        else:
+            self.note(gate, commands, None, subjects)
 
+    def ask_all(self, gates: Sequence[Gate[T]], commands: Commands, facts: T) -> None:
+        """Ask all of these gates about the same facts."""
+        for gate in gates:
+            self.ask(gate.name, commands, lambda gate=gate: gate.rule(facts), gate.subjects(facts))  # type: ignore[misc]
 
-def judged(gate: str, subjects: Iterable[UUID], judge: Callable[[], None]) -> GateVerdict:
-    """What a gate says about these subjects, by the rule that refuses or does not."""
-    about = tuple(sorted(subjects))
-    try:
-        judge()
-    except Refusal as refusal:
-        return closed(gate, about, refusal)
-    return GateVerdict(gate=gate, passed=True, subjects=about)
+    def ask_reads(self, gate: str, commands: Commands, reads: Reads[T], subjects: Iterable[UUID] = ()) -> Reads[T | None]:
+        """Ask a gate by loading what it needs; return that, or None where loading is refused."""
+        try:
+            loaded = yield from reads
+        except Refusal as refusal:
+            self.note(gate, commands, refusal, subjects)
+            return None
+        self.note(gate, commands, None, subjects)
+        return loaded
 
+    def skip(self, gates: Iterable[str], commands: Commands) -> None:
+        """Note gates that cannot be asked because their facts are missing."""
+        detail = "This cannot be judged before what is missing is found."
+        for gate in gates:
+            verdict = GateVerdict(gate=gate, passed=False, reason=NOT_JUDGED, detail=detail, subjects=(), asked_by=commands)
+            self.verdicts.append(verdict)
 
-def closed(gate: str, subjects: Iterable[UUID], refusal: Refusal) -> GateVerdict:
-    """What a gate says that refuses."""
-    return GateVerdict(
-        gate=gate,
-        passed=False,
-        code=refusal.code,
-        reason=refusal.reason,
-        detail=refusal.detail,
-        facts=refusal.facts,
-        subjects=tuple(sorted(subjects)),
-    )
+    def command_verdict(self, command: str) -> CommandVerdict:
+        """Return what the verdicts so far mean for a command."""
+        refused_by = next((one.gate for one in self.verdicts if command in one.asked_by and not one.passed), None)
+        return CommandVerdict(command=command, passed=refused_by is None, refused_by=refused_by)

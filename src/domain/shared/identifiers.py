@@ -21,7 +21,7 @@ FacilityCode = Annotated[str, Text(32, InvalidFacilityCodeError, "facility code"
 
 
 def is_facility_code(code: str) -> bool:
-    """Whether this could be a facility's code; case is not folded."""
+    """Return whether this could be a facility's code; case is not folded."""
     return re.fullmatch(r"[a-z0-9-]{1,32}", code) is not None
 
 
@@ -33,7 +33,7 @@ def check_facility_code(code: str) -> None:
         )
 
 
-def required_facility(code: str, refusal: type[Refusal]) -> Reads[None]:
+def require_facility(code: str, refusal: type[Refusal]) -> Reads[None]:
     """Refuse a code that no facility has ever held; one that cannot be a code is refused among the field values."""
     if is_facility_code(code) and (yield from holder_of(FACILITY_CODE, code)) is None:
         raise refusal(
@@ -43,7 +43,7 @@ def required_facility(code: str, refusal: type[Refusal]) -> Reads[None]:
 
 
 def trimmed_refs(refs: Mapping[str, str], refusal: type[Refusal]) -> dict[str, str]:
-    """References to records outside, by scheme, trimmed and in order; none is blank, too long or given twice."""
+    """Return references to records outside, by scheme, trimmed and in order; refuse a blank, long or repeated one."""
     for scheme, value in refs.items():
         if not (1 <= len(scheme.strip()) <= 50 and 1 <= len(value.strip()) <= 200):
             raise refusal(

@@ -1,8 +1,8 @@
 """Lists: a projection's columns as a function of state, and keyset pages over them.
 
-A `Summary` is what a projection stores of each stream. Its columns come from the folded state, by name or by an own
-`of`; columns marked `Hidden` only serve filters. A `ListQuery` names the filters; a filter with the name of a column is
-equality (any of, when repeatable), one whose plural is a set column is membership.
+A `Summary` is the row that a projection stores of each stream. Its columns come from the folded state, by name or by an
+own `of`; columns marked `Hidden` only serve filters. A `ListQuery` names the filters: one with the name of a column means
+equality (any of, when repeatable), one whose plural is a set column means membership.
 """
 
 import base64
@@ -14,9 +14,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from baton.domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, State
+from baton.domain.kernel import Aggregate, Call, CursorText, LogPosition, PageLimit, Query, State
 from baton.domain.shared.reads import Reads, Rows
 from baton.domain.shared.refusals import InvalidCursorError
+from baton.domain.shared.text import FreeText
 from baton.domain.shared.times import Instant
 
 
@@ -52,24 +53,42 @@ class Summary(BaseModel):
 
     @classmethod
     def of(cls, state: State) -> Self:
-        """The row of a state: each column is the state's attribute of that name, the first one its id."""
+        """Return the row of a state: each column is the state's attribute of that name, the first one its id."""
         id_column = next(iter(cls.model_fields))
         return cls(**{name: state.id if name == id_column else getattr(state, name) for name in cls.model_fields})
 
     @classmethod
-    def shown(cls) -> type[BaseModel]:
-        """The form of one listed item: every column that is not hidden."""
+    def from_state(
+        cls, aggregate: Aggregate[Any], columns: str, time: str = "created_at", *, hidden: str = "", marked: bool = False
+    ) -> type["Summary"]:
+        """Make the summary with these attributes of the state behind the id (names separated by spaces).
+
+        Hidden columns only serve filters. Free texts are marked as such in the documentation only where that is said.
+        """
+        types = aggregate.types_of(columns.split())
+        unmarked = {} if marked else {FreeText: str, FreeText | None: str | None}
+        form = {name: (unmarked.get(declared, declared), ...) for name, declared in types.items()}
+        form = {aggregate.id_name: (UUID, ...), **form}
+        for name, declared in aggregate.types_of(hidden.split()).items():
+            form[name] = (Annotated[declared, _Hidden()], ...)
+        made: type[Summary] = create_model(f"{aggregate.name}Summary", __base__=cls, **form)  # type: ignore[call-overload]
+        made.time = time
+        return made
+
+    @classmethod
+    def item_form(cls) -> type[BaseModel]:
+        """Return the form of one listed item: every column that is not hidden."""
         columns = {
             name: (info.rebuild_annotation(), Field(description=info.description, json_schema_extra=info.json_schema_extra))
             for name, info in cls.model_fields.items()
             if name not in cls.hidden()
         }
-        shown: type[BaseModel] = create_model(cls.__name__.replace("Summary", "Item"), **columns)  # type: ignore[call-overload]
-        return shown
+        form: type[BaseModel] = create_model(cls.__name__.replace("Summary", "Item"), **columns)  # type: ignore[call-overload]
+        return form
 
     @classmethod
     def hidden(cls) -> frozenset[str]:
-        """The columns that are not shown."""
+        """Return the columns that are not shown."""
         return frozenset(
             name for name, field in cls.model_fields.items() if any(isinstance(m, _Hidden) for m in field.metadata)
         )
@@ -92,16 +111,16 @@ class Cursor(BaseModel):
     id: UUID
 
     def __str__(self) -> str:
-        return opaque(self.order, self.time.isoformat(), self.id)
+        return encode_cursor(self.order, self.time.isoformat(), self.id)
 
     @classmethod
     def parse(cls, text: str, order: Order) -> Self:
-        """The cursor in this text; refused when malformed or handed out for another order."""
-        written, time, id = revealed(text, 3)
+        """Return the cursor in this text; refuse one that is malformed or was handed out for another order."""
+        written, time, id = decode_cursor(text, 3)
         try:
             cursor = cls.model_validate({"order": written, "time": time, "id": id})
         except ValueError as error:
-            raise malformed() from error
+            raise malformed_cursor() from error
         if cursor.order is not order:
             raise InvalidCursorError(
                 f"This cursor belongs to order={cursor.order}; use it with that order.", reason="other_order"
@@ -109,24 +128,24 @@ class Cursor(BaseModel):
         return cursor
 
 
-def opaque(*parts: object) -> str:
-    """The parts of a cursor as the text handed out."""
+def encode_cursor(*parts: object) -> str:
+    """Return the text of a cursor of these parts."""
     return base64.urlsafe_b64encode("|".join(map(str, parts)).encode()).rstrip(b"=").decode()
 
 
-def revealed(cursor: str, count: int) -> list[str]:
-    """The parts of a cursor that was handed out."""
+def decode_cursor(cursor: str, count: int) -> list[str]:
+    """Return the parts of a cursor's text."""
     try:
         parts = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode().split("|")
     except ValueError as error:
-        raise malformed() from error
+        raise malformed_cursor() from error
     if len(parts) != count:
-        raise malformed()
+        raise malformed_cursor()
     return parts
 
 
-def malformed() -> InvalidCursorError:
-    """The refusal of a cursor nobody handed out."""
+def malformed_cursor() -> InvalidCursorError:
+    """Return the refusal of a cursor that no list handed out."""
     return InvalidCursorError("This cursor is malformed; start again without one.", reason="malformed")
 
 
@@ -145,7 +164,7 @@ class ListQuery(Query):
     min_position: LogPosition | None = None
 
     def where(self) -> Iterator[Where]:
-        """The conditions this query sets; fields without a column are left to an own `where`."""
+        """Yield the conditions this query sets; fields without a column are left to an own `where`."""
         columns = self.summary.model_fields
         for name in type(self).model_fields:
             value = getattr(self, name)
@@ -164,24 +183,24 @@ class ListQuery(Query):
         return Page(tuple(items), page.next_cursor)
 
     def scope(self, target: Any) -> Iterator[Where]:
-        """The conditions that the aggregate named in the path sets."""
+        """Return the conditions that the aggregate named in the path sets."""
         return iter(())
 
     def present(self, rows: tuple[Any, ...]) -> Reads[tuple[Any, ...]]:
-        """What is shown of these rows; by default every column that is not hidden."""
+        """Return what is shown of these rows; by default every column that is not hidden."""
         return rows
         yield
 
     @classmethod
     def page_form(cls, item: type[Any] | None) -> Any:
-        """The form of this list's answer."""
-        return Page[item or cls.summary.shown()]  # type: ignore[misc]
+        """Return the form of this list's answer."""
+        return Page[item or cls.summary.item_form()]  # type: ignore[misc]
 
     def after(self) -> Cursor | None:
-        """The cursor this page starts behind."""
+        """Return the cursor this page starts behind."""
         return Cursor.parse(self.cursor, self.order) if self.cursor else None
 
 
 def plural_of(column: str) -> str:
-    """The set column a singular filter asks about: `family_id` -> `family_ids`, `affordance` -> `affordances`."""
+    """Return the set column that a singular filter asks about: `family_id` -> `family_ids`."""
     return f"{column}s"

@@ -1,7 +1,7 @@
 """Logbooks: fine-grained or narrative rows beside an aggregate, which never change its state.
 
 A logbook is a header event on its owner's stream and rows in an insert-only relation. It is opened by the first append;
-a row whose id is stored already is left as it is, so whoever appends may repeat.
+a row whose id is stored already is left as it is, so that a repeated append changes nothing.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class LogbookOpened(Event):
 
 
 class Entry(Summary):
-    """One row of a logbook; when it was stored is the store's to say."""
+    """One row of a logbook; the store says when it was stored."""
 
     kind: ClassVar[LogbookKind]
     event_id: UUID
@@ -54,7 +54,7 @@ class Entry(Summary):
 
     @classmethod
     def by(cls, call: Call, command: Command, logbook_id: UUID, **own: Any) -> Self:
-        """A row that a command appends; what does not say when it happened happened now."""
+        """Return a row that a command appends; without an own time it happened now."""
         return cls(
             logbook_id=logbook_id,
             actor_id=call.principal_id,
@@ -65,8 +65,8 @@ class Entry(Summary):
         )
 
     @classmethod
-    def documented(cls) -> dict[str, Any]:
-        """The form of the rows, for people; what every logbook has goes without saying."""
+    def row_schema(cls) -> dict[str, Any]:
+        """Return the form of the rows, for people, without the fields that every logbook has."""
         own = {name: info for name, info in cls.model_fields.items() if name not in {*Entry.model_fields, *cls.hidden()}}
         return {"fields": {name: {"type": _type_of(info.annotation)} for name, info in own.items()}}
 
@@ -81,11 +81,11 @@ H = TypeVar("H", bound=LogbookOpened)
 
 
 def open_logbook(held: UUID | None, opened: type[H], entry: type[Entry], call: Call) -> tuple[UUID, Sequence[H]]:
-    """The logbook to write to, and the event that opens it where it is not open yet."""
+    """Return the logbook to write to, and the event that opens it where it is not open yet."""
     if held is not None:
         return held, ()
     logbook_id = call.id_for(f"{entry.kind} logbook")
-    return logbook_id, (opened(logbook_id=logbook_id, kind=entry.kind, schema_=entry.documented()),)
+    return logbook_id, (opened(logbook_id=logbook_id, kind=entry.kind, schema_=entry.row_schema()),)
 
 
 def _type_of(annotation: Any) -> str:

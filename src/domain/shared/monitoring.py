@@ -1,4 +1,4 @@
-"""What a monitor may report: where its reading comes from, and why it says so.
+"""Readings of monitors: where they come from, and their reason.
 
 A repeated reading is accepted before its texts are looked at, so these texts are judged by the decision itself.
 """
@@ -30,7 +30,7 @@ class MonitorRef(Value):
     source_id: Annotated[str, Field(min_length=1, max_length=200)]
 
     def text(self) -> str:
-        """The reference as events carry it; the first colon parts kind and id."""
+        """Return the reference as events carry it; the first colon parts kind and id."""
         kind, id = self.source_kind.strip(), self.source_id.strip()
         if not (kind and id):
             raise InvalidMonitorRefError(
@@ -41,14 +41,14 @@ class MonitorRef(Value):
         return f"{kind}:{id}"
 
 
-class Observation(Command):
+class MonitorReading(Command):
     """A reading that a monitor reports."""
 
     monitor_ref: MonitorRef
     reason: Annotated[FreeText, Field(min_length=1, max_length=500)]
 
     def cause(self, refusal: type[Refusal]) -> dict[str, str]:
-        """Reason and source as events carry them; a blank reason is refused by `refusal`, then a bad source."""
+        """Return reason and source as events carry them; refuse a blank reason by `refusal`, then a bad source."""
         if not (reason := self.reason.strip()):
             raise refusal("The reason is blank; give it at least one visible character.", reason="blank")
         return {"reason": reason, "monitor_ref": self.monitor_ref.text()}

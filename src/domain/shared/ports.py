@@ -13,14 +13,13 @@ from uuid import UUID
 
 if TYPE_CHECKING:
     from baton.domain.access.edge_queries import ListEvents
-    from baton.domain.agent.model_ref import ModelRef
+    from baton.domain.agent.language_model import ModelRef
     from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
     from baton.domain.equipment.values import ExternalIdScheme
     from baton.domain.kernel import Call
     from baton.domain.operation.conduct.actuation import ActuationKind
     from baton.domain.operation.conduct.views import MeasuredObjective
     from baton.domain.operation.conduct.work_items import WorkFound
-    from baton.domain.operation.steering.decider_choice import DecideSubstrate
     from baton.domain.shared.citation import Citation
     from baton.domain.shared.listing import Page
 
@@ -35,7 +34,7 @@ class Deployment:
     minted_schemes: frozenset[ExternalIdScheme]
     self_facility_code: str
     enclosure_observation_ttl: timedelta
-    deciders: frozenset[DecideSubstrate]
+    deciders: frozenset[str]
     compute_programs: frozenset[str]
     approved_models_only: bool
     action_timeout: float
@@ -71,52 +70,39 @@ class Ports(Protocol):
 
     async def deployment(self) -> Deployment:
         """Return what may be known of this deployment."""
-        ...
 
     async def identity_provider(self, issuer: str, subject: str) -> ProviderFacts:
         """Return whether the issuer is configured, and whether its settings bind the subject."""
-        ...
 
     async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
         """Have the registry issue an identifier; raise ExternalIdMintError where it does not."""
-        ...
 
     async def event_page(self, call: Call, query: ListEvents) -> Page[dict[str, Any]]:
         """Return the events of the log that the caller may read."""
-        ...
 
     async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         """Return the objective of a loop as measured last."""
-        ...
 
     async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
         """Return what the steps of a conduct were done on so far, by its ledger."""
-        ...
 
     async def completed_step_count(self, conduct_id: UUID) -> int:
         """Return how many steps of its pass a conduct has completed, by its ledger."""
-        ...
 
     async def find_work(self, work_id: UUID) -> WorkFound | None:
         """Return a piece of long work with its state."""
-        ...
 
     async def is_model_configured(self, model_ref: ModelRef) -> bool:
         """Return whether this deployment can call a language model."""
-        ...
 
     async def subscriber_names(self) -> Sequence[str]:
         """Return the names of everything that follows the log."""
-        ...
 
     async def unprocessed_counts(self, reactions: Sequence[Reaction]) -> Mapping[str, int]:
         """Return how many events each subscriber has still before it, up to a thousand."""
-        ...
 
     async def open_items(self, subscriber_names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
         """Return what each subscriber has under way; None while the engine cannot be asked."""
-        ...
 
     async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
         """Return an event as a dismissal judges it."""
-        ...

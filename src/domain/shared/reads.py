@@ -1,4 +1,4 @@
-"""What a decision or an answer may ask to know, as plain data.
+"""Reads: what a decision or an answer may ask to know, as plain data.
 
 The domain does no I/O. Where a rule looks beyond its own stream it is a generator that yields requests from this
 module and receives the answers: `family = yield from required(Family, self.family_id)`. The application fulfils the
@@ -35,7 +35,7 @@ class Streams:
 
 
 @dataclass(frozen=True)
-class Happened:
+class PastEvents:
     """The events of these types on one stream, oldest first."""
 
     state: type["State"]
@@ -44,7 +44,7 @@ class Happened:
 
 
 @dataclass(frozen=True)
-class Latest:
+class LatestEvents:
     """The last few events of these types on one stream, newest first; of those up to a version or a time, if given."""
 
     state: type["State"]
@@ -72,7 +72,7 @@ class Members:
 
 
 @dataclass(frozen=True)
-class Enlisted:
+class AllMembers:
     """The stream ids enlisted under any key of this kind, in ascending order."""
 
     kind: str
@@ -132,12 +132,12 @@ class RunInThread:
 
 
 Rights = Permission | Grants | PermittedCommands
-Read = Streams | Happened | Latest | Holders | Members | Enlisted | Records | Rows | Rights | AskPort | RunInThread
+Read = Streams | PastEvents | LatestEvents | Holders | Members | AllMembers | Records | Rows | Rights | AskPort | RunInThread
 Reads = Generator[Read, Any, T]
 
 
 def every(state: type[S], ids: Iterable[UUID]) -> Reads[dict[UUID, S]]:
-    """The states that exist among these ids."""
+    """Return the states that exist among these ids."""
     wanted = tuple(dict.fromkeys(ids))
     if not wanted:
         return {}
@@ -146,7 +146,7 @@ def every(state: type[S], ids: Iterable[UUID]) -> Reads[dict[UUID, S]]:
 
 
 def existing(state: type[S], id: UUID | None) -> Reads[S | None]:
-    """The state under this id, or None."""
+    """Return the state under this id, or None."""
     if id is None:
         return None
     found = yield from every(state, (id,))
@@ -154,18 +154,18 @@ def existing(state: type[S], id: UUID | None) -> Reads[S | None]:
 
 
 def required(state: type[S], id: UUID, refusal: type[Refusal] | None = None) -> Reads[S]:
-    """The state under this id; refused with 404 where there is none."""
+    """Return the state under this id; refuse with 404 where there is none."""
     found = yield from required_all(state, (id,), refusal)
     return found[id]
 
 
 def required_if_given(state: type[S], id: UUID | None, refusal: type[Refusal] | None = None) -> Reads[S | None]:
-    """The state under this id, where one is given; refused with 404 where there is none."""
+    """Return the state under this id, where one is given; refuse with 404 where there is none."""
     return None if id is None else (yield from required(state, id, refusal))
 
 
 def required_all(state: type[S], ids: Iterable[UUID], refusal: type[Refusal] | None = None) -> Reads[dict[UUID, S]]:
-    """The states under all these ids; the first missing one in ascending order is named, all are in the facts."""
+    """Return the states under all these ids; a refusal names the first missing one, and has all of them in its facts."""
     ordered = sorted(set(ids))
     found = yield from every(state, ordered)
     if missing := [id for id in ordered if id not in found]:
@@ -177,75 +177,75 @@ def required_all(state: type[S], ids: Iterable[UUID], refusal: type[Refusal] | N
     return found
 
 
-def happened(id: UUID, *events: type[E]) -> Reads[tuple[E, ...]]:
-    """What happened of these kinds to one aggregate, oldest first."""
-    found: tuple[E, ...] = yield Happened(events[0].aggregate.state, id, events)
+def events_of(id: UUID, *events: type[E]) -> Reads[tuple[E, ...]]:
+    """Return the events of these types on one stream, oldest first."""
+    found: tuple[E, ...] = yield PastEvents(events[0].aggregate.state, id, events)
     return found
 
 
-def latest(
+def latest_events(
     id: UUID, *events: type[E], count: int, as_of: datetime | None = None, as_of_version: int | None = None
 ) -> Reads[tuple[E, ...]]:
-    """What happened last of these kinds to one aggregate, newest first, however long its stream is."""
-    found: tuple[E, ...] = yield Latest(events[0].aggregate.state, id, events, count, as_of, as_of_version)
+    """Return the last events of these types on one stream, newest first, however long it is."""
+    found: tuple[E, ...] = yield LatestEvents(events[0].aggregate.state, id, events, count, as_of, as_of_version)
     return found
 
 
 def holder_of(kind: str, key: str) -> Reads[UUID | None]:
-    """The stream that holds a uniqueness claim, if any."""
+    """Return the stream that holds a uniqueness claim, or None."""
     found: dict[str, UUID] = yield Holders(kind, (key,))
     return found.get(key)
 
 
 def members_of(kind: str, *keys: object) -> Reads[tuple[UUID, ...]]:
-    """The streams enlisted under any of these look-up keys."""
+    """Return the streams enlisted under any of these look-up keys."""
     found: tuple[UUID, ...] = yield Members(kind, tuple(map(str, keys)))
     return found
 
 
-def enlisted(kind: str) -> Reads[tuple[UUID, ...]]:
-    """The streams enlisted under this kind of look-up, whatever the key."""
-    found: tuple[UUID, ...] = yield Enlisted(kind)
+def all_members_of(kind: str) -> Reads[tuple[UUID, ...]]:
+    """Return the streams enlisted under this kind of look-up, whatever the key."""
+    found: tuple[UUID, ...] = yield AllMembers(kind)
     return found
 
 
 def records_of(record: type[R], **where: Any) -> Reads[tuple[R, ...]]:
-    """Rows of a mutable relation, in key order."""
+    """Return the rows of a mutable relation with these values (a tuple means any of), in key order."""
     found: tuple[R, ...] = yield Records(record, where)
     return found
 
 
 def record_of(record: type[R], **where: Any) -> Reads[R | None]:
-    """One row of a mutable relation, or None."""
+    """Return one row of a mutable relation, or None."""
     found = yield from records_of(record, **where)
     return found[0] if found else None
 
 
-def permitted(command_name: str, surface_id: UUID | None = None) -> Reads[bool]:
-    """Whether the caller also holds this permission; the answer is recorded like any verdict."""
+def is_permitted(command_name: str, surface_id: UUID | None = None) -> Reads[bool]:
+    """Return whether the caller also holds this permission; the answer is recorded like any verdict."""
     allowed: bool = yield Permission(command_name, surface_id)
     return allowed
 
 
-def grants_missing(*command_names: str) -> Reads[tuple[str | None, tuple[str, ...]]]:
-    """Why the caller may not act at all, if so, and which of these permissions it does not hold; neither is recorded."""
+def missing_grants(*command_names: str) -> Reads[tuple[str | None, tuple[str, ...]]]:
+    """Return why the caller may not act at all, if so, and which of these permissions it lacks; neither is recorded."""
     found: tuple[str | None, tuple[str, ...]] = yield Grants(command_names)
     return found
 
 
 def permitted_commands() -> Reads[frozenset[str]]:
-    """Every command that the caller may call on its surface; nothing is recorded."""
+    """Return every command that the caller may call on its surface; nothing is recorded."""
     found: frozenset[str] = yield PermittedCommands()
     return found
 
 
 def ask(method: Callable[["Ports", *Ts], Awaitable[T]], *arguments: *Ts) -> Reads[T]:
-    """The answer of a port: `yield from ask(Ports.deployment)`."""
+    """Return the answer of a port: `yield from ask(Ports.deployment)`."""
     answer: T = yield AskPort(method, arguments)
     return answer
 
 
 def run_in_thread(function: Callable[[*Ts], T], *arguments: *Ts) -> Reads[T]:
-    """The result of a pure function that may take long."""
+    """Return the result of a pure function that may take long."""
     result: T = yield RunInThread(function, arguments)
     return result

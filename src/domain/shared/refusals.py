@@ -18,15 +18,17 @@ class Refusal(Exception):
     declared_at: ClassVar[tuple[str, int] | None] = None
     """Module and line of the declaration that generated this class; None where it has a class statement."""
 
-    def __init_subclass__(cls, context: str | None = None, **kwargs: Any) -> None:
+    default_reason: ClassVar[str | None] = None
+    """The reason of a class that has only one."""
+
+    def __init_subclass__(cls, context: str | None = None, reason: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if context is not None:
-            cls.context = context
+        cls.context, cls.default_reason = context or cls.context, reason or cls.default_reason
 
     def __init__(self, detail: str, *, reason: str | None = None, facts: Mapping[str, Any] | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
-        self.reason = reason
+        self.reason = reason or self.default_reason
         self.facts = dict(facts) if facts else None
 
     @property

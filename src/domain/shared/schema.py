@@ -1,4 +1,4 @@
-"""Declared schemas and their carriers: what a schema may say, which values stand under it, which units it fixes.
+"""Declared schemas: what a schema may say, whether values satisfy it, and which units it fixes.
 
 Schemas are a small closed part of JSON Schema 2020-12, so that they can be stored, compared and joined without surprise.
 `None` means not declared, `{}` declared without constraint.
@@ -26,22 +26,8 @@ from baton.domain.shared.text import shortened
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 CLOSING = frozenset({"additionalProperties", "unevaluatedProperties"})
 KEYWORDS = CLOSING | {
-    "$schema",
-    "type",
-    "title",
-    "description",
-    "properties",
-    "required",
-    "enum",
-    "minimum",
-    "maximum",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "items",
-    "minItems",
-    "maxItems",
-    "unit",
+    *("$schema", "type", "title", "description", "properties", "required", "enum", "minimum", "maximum", "pattern"),
+    *("minLength", "maxLength", "items", "minItems", "maxItems", "unit"),
 }
 RESERVED = frozenset({"compatible", "backend"})
 """Property names that nothing may declare."""
@@ -67,7 +53,7 @@ VIOLATIONS = {
     "additionalProperties": ("undeclared_key", "is not declared; drop it or declare it in the schema"),
     "unevaluatedProperties": ("undeclared_key", "is not declared; drop it or declare it in the schema"),
 }
-"""What breaking each keyword is called, and what is said about it."""
+"""The reason of a violation of each keyword, and its sentence."""
 
 
 class UnitSystem(StrEnum):
@@ -87,11 +73,8 @@ def check_declaration(schema: Schema | None, refusal: type[Refusal]) -> None:
     if not schema:
         return
     if schema.get("$schema") != DIALECT:
-        raise refusal(
-            f"The schema must name its dialect; set $schema to {DIALECT}, or declare {{}} for no constraint.",
-            reason="wrong_dialect",
-            facts={"path": "$.$schema"},
-        )
+        detail = f"The schema must name its dialect; set $schema to {DIALECT}, or declare {{}} for no constraint."
+        raise _refusal_at(("$", "$schema"), "wrong_dialect", detail, refusal)
     levels = list(_levels(schema, ("$",), refusal))
     for path, level in levels:
         _check_level(path, level, refusal)
@@ -101,15 +84,12 @@ def check_declaration(schema: Schema | None, refusal: type[Refusal]) -> None:
     _check_compiles(schema, refusal)
     for path, level in levels:
         if (why := unmatchable(level.get("pattern", ""))) is not None:
-            raise refusal(
-                f"The pattern at {_at(path)} {why}, so that matching it may take for ever; write it without that.",
-                reason="pattern_needs_backtracking",
-                facts={"path": _at((*path, "pattern"))},
-            )
+            detail = f"The pattern at {_at(path)} {why}, so that matching it may take for ever; write it without that."
+            raise _refusal_at((*path, "pattern"), "pattern_needs_backtracking", detail, refusal)
 
 
 def check_values(schema: Schema | None, values: Mapping[str, Any], refusal: type[Refusal]) -> None:
-    """Refuse values that do not stand under their schema, at the first violation; no values always do."""
+    """Refuse values that break their schema, at the first violation; no values never do."""
     if not values:
         return
     if schema is None:
@@ -119,7 +99,7 @@ def check_values(schema: Schema | None, values: Mapping[str, Any], refusal: type
 
 
 def check_union(schemas: Mapping[str, Schema | None], values: Mapping[str, Any], refusal: type[Refusal]) -> None:
-    """Refuse values that do not stand under all schemas at once; each schema goes by the name of the family declaring it.
+    """Refuse values that break any of these schemas, each of them under the name of the family that declares it.
 
     Every schema must hold, but the root is closed once, around the keys of all of them; one `{}` leaves it open.
     """
@@ -145,45 +125,38 @@ def check_union(schemas: Mapping[str, Schema | None], values: Mapping[str, Any],
 
 
 def declared_units(schema: Schema | None) -> dict[str, tuple[str, str]]:
-    """The unit of each property that has one: dotted path -> (system, code); `[]` stands for an array's elements."""
+    """Return the unit of each property that has one: dotted path -> (system, code); `[]` stands for an array's elements."""
     units = ((path, unit_of(level)) for path, level in _properties(schema))
     return {_at(path): unit for path, unit in units if unit is not None}
 
 
 def changed_units(before: Schema | None, after: Schema | None) -> tuple[str, ...]:
-    """The properties of both schemas whose unit the second one alters or drops, as dotted paths."""
-    kept = dict(_properties(after))
-    return tuple(
-        sorted(
-            _at(path)
-            for path, level in _properties(before)
-            if (unit := unit_of(level)) is not None and path in kept and unit_of(kept[path]) != unit
-        )
-    )
+    """Return the properties of both schemas whose unit the second one alters or drops, as dotted paths."""
+    later = dict(_properties(after))
+    units = ((path, unit) for path, level in _properties(before) if (unit := unit_of(level)) is not None)
+    return tuple(sorted(_at(path) for path, unit in units if path in later and unit_of(later[path]) != unit))
 
 
 def unit_of(level: Schema) -> tuple[str, str] | None:
-    """The unit of one level of a declared schema."""
+    """Return the unit of one level of a declared schema, or None."""
     return (level["unit"]["system"], level["unit"]["code"]) if "unit" in level else None
 
 
 def types_of(level: Schema) -> frozenset[str]:
-    """The types one level of a declared schema admits, none for any."""
+    """Return the types one level of a declared schema admits; none means any."""
     declared = level.get("type")
     return frozenset(name for name in (declared if isinstance(declared, list) else [declared]) if isinstance(name, str))
 
 
 def is_closed(level: Schema) -> bool:
-    """Whether one level of a declared schema admits no keys but those it declares."""
+    """Return whether one level of a declared schema admits no keys but those it declares."""
     return level.get("additionalProperties", level.get("unevaluatedProperties")) is False
 
 
 def _levels(schema: Schema, path: Path, refusal: type[Refusal], depth: int = 1) -> Iterator[tuple[Path, Schema]]:
-    """Every level of a schema under declaration, root first; refuses keywords outside the set on the way."""
+    """Yield every level of a schema under declaration, root first; refuse keywords outside the set on the way."""
     if depth > MAX_DEPTH:
-        raise refusal(
-            f"The schema nests deeper than {MAX_DEPTH} levels; flatten it.", reason="too_deep", facts={"path": _at(path)}
-        )
+        raise _refusal_at(path, "too_deep", f"The schema nests deeper than {MAX_DEPTH} levels; flatten it.", refusal)
     yield path, schema
     for keyword, value in schema.items():
         if keyword not in KEYWORDS:
@@ -214,33 +187,24 @@ def _check_level(path: Path, level: Schema, refusal: type[Refusal]) -> None:
             raise _malformed((*path, keyword), "true or false", refusal)
     for name in level.get("properties", {}):
         if name in RESERVED:
-            raise refusal(
-                f"The property name {name} is reserved; choose another one.",
-                reason="reserved_property",
-                facts={"path": _at((*path, "properties", name))},
-            )
+            detail = f"The property name {name} is reserved; choose another one."
+            raise _refusal_at((*path, "properties", name), "reserved_property", detail, refusal)
 
 
 def _check_unit(path: Path, level: Schema, refusal: type[Refusal]) -> None:
     match level["unit"]:
-        case {"system": str(system), "code": str(code), **others} if (
+        case {"system": str() as system, "code": str() as code, **others} if (
             system in UNIT_SYSTEMS
             and code.strip()
             and others.keys() <= {"label"}
             and isinstance(others.get("label", ""), str)
         ):
-            if not _numeric(level):
-                raise refusal(
-                    f"The unit at {_at(path)} belongs to no number; put units on numbers and arrays of numbers only.",
-                    reason="malformed_unit",
-                    facts={"path": _at(path)},
-                )
+            if _numeric(level):
+                return
+            detail = "belongs to no number; put units on numbers and arrays of numbers only."
         case _:
-            raise refusal(
-                f"The unit at {_at(path)} is malformed; give system ({', '.join(UnitSystem)}), code and at most a label.",
-                reason="malformed_unit",
-                facts={"path": _at(path)},
-            )
+            detail = f"is malformed; give system ({', '.join(UnitSystem)}), code and at most a label."
+    raise _refusal_at(path, "malformed_unit", f"The unit at {_at(path)} {detail}", refusal)
 
 
 def _check_compiles(schema: Schema, refusal: type[Refusal]) -> None:
@@ -248,22 +212,20 @@ def _check_compiles(schema: Schema, refusal: type[Refusal]) -> None:
         json.dumps(schema, allow_nan=False)
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        path = _at(("$", *map(str, error.absolute_path)))
-        raise refusal(
-            f"The schema does not compile at {path}: {shortened(error.message)}; correct it.",
-            reason="does_not_compile",
-            facts={"path": path},
-        ) from error
+        path = ("$", *map(str, error.absolute_path))
+        detail = f"The schema does not compile at {_at(path)}: {shortened(error.message)}; correct it."
+        raise _refusal_at(path, "does_not_compile", detail, refusal) from error
     except (OverflowError, RecursionError, ValueError) as error:
-        raise refusal(
-            f"The schema does not compile: {shortened(str(error))}; correct it.",
-            reason="does_not_compile",
-            facts={"path": "$"},
-        ) from error
+        detail = f"The schema does not compile: {shortened(str(error))}; correct it."
+        raise _refusal_at(("$",), "does_not_compile", detail, refusal) from error
+
+
+def _refusal_at(path: Path, reason: str, detail: str, refusal: type[Refusal]) -> Refusal:
+    return refusal(detail, reason=reason, facts={"path": _at(path)})
 
 
 def _malformed(path: Path, form: str, refusal: type[Refusal]) -> Refusal:
-    return refusal(f"{_at(path)} must be {form}; correct it.", reason="malformed_keyword", facts={"path": _at(path)})
+    return _refusal_at(path, "malformed_keyword", f"{_at(path)} must be {form}; correct it.", refusal)
 
 
 def _nothing_declared(values: Mapping[str, Any], refusal: type[Refusal]) -> Refusal:
@@ -278,9 +240,7 @@ def _nothing_declared(values: Mapping[str, Any], refusal: type[Refusal]) -> Refu
 def _refuse_non_finite(value: Any, path: Path, refusal: type[Refusal]) -> None:
     match value:
         case float() if not math.isfinite(value):
-            raise refusal(
-                f"{_at(path)} is not a finite number; correct the value.", reason="not_finite", facts={"path": _at(path)}
-            )
+            raise _refusal_at(path, "not_finite", f"{_at(path)} is not a finite number; correct the value.", refusal)
         case Mapping():
             for key, item in value.items():
                 _refuse_non_finite(item, (*path, key), refusal)
@@ -307,7 +267,7 @@ def _refuse_first_violation(schema: Schema, values: Mapping[str, Any], refusal: 
 
 
 def _offending_key(error: ValidationError, level: Schema) -> Iterator[str]:
-    """The key a violation is about, where it is one that is missing or too much."""
+    """Yield the key a violation is about, where one is missing or undeclared."""
     values: Any = error.instance
     if error.validator == "required":
         yield next(name for name in level["required"] if name not in values)
@@ -324,22 +284,21 @@ def _refuse_clash(one: tuple[str, Schema], other: tuple[str, Schema], refusal: t
         facts = {"key": _at(path), "families": [one[0], other[0]]}
         types, other_types = types_of(level), types_of(there[path])
         if types and other_types and types != other_types:
-            raise refusal(
-                f"{one[0]} and {other[0]} declare {facts['key']} with different types; settle on one in their schemas.",
-                reason="type_clash",
-                facts=facts,
-            )
-        if unit_of(level) != unit_of(there[path]):
-            raise refusal(
-                f"{one[0]} and {other[0]} declare {facts['key']} in different units; settle on one in their schemas.",
-                reason="unit_clash",
-                facts=facts,
-            )
+            reason, difference = "type_clash", "with different types"
+        elif unit_of(level) != unit_of(there[path]):
+            reason, difference = "unit_clash", "in different units"
+        else:
+            continue
+        raise refusal(
+            f"{one[0]} and {other[0]} declare {facts['key']} {difference}; settle on one in their schemas.",
+            reason=reason,
+            facts=facts,
+        )
 
 
 @lru_cache(maxsize=1024)
 def _validator(text: str) -> Validator:
-    """The validator of a schema in its one sorted text form."""
+    """Return the validator of a schema in its one sorted text form."""
     return WITHOUT_BACKTRACKING(_of_one_dialect(json.loads(text)))
 
 
@@ -352,7 +311,7 @@ WITHOUT_BACKTRACKING: type[Validator] = extend(Draft202012Validator, {"pattern":
 
 
 SETS_WITHIN_SETS, POSSESSIVE = re.compile(r"\[[^]]*(?:\[|--|&&|~~)"), re.compile(r"[+*?}]\+")
-"""What the engine that reads a text once takes for something else than Python does."""
+"""Syntax that the engine without backtracking reads differently than Python does."""
 CONSTRUCTS = (
     (re.compile(r"\(\?<?[=!]"), "looks around"),
     (re.compile(r"\\[1-9]|\(\?P=|\(\?\("), "refers back to a group"),
@@ -360,11 +319,11 @@ CONSTRUCTS = (
     (POSSESSIVE, "repeats possessively"),
     (SETS_WITHIN_SETS, "nests sets"),
 )
-"""What a pattern may hold that cannot be matched by reading the text once, and what it is called."""
+"""Syntax that cannot be matched without backtracking, and what it is called."""
 
 
 def unmatchable(pattern: str) -> str | None:
-    """Why a pattern cannot be matched in time that grows with the text alone, or None."""
+    """Return why a pattern cannot be matched in time that grows with the text alone, or None."""
     if _matcher(pattern) is not None:
         return None
     return next(
@@ -374,7 +333,7 @@ def unmatchable(pattern: str) -> str | None:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether a pattern is found in a text; one that was declared before such patterns were refused never is."""
+    """Return whether a pattern matches; one declared before such patterns were refused never does."""
     matcher = _matcher(pattern)
     return matcher is not None and matcher.isinstance_python(text)
 
@@ -390,7 +349,7 @@ def _matcher(pattern: str) -> SchemaValidator | None:
 
 
 def _of_one_dialect(level: Schema) -> Schema:
-    """The schema without `$schema`, which on an inner level would switch the dialect."""
+    """Return the schema without `$schema`, which on an inner level would switch the dialect."""
     plain = {keyword: value for keyword, value in level.items() if keyword != "$schema"}
     if "properties" in plain:
         plain["properties"] = {name: _of_one_dialect(inner) for name, inner in plain["properties"].items()}
@@ -400,7 +359,7 @@ def _of_one_dialect(level: Schema) -> Schema:
 
 
 def _properties(schema: Schema | None, path: Path = ()) -> Iterator[tuple[Path, Schema]]:
-    """Every property of a declared schema, however deep, with its path."""
+    """Yield every property of a declared schema, however deep, with its path."""
     for name, inner in (schema or {}).get("properties", {}).items():
         yield (*path, name), inner
         yield from _properties(inner, (*path, name))
@@ -410,7 +369,7 @@ def _properties(schema: Schema | None, path: Path = ()) -> Iterator[tuple[Path, 
 
 
 def _numeric(level: Schema) -> bool:
-    """Whether a schema describes a number, or an array of numbers."""
+    """Return whether a schema describes a number, or an array of numbers."""
     types = types_of(level)
     if types == {"array"}:
         return "items" in level and _numeric(level["items"])

@@ -18,7 +18,7 @@ from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.refusals import Invalid, Refusal
 
 PERSONAL_MARK = "x-may-contain-personal-data"
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -176,6 +176,13 @@ class Text:
         marked.refusal, marked.label = self.refusal, self.label
         return marked
 
+
+class InvalidReasonError(Invalid):
+    """A reason must not be blank."""
+
+
+Reason = Annotated[str, Text(500, InvalidReasonError, "reason", personal=True)]
+OptionalReason = Reason | None
 
 VISIBLE = r"[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 """Any character that trimming leaves, spelled out: dialects of patterns differ in what they call a space."""

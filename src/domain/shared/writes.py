@@ -1,10 +1,11 @@
-"""What a decision may ask to be written besides events of its own stream, as plain data.
+"""Writes: what a decision may ask to be written besides events of its own stream, as plain data.
 
 A decision returns a flat list of events and of these; the application writes all of it in one transaction or nothing.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -16,36 +17,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """Holds a key that only one stream may hold; a rival is refused by this refusal."""
+class KeyedWrite:
+    """A write under one key of a kind."""
 
     kind: str
     key: str
+
+
+@dataclass(frozen=True)
+class Claim(KeyedWrite):
+    """Holds a key that only one stream may hold; a rival is refused by this refusal."""
+
     rival: Refusal
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(KeyedWrite):
     """Gives a claimed key back."""
 
-    kind: str
-    key: str
 
-
-@dataclass(frozen=True)
-class Enlist:
+class Enlist(KeyedWrite):
     """Makes this stream findable under a look-up key, in the same transaction as its events."""
 
-    kind: str
-    key: str
 
-
-@dataclass(frozen=True)
-class Delist:
+class Delist(KeyedWrite):
     """Takes this stream from a look-up key."""
-
-    kind: str
-    key: str
 
 
 @dataclass(frozen=True)
@@ -73,6 +68,14 @@ class Record:
     relation: ClassVar[str]
     key: ClassVar[tuple[str, ...]]
     unique: ClassVar[tuple[str, ...]] = ()
+
+
+class WorkRecord(Record):
+    """A row that holds the state of one piece of long work."""
+
+    principal_id: UUID
+    correlation_id: UUID
+    status: StrEnum
 
 
 @dataclass(frozen=True)

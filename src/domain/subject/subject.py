@@ -4,7 +4,6 @@ It may serve many runs, and keeps no list of them.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, assert_never
 from uuid import UUID
@@ -61,7 +60,7 @@ class SubjectMounted(Event, of=subject):
     mounted_by: UUID
 
 
-class SubjectMeasured(Event, of=subject):
+class SubjectMeasured(Event, of=subject, leads_to=MEASURED):
     """The subject was measured since it was mounted."""
 
     measured_by: UUID
@@ -81,19 +80,19 @@ class SubjectRemoved(Event, of=subject):
     removed_by: UUID
 
 
-class SubjectReturned(Event, of=subject):
-    """The subject went back to whoever brought it."""
+class SubjectReturned(Event, of=subject, leads_to=RETURNED):
+    """The subject went back to its owner."""
 
     returned_by: UUID
 
 
-class SubjectStored(Event, of=subject):
+class SubjectStored(Event, of=subject, leads_to=STORED):
     """The subject was put in store at the facility."""
 
     stored_by: UUID
 
 
-class SubjectDiscarded(Event, of=subject):
+class SubjectDiscarded(Event, of=subject, leads_to=DISCARDED):
     """The subject was disposed of."""
 
     reason: FreeText
@@ -108,21 +107,7 @@ class SubjectExternalIdAssigned(Event, of=subject):
     assigned_by: UUID
 
 
-SubjectEvent = (
-    SubjectMounted
-    | SubjectMeasured
-    | SubjectDismounted
-    | SubjectRemoved
-    | SubjectReturned
-    | SubjectStored
-    | SubjectDiscarded
-    | SubjectExternalIdAssigned
-)
-
-
-@subject.begin
-def begin(event: SubjectRegistered) -> Subject:
-    return Subject(id=event.stream_id, created_at=event.occurred_at, name=event.name)
+SubjectEvent = SubjectMounted | SubjectDismounted | SubjectRemoved | SubjectExternalIdAssigned
 
 
 @subject.evolve
@@ -130,18 +115,10 @@ def evolve(subject: Subject, event: SubjectEvent) -> Subject:
     match event:
         case SubjectMounted():
             return changed(subject, status=MOUNTED, mounted_on_asset_id=event.asset_id)
-        case SubjectMeasured():
-            return changed(subject, status=MEASURED)
         case SubjectDismounted():
             return changed(subject, status=RECEIVED, mounted_on_asset_id=None)
         case SubjectRemoved():
             return changed(subject, status=REMOVED, mounted_on_asset_id=None)
-        case SubjectReturned():
-            return changed(subject, status=RETURNED)
-        case SubjectStored():
-            return changed(subject, status=STORED)
-        case SubjectDiscarded():
-            return changed(subject, status=DISCARDED)
         case SubjectExternalIdAssigned():
             return changed(subject, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
         case _:
@@ -186,12 +163,9 @@ class MountSubject(JudgedVerb[Subject, Asset]):
         return [SubjectMounted(asset_id=asset.id, reason=self.reason, mounted_by=call.principal_id)]
 
 
-@subject.command(post="/{subject_id}/measure", allowed=[MOUNTED])
+@subject.command(post="/{subject_id}/measure", allowed=[MOUNTED], records=SubjectMeasured)
 class MeasureSubject(Verb[Subject]):
     """Record that a subject was measured since it was mounted; nothing else records it."""
-
-    def decide(self, subject: Subject, call: Call) -> Outcome:
-        return [SubjectMeasured(measured_by=call.principal_id)]
 
 
 @subject.command(post="/{subject_id}/dismount", allowed=IN_PLACE)
@@ -206,38 +180,26 @@ class DismountSubject(Verb[Subject]):
         return [SubjectDismounted(from_asset_id=asset_id, reason=self.reason, dismounted_by=call.principal_id)]
 
 
-@subject.command(post="/{subject_id}/remove", allowed=[RECEIVED, *IN_PLACE], destructive=True)
+@subject.command(post="/{subject_id}/remove", allowed=[RECEIVED, *IN_PLACE], records=SubjectRemoved, destructive=True)
 class RemoveSubject(Verb[Subject]):
     """Take a subject out of use for good, mounted or not; only its return, storage or discarding follows."""
 
-    def decide(self, subject: Subject, call: Call) -> Outcome:
-        return [SubjectRemoved(removed_by=call.principal_id)]
 
-
-@subject.command(post="/{subject_id}/return", allowed=[REMOVED])
+@subject.command(post="/{subject_id}/return", allowed=[REMOVED], records=SubjectReturned)
 class ReturnSubject(Verb[Subject]):
-    """Record that the subject went back to whoever brought it."""
-
-    def decide(self, subject: Subject, call: Call) -> Outcome:
-        return [SubjectReturned(returned_by=call.principal_id)]
+    """Record that the subject went back to its owner."""
 
 
-@subject.command(post="/{subject_id}/store", allowed=[REMOVED])
+@subject.command(post="/{subject_id}/store", allowed=[REMOVED], records=SubjectStored)
 class StoreSubject(Verb[Subject]):
     """Record that the subject stays at the facility, in store."""
 
-    def decide(self, subject: Subject, call: Call) -> Outcome:
-        return [SubjectStored(stored_by=call.principal_id)]
 
-
-@subject.command(post="/{subject_id}/discard", allowed=[REMOVED], destructive=True)
+@subject.command(post="/{subject_id}/discard", allowed=[REMOVED], records=SubjectDiscarded, destructive=True)
 class DiscardSubject(Verb[Subject]):
     """Record that the subject was disposed of."""
 
     reason: Annotated[str, subject.text("discard_reason", 500, label="reason", personal=True)]
-
-    def decide(self, subject: Subject, call: Call) -> Outcome:
-        return [SubjectDiscarded(reason=self.reason, discarded_by=call.principal_id)]
 
 
 @subject.command(post="/{subject_id}/assign-external-id")
@@ -264,17 +226,12 @@ class AssignSubjectExternalId(Verb[Subject]):
         return [SubjectExternalIdAssigned(**dict(self), assigned_by=call.principal_id)]
 
 
-subject.get("id", "name", "status", "mounted_on_asset_id", "external_id", "external_id_scheme")
+subject.get(hidden=["created_at"])
 
 
-class SubjectSummary(Summary):
-    subject_id: UUID
-    name: FreeText
-    status: SubjectStatus
-    mounted_on_asset_id: UUID | None
-    external_id: str | None
-    external_id_scheme: str | None
-    created_at: datetime
+SubjectSummary = Summary.from_state(
+    subject, "name status mounted_on_asset_id external_id external_id_scheme created_at", marked=True
+)
 
 
 @subject.listing(SubjectSummary)

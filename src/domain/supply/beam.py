@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from baton.domain.equipment.scope import AssetScope
-from baton.domain.shared.reads import Reads, happened, latest
+from baton.domain.equipment.asset_tree import AssetScope
+from baton.domain.shared.reads import Reads, events_of, latest_events
 from baton.domain.supply.coverage import former_supplies, supplies_in_scope
 from baton.domain.supply.supply import (
     AVAILABLE,
@@ -18,7 +18,6 @@ from baton.domain.supply.supply import (
     SupplyMarkedRecovering,
     SupplyMarkedUnavailable,
     SupplyTransition,
-    status_after,
 )
 
 PHOTON_BEAM = "photon_beam"
@@ -31,15 +30,15 @@ LEAVING = (SupplyMarkedUnavailable, SupplyMarkedRecovering, SupplyDeregistered)
 
 @dataclass(frozen=True)
 class Outage:
-    """The beam is gone: since when, by which event, and in words for people."""
+    """A loss of the beam: since when, by which event, and a sentence about it."""
 
     event_id: UUID
     since: datetime
     detail: str
 
 
-def beam_lost(candidates: Iterable[Supply]) -> bool:
-    """Whether the beam is known to be gone: nothing provides it, and something that should is out or coming back.
+def is_beam_lost(candidates: Iterable[Supply]) -> bool:
+    """Return whether the beam is known to be gone: nothing provides it, and something that should is out or coming back.
 
     Where nothing is known of it, it counts as not lost.
     """
@@ -48,35 +47,35 @@ def beam_lost(candidates: Iterable[Supply]) -> bool:
 
 
 def outage_in(scope: AssetScope, own_facility_code: str) -> Reads[Outage | None]:
-    """The outage that work in this scope is under, if the beam is lost to it."""
+    """Return the outage that work in this scope is under, or None while it has beam."""
     kinds = frozenset({PHOTON_BEAM})
     candidates = yield from supplies_in_scope(kinds, scope, own_facility_code)
-    if not beam_lost(candidates):
+    if not is_beam_lost(candidates):
         return None
     former = yield from former_supplies(kinds, scope, own_facility_code)
     left: list[SupplyTransition] = []
     for one in (*candidates, *former):
         left += yield from departures(one.id)
-    event = last_to_leave(left)
-    said = ", ".join(f"{one.name} is {one.status.value}" for one in sorted(candidates, key=lambda one: one.id))
-    return Outage(event.stored_id, event.occurred_at, said)
+    event = last_departure(left)
+    detail = ", ".join(f"{one.name} is {one.status.value}" for one in sorted(candidates, key=lambda one: one.id))
+    return Outage(event.stored_id, event.occurred_at, detail)
 
 
 def departures(supply_id: UUID) -> Reads[Sequence[SupplyTransition]]:
-    """With what a supply stopped to provide; its last departure is among the latest, or else all of them are looked at."""
-    recent: tuple[SupplyTransition, ...] = yield from latest(supply_id, *LEAVING, count=RECENT)
+    """Return the events by which a supply stopped to provide: the latest ones, or all if its last departure is older."""
+    recent: tuple[SupplyTransition, ...] = yield from latest_events(supply_id, *LEAVING, count=RECENT)
     if len(recent) < RECENT or any(event.from_status in PROVIDING for event in recent):
         return recent
-    return (yield from happened(supply_id, *LEAVING))
+    return (yield from events_of(supply_id, *LEAVING))
 
 
-def last_to_leave(transitions: Iterable[SupplyTransition]) -> SupplyTransition:
-    """The event that took the last beam away; where none was ever there, the first that said so."""
+def last_departure(transitions: Iterable[SupplyTransition]) -> SupplyTransition:
+    """Return the event that took the last beam away; where none was ever there, the first that said so."""
     ordered = sorted(transitions, key=lambda event: (event.occurred_at, event.stream_id))
     left = [event for event in ordered if event.from_status in PROVIDING]
     return left[-1] if left else ordered[0]
 
 
 def takes_beam_away(event: SupplyTransition) -> bool:
-    """Whether a supply provides no more after this event, and did before."""
-    return event.from_status in PROVIDING and status_after(event) not in PROVIDING  # type: ignore[arg-type]
+    """Return whether a supply provides no more after this event, and did before."""
+    return event.from_status in PROVIDING and event.to_status not in PROVIDING

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from uuid import UUID
 
-from baton.domain.equipment.scope import AssetScope
+from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.federation.facility import Facility
-from baton.domain.shared.gates import Finding
+from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.identifiers import FACILITY_CODE
 from baton.domain.shared.reads import Holders, Reads, every, members_of
 from baton.domain.supply.supply import (
@@ -31,39 +31,40 @@ ADVICE = {
 
 
 def supplies_in_scope(kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:
-    """The live supplies of these kinds that belong to the scope: of its facilities as a whole, or of an asset in it."""
+    """Return the live supplies of these kinds in scope: those of its facilities as a whole, or of an asset in it."""
     if not kinds:
         return ()
-    found = yield from _placed(KINDS, kinds, scope, own_facility_code)
+    found = yield from _enlisted_supplies(KINDS, kinds, scope, own_facility_code)
     return tuple(one for one in found if one.status is not DECOMMISSIONED)
 
 
 def former_supplies(kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:
-    """The supplies of these kinds that belonged to the scope before they were retired."""
-    return (yield from _placed(FORMER, kinds, scope, own_facility_code))
+    """Return the supplies of these kinds that were in scope before they were retired."""
+    return (yield from _enlisted_supplies(FORMER, kinds, scope, own_facility_code))
 
 
-def _placed(among: str, kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:
-    codes = yield from _facilities(scope.facility_codes if scope.assets else frozenset({own_facility_code}))
-    supplies = yield from every(Supply, (yield from members_of(among, *sorted(kinds))))
-    return tuple(one for one in supplies.values() if _in_scope(one, scope, codes))
+def _enlisted_supplies(
+    lookup: str, kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str
+) -> Reads[tuple[Supply, ...]]:
+    codes = yield from _with_sites(scope.facility_codes if scope.assets else frozenset({own_facility_code}))
+    supplies = yield from every(Supply, (yield from members_of(lookup, *sorted(kinds))))
+    return tuple(
+        one
+        for one in supplies.values()
+        if one.facility_code in codes and (one.containing_asset_id is None or one.containing_asset_id in scope.assets)
+    )
 
 
-def _facilities(codes: frozenset[str]) -> Reads[frozenset[str]]:
-    """These facilities and the Sites they are areas of, by code."""
+def _with_sites(codes: frozenset[str]) -> Reads[frozenset[str]]:
+    """Return the codes of these facilities and of the Sites they are areas of."""
     holders: dict[str, UUID] = yield Holders(FACILITY_CODE, tuple(sorted(codes)))
     facilities = yield from every(Facility, holders.values())
     sites = yield from every(Facility, (one.parent_id for one in facilities.values() if one.parent_id is not None))
     return codes | {site.code for site in sites.values()}
 
 
-def _in_scope(supply: Supply, scope: AssetScope, codes: frozenset[str]) -> bool:
-    placed = supply.containing_asset_id is None or supply.containing_asset_id in scope.assets
-    return supply.facility_code in codes and placed
-
-
-def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming: bool = False) -> Finding | None:
-    """The first kind that no candidate provides; what already runs may go on with a Degraded supply."""
+def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming: bool = False) -> GateFinding | None:
+    """Return the finding on the first kind that no candidate provides; a resumed run may go on with a Degraded supply."""
     passing = (AVAILABLE, DEGRADED) if resuming else (AVAILABLE,)
     known = sorted((one for one in candidates if one.status is not DECOMMISSIONED), key=lambda one: one.id)
     for kind in sorted(needed):
@@ -73,9 +74,9 @@ def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming
         facts = {"kind": kind, "supplies": [{"supply_id": str(one.id), "status": one.status.value} for one in supplies]}
         if not supplies:
             detail = f"No supply of kind {kind} is in scope; register one of the facility or of these assets."
-            return Finding(True, "no_supply", detail, facts)
-        found = ", ".join(f"{one.name} is {one.status.value}" for one in supplies)
+            return GateFinding(True, "no_supply", detail, facts)
+        known_statuses = ", ".join(f"{one.name} is {one.status.value}" for one in supplies)
         advice = next(ADVICE[status] for status in ADVICE if any(one.status is status for one in supplies))
-        detail = f"No supply of kind {kind} in scope is {' or '.join(passing)}: {found}; {advice}."
-        return Finding(False, "no_supply_available", detail, facts)
+        detail = f"No supply of kind {kind} in scope is {' or '.join(passing)}: {known_statuses}; {advice}."
+        return GateFinding(False, "no_supply_available", detail, facts)
     return None

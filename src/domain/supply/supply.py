@@ -6,7 +6,7 @@ The hardware that delivers it is an asset. A monitor may report it worse; only a
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, assert_never
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 from pydantic import Field
@@ -15,9 +15,9 @@ from baton.domain.access.actor import ActorKind
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, changed
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.identifiers import FacilityCode, check_facility_code, required_facility
+from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.monitoring import InvalidMonitorRefError, Observation, TriggerSource
+from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, record_of, required_if_given
 from baton.domain.shared.refusals import Invalid, NotFound
@@ -89,6 +89,7 @@ class SupplyRegistered(Event, of=supply):
 class SupplyTransition(Event):
     """A change of status: from where, why, and who or what brought it about."""
 
+    to_status: ClassVar[SupplyStatus]
     from_status: SupplyStatus
     reason: FreeText
     trigger: TriggerSource
@@ -99,75 +100,48 @@ class SupplyTransition(Event):
 class SupplyMarkedAvailable(SupplyTransition, of=supply):
     """Somebody looked, and the resource was there."""
 
+    to_status = AVAILABLE
+
 
 class SupplyDegraded(SupplyTransition, of=supply, overwrites=True):
     """The resource was there, but not as it should be."""
+
+    to_status = DEGRADED
 
 
 class SupplyMarkedUnavailable(SupplyTransition, of=supply, overwrites=True):
     """The resource was not there."""
 
+    to_status = UNAVAILABLE
+
 
 class SupplyMarkedRecovering(SupplyTransition, of=supply, overwrites=True):
     """The resource was coming back."""
+
+    to_status = RECOVERING
 
 
 class SupplyRestored(SupplyTransition, of=supply, overwrites=True):
     """The resource was there again as it should be."""
 
+    to_status = AVAILABLE
+
 
 class SupplyDeregistered(SupplyTransition, of=supply):
     """The supply was retired for good, and its address is free again."""
 
-
-SupplyEvent = (
-    SupplyMarkedAvailable
-    | SupplyDegraded
-    | SupplyMarkedUnavailable
-    | SupplyMarkedRecovering
-    | SupplyRestored
-    | SupplyDeregistered
-)
-
-
-@supply.begin
-def begin(event: SupplyRegistered) -> Supply:
-    return Supply(
-        id=event.stream_id,
-        created_at=event.occurred_at,
-        kind=event.kind,
-        name=event.name,
-        facility_code=event.facility_code,
-        containing_asset_id=event.containing_asset_id,
-    )
+    to_status = DECOMMISSIONED
 
 
 @supply.evolve
-def evolve(supply: Supply, event: SupplyEvent) -> Supply:
+def evolve(supply: Supply, event: SupplyTransition) -> Supply:
     return changed(
         supply,
-        status=status_after(event),
+        status=event.to_status,
         last_status_changed_at=event.occurred_at,
         last_status_reason=event.reason,
         last_trigger=event.trigger,
     )
-
-
-def status_after(event: SupplyEvent) -> SupplyStatus:
-    """The status an event leads to."""
-    match event:
-        case SupplyMarkedAvailable() | SupplyRestored():
-            return AVAILABLE
-        case SupplyDegraded():
-            return DEGRADED
-        case SupplyMarkedUnavailable():
-            return UNAVAILABLE
-        case SupplyMarkedRecovering():
-            return RECOVERING
-        case SupplyDeregistered():
-            return DECOMMISSIONED
-        case _:
-            assert_never(event)
 
 
 class InvalidSupplyReasonError(Invalid, context="supply"):
@@ -199,7 +173,7 @@ class RegisterSupply(JudgedCreation[None]):
     containing_asset_id: UUID | None = None
 
     def gather(self, call: Call) -> Reads[None]:
-        yield from required_facility(self.facility_code, SupplyFacilityNotFoundError)
+        yield from require_facility(self.facility_code, SupplyFacilityNotFoundError)
         yield from required_if_given(Asset, self.containing_asset_id, SupplyContainingAssetNotFoundError)
 
     def decide(self, call: Call, facts: None) -> Outcome:
@@ -217,22 +191,22 @@ class RegisterSupply(JudgedCreation[None]):
 
 
 def address_key(addressed: RegisterSupply | Supply) -> str:
-    """The form under which two addresses count as the same; no text in one part can pass for another part."""
+    """Return the key under which two addresses count as the same; no text in one part can pass for another part."""
     parts = (addressed.facility_code, addressed.containing_asset_id, addressed.kind, addressed.name)
     return canonical_json(parts).decode()
 
 
 class SupplyVerb(Verb[Supply]):
-    """An operator's word on a supply, with its reason."""
+    """An operator's report on a supply, with its reason."""
 
-    leads_to: ClassVar[type[SupplyTransition]]
+    records: ClassVar[type[SupplyTransition]]
     reason: Reason
 
     def decide(self, supply: Supply, call: Call) -> Outcome:
         return [self.transition(supply, call)]
 
     def transition(self, supply: Supply, call: Call) -> SupplyTransition:
-        return self.leads_to(
+        return self.records(
             from_status=supply.status, reason=self.reason, trigger=TriggerSource.OPERATOR, triggered_by=call.principal_id
         )
 
@@ -241,35 +215,35 @@ class SupplyVerb(Verb[Supply]):
 class MarkSupplyAvailable(SupplyVerb):
     """Record that somebody looked, and the resource is there."""
 
-    leads_to = SupplyMarkedAvailable
+    records = SupplyMarkedAvailable
 
 
 @supply.command(post="/{supply_id}/degrade", allowed=[UNKNOWN, AVAILABLE, RECOVERING])
 class DegradeSupply(SupplyVerb):
     """Record that the resource is there, but not as it should be: no run starts on it, a held one may resume."""
 
-    leads_to = SupplyDegraded
+    records = SupplyDegraded
 
 
 @supply.command(post="/{supply_id}/mark-unavailable", allowed=[UNKNOWN, AVAILABLE, DEGRADED, RECOVERING])
 class MarkSupplyUnavailable(SupplyVerb):
     """Record that the resource is not there."""
 
-    leads_to = SupplyMarkedUnavailable
+    records = SupplyMarkedUnavailable
 
 
 @supply.command(post="/{supply_id}/mark-recovering", allowed=[UNAVAILABLE])
 class MarkSupplyRecovering(SupplyVerb):
     """Record that the resource is coming back; restore it once it is stable."""
 
-    leads_to = SupplyMarkedRecovering
+    records = SupplyMarkedRecovering
 
 
 @supply.command(post="/{supply_id}/restore", allowed=[RECOVERING, DEGRADED])
 class RestoreSupply(SupplyVerb):
     """Record that the resource is there again as it should be."""
 
-    leads_to = SupplyRestored
+    records = SupplyRestored
 
 
 @supply.command(
@@ -278,7 +252,7 @@ class RestoreSupply(SupplyVerb):
 class DeregisterSupply(SupplyVerb):
     """Retire a supply for good; its address is free again."""
 
-    leads_to = SupplyDeregistered
+    records = SupplyDeregistered
 
     def decide(self, supply: Supply, call: Call) -> Outcome:
         return [
@@ -304,7 +278,7 @@ MONITORED: dict[SupplyStatus, type[SupplyVerb]] = {
     attempts=3,
     mcp=False,
 )
-class ObserveSupplyStatus(Observation):
+class ObserveSupplyStatus(MonitorReading, Verb[Supply]):
     """Report what a monitor reads from the plant; a repeat is no event, but shows that the monitor is there."""
 
     new_status: SupplyStatus
@@ -322,7 +296,7 @@ class ObserveSupplyStatus(Observation):
             return [contact]
         verb.operation.check(verb(reason=self.reason), supply)
         return [
-            verb.leads_to(
+            verb.records(
                 from_status=supply.status,
                 trigger=TriggerSource.MONITOR,
                 triggered_by=call.principal_id,
@@ -367,18 +341,13 @@ class GetSupply(TimeTravel):
         )
 
 
-class SupplySummary(Summary):
-    time: ClassVar[str] = "registered_at"
-    supply_id: UUID
-    kind: str
-    name: str
-    facility_code: str
-    containing_asset_id: UUID | None
-    status: SupplyStatus
-    registered_at: datetime
-    last_status_changed_at: datetime | None
-    last_status_reason: FreeText | None
-    last_trigger: TriggerSource | None
+SupplySummary = Summary.from_state(
+    supply,
+    "kind name facility_code containing_asset_id status registered_at last_status_changed_at last_status_reason "
+    "last_trigger",
+    "registered_at",
+    marked=True,
+)
 
 
 @supply.listing(SupplySummary)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar, assert_never
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from pydantic import Field
@@ -16,16 +16,11 @@ from baton.domain.shared.logbooks import LogbookKind, LogbookOpened
 from baton.domain.shared.reads import Reads
 
 VERDICT_SCHEMA = {
-    "fields": {
-        "actor_id": {"type": "uuid"},
-        "command_name": {"type": "string"},
-        "decision": {"type": "string"},
-        "reason": {"type": "string"},
-    }
+    "fields": {"actor_id": {"type": "uuid"}, **{name: {"type": "string"} for name in ("command_name", "decision", "reason")}}
 }
 
 
-class Decision(StrEnum):
+class AccessDecision(StrEnum):
     ALLOW = "Allow"
     DENY = "Deny"
 
@@ -55,21 +50,9 @@ class ConduitLogbookOpened(LogbookOpened, of=conduit):
     """The logbook of verdicts was opened."""
 
 
-ConduitEvent = ConduitLogbookOpened
-
-
-@conduit.begin
-def begin(event: ConduitDefined) -> Conduit:
-    return Conduit(id=event.stream_id, created_at=event.occurred_at, **dict(event))
-
-
 @conduit.evolve
-def evolve(conduit: Conduit, event: ConduitEvent) -> Conduit:
-    match event:
-        case ConduitLogbookOpened():
-            return changed(conduit, verdict_logbook_id=event.logbook_id)
-        case _:
-            assert_never(event)
+def evolve(conduit: Conduit, event: ConduitLogbookOpened) -> Conduit:
+    return changed(conduit, verdict_logbook_id=event.logbook_id)
 
 
 @conduit.creation()
@@ -81,29 +64,18 @@ class DefineConduit(Creation):
     target_zone_id: UUID
 
     def decide(self, call: Call) -> Outcome:
-        return [
-            ConduitDefined(name=self.name, source_zone_id=self.source_zone_id, target_zone_id=self.target_zone_id),
-            opened_logbook(call.id_for("verdict logbook")),
-        ]
+        return [ConduitDefined(**dict(self)), open_verdict_logbook(call.id_for("verdict logbook"))]
 
 
-def opened_logbook(logbook_id: UUID) -> ConduitLogbookOpened:
-    """The event that opens a conduit's verdict logbook."""
+def open_verdict_logbook(logbook_id: UUID) -> ConduitLogbookOpened:
+    """Return the event that opens a conduit's verdict logbook."""
     return ConduitLogbookOpened(logbook_id=logbook_id, kind=LogbookKind.VERDICT, schema_=VERDICT_SCHEMA)
 
 
-conduit.get("id", "name", "source_zone_id", "target_zone_id", "verdict_logbook_id")
+conduit.get(hidden=["created_at"])
 
 
-class ConduitSummary(Summary):
-    conduit_id: UUID
-    name: str
-    source_zone_id: UUID
-    target_zone_id: UUID
-    created_at: datetime
-
-
-@conduit.listing(ConduitSummary)
+@conduit.listing(Summary.from_state(conduit, "name source_zone_id target_zone_id created_at"))
 class ListConduits(ListQuery):
     """Conduits in order of definition."""
 
@@ -111,7 +83,7 @@ class ListConduits(ListQuery):
     target_zone_id: UUID | None = None
 
 
-class Verdict(Summary):
+class ConduitVerdict(Summary):
     """One answer of the authorization seam."""
 
     relation: ClassVar[str] = "entries_conduit_verdicts"
@@ -121,7 +93,7 @@ class Verdict(Summary):
     logbook_id: UUID
     actor_id: UUID
     command_name: str
-    decision: Decision
+    decision: AccessDecision
     reason: str | None
     surface_id: UUID
     determining_policies: SortedSet[UUID]
@@ -131,21 +103,21 @@ class Verdict(Summary):
     recorded_at: datetime
 
 
-class VerdictItem(Verdict):
+class VerdictItem(ConduitVerdict):
     """A listed verdict, with what the caller it was about is called; people's names are null without `GetActor`."""
 
     actor_name: str | None
 
 
-@conduit.listing(Verdict, returns=VerdictItem, get="/{conduit_id}/verdicts")
+@conduit.listing(ConduitVerdict, returns=VerdictItem, get="/{conduit_id}/verdicts")
 class ListConduitVerdicts(ListQuery):
     """Why calls over this conduit were allowed or denied, oldest first."""
 
     actor_id: UUID | None = None
     command_name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    decision: Decision | None = None
+    decision: AccessDecision | None = None
 
-    def present(self, rows: tuple[Verdict, ...]) -> Reads[tuple[VerdictItem, ...]]:
+    def present(self, rows: tuple[ConduitVerdict, ...]) -> Reads[tuple[VerdictItem, ...]]:
         names = yield from names_of((row.actor_id, row.surface_id) for row in rows)
         return tuple(VerdictItem(**dict(row), actor_name=names[row.actor_id, row.surface_id]) for row in rows)
 

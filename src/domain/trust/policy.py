@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -27,15 +26,15 @@ from baton.domain.kernel import (
 )
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, every, permitted, required
+from baton.domain.shared.reads import Reads, every, is_permitted, required
 from baton.domain.shared.refusals import Invalid, UnauthorizedError
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Enlist
 from baton.domain.trust.authorization import Standing, judge, permitted_commands
-from baton.domain.trust.conduit import Conduit, Decision
+from baton.domain.trust.conduit import AccessDecision, Conduit
 from baton.domain.trust.surface import Surface
 
-LISTENERS = "policy-of"
+POLICIES_BY_SURFACE = "policy-of"
 """Look-up kind: the policies of one conduit and surface."""
 
 REGISTRY.permissions |= {"ListPermissionsOfOthers", "ReadEventTexts", "RequestDecisionDebrief", "RecordAgentDecision"}
@@ -59,11 +58,10 @@ class Policy(State):
         return self.listed_commands.union(*(sets.get(name, frozenset()) for name in self.permitted_command_sets))
 
     def permits(self, command_name: str) -> bool:
-        """Whether it permits this command, by its name or by a set; a set that this release does not know permits none."""
+        """Return whether it permits this command, by its name or by a set; a set that is unknown now permits none."""
         sets = command_sets()
-        return command_name in self.listed_commands or any(
-            command_name in sets.get(name, ()) for name in self.permitted_command_sets
-        )
+        named = (sets.get(name, frozenset()) for name in self.permitted_command_sets)
+        return command_name in self.listed_commands or any(command_name in commands for commands in named)
 
 
 policy = Aggregate(Policy, "/policies", context="trust")
@@ -89,22 +87,15 @@ class PolicyGrantRevoked(Event, of=policy):
     reason: FreeText
 
 
-PolicyEvent = PolicyGrantRevoked
-
-
 @policy.begin
 def begin(event: PolicyDefined) -> Policy:
-    said = dict(event)
-    return Policy(id=event.stream_id, created_at=event.occurred_at, listed_commands=said.pop("permitted_commands"), **said)
+    own = dict(event)
+    return Policy(id=event.stream_id, created_at=event.occurred_at, listed_commands=own.pop("permitted_commands"), **own)
 
 
 @policy.evolve
-def evolve(policy: Policy, event: PolicyEvent) -> Policy:
-    match event:
-        case PolicyGrantRevoked():
-            return changed(policy, permitted_principal_ids=policy.permitted_principal_ids - {event.principal_id})
-        case _:
-            assert_never(event)
+def evolve(policy: Policy, event: PolicyGrantRevoked) -> Policy:
+    return changed(policy, permitted_principal_ids=policy.permitted_principal_ids - {event.principal_id})
 
 
 class InvalidPolicySurfaceError(Invalid, context="trust"):
@@ -147,18 +138,9 @@ class DefinePolicy(JudgedCreation[None]):
             )
 
     def decide(self, call: Call, facts: None) -> Outcome:
-        check_known(self.permitted_commands, self.permitted_command_sets)
-        return [
-            PolicyDefined(
-                name=self.name,
-                conduit_id=self.conduit_id,
-                surface_id=self.surface_id,
-                permitted_principal_ids=self.permitted_principal_ids,
-                permitted_commands=self.permitted_commands,
-                permitted_command_sets=self.permitted_command_sets,
-            ),
-            Enlist(LISTENERS, look_up_key(self.conduit_id, self.surface_id)),
-        ]
+        check_command_names(self.permitted_commands, self.permitted_command_sets)
+        lookup = Enlist(POLICIES_BY_SURFACE, policy_key(self.conduit_id, self.surface_id))
+        return [PolicyDefined(**dict(self)), lookup]
 
 
 @policy.command(post="/{policy_id}/revoke-grant", name="revoke_grant", destructive=True)
@@ -176,12 +158,12 @@ class RevokePolicyGrant(Verb[Policy]):
         ]
 
 
-def look_up_key(conduit_id: UUID, surface_id: UUID) -> str:
-    """Where the policies of this conduit and surface are enlisted."""
+def policy_key(conduit_id: UUID, surface_id: UUID) -> str:
+    """Return the look-up key of the policies of this conduit and surface."""
     return f"{conduit_id}/{surface_id}"
 
 
-def check_known(names: frozenset[str], sets: frozenset[str]) -> None:
+def check_command_names(names: frozenset[str], sets: frozenset[str]) -> None:
     """Refuse names of commands and of command sets that this release does not know, all of them at once."""
     unknown = sorted((names - REGISTRY.command_names()) | (sets - command_sets().keys()))
     if unknown:
@@ -197,7 +179,7 @@ ABOUT_OTHERS = frozenset({"GetActorProfile", "GetPolicy", "GetPolicyHistory", "E
 
 
 def command_sets() -> Mapping[str, frozenset[str]]:
-    """Every set a policy may name, and what it holds in this release."""
+    """Return every set a policy may name, and what it holds in this release."""
     return _sets_of(tuple(REGISTRY.operations))
 
 
@@ -218,15 +200,7 @@ policy.get(
 )
 
 
-class PolicySummary(Summary):
-    policy_id: UUID
-    name: str
-    conduit_id: UUID
-    surface_id: UUID
-    created_at: datetime
-
-
-@policy.listing(PolicySummary)
+@policy.listing(Summary.from_state(policy, "name conduit_id surface_id created_at"))
 class ListPolicies(ListQuery):
     """Policies in order of definition."""
 
@@ -237,7 +211,7 @@ class ListPolicies(ListQuery):
 class PolicyEvaluation(Value):
     """What a policy would say to a call, and why."""
 
-    decision: Decision
+    decision: AccessDecision
     reason: str | None
     determining_policies: tuple[UUID, ...]
 
@@ -252,17 +226,9 @@ class EvaluatePolicy(Query):
     evaluated_surface_id: UUID
 
     def answer(self, policy: Policy, call: Call) -> Reads[PolicyEvaluation]:
-        verdict = judge(
-            Standing(actor=None),
-            [policy],
-            self.evaluated_principal_id,
-            self.evaluated_command_name,
-            self.evaluated_conduit_id,
-            self.evaluated_surface_id,
-        )
-        return PolicyEvaluation(
-            decision=verdict.decision, reason=verdict.reason, determining_policies=verdict.determining_policies
-        )
+        asked = (self.evaluated_principal_id, self.evaluated_command_name)
+        verdict = judge(Standing(actor=None), [policy], *asked, self.evaluated_conduit_id, self.evaluated_surface_id)
+        return PolicyEvaluation(**vars(verdict))
         yield
 
 
@@ -286,7 +252,7 @@ class ListPermissions(Query):
     evaluated_surface_id: UUID
 
     def answer(self, policy: Policy, call: Call) -> Reads[PermissionsView]:
-        if self.evaluated_principal_id != call.principal_id and not (yield from permitted("ListPermissionsOfOthers")):
+        if self.evaluated_principal_id != call.principal_id and not (yield from is_permitted("ListPermissionsOfOthers")):
             raise UnauthorizedError(
                 "Reading the permissions of others needs ListPermissionsOfOthers; ask an administrator for it.",
                 reason="permissions_of_others",

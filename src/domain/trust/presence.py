@@ -1,24 +1,23 @@
-"""Who is here during a visit, in person or remotely, and which visit drives the surface."""
+"""Presence during a visit, in person or remotely, and the control of its surface."""
 
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from baton.domain.kernel import Call, Command, CursorText, LogPosition, Outcome, PageLimit, Query, Value, Verb
+from baton.domain.kernel import Call, CursorText, JudgedVerb, LogPosition, Outcome, PageLimit, Query, Verb
 from baton.domain.shared.listing import Cursor, Order, Page
-from baton.domain.shared.reads import Reads, permitted, record_of
+from baton.domain.shared.reads import Reads, is_permitted, record_of
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.shared.writes import Put
 from baton.domain.trust.surface import SurfaceControl
 from baton.domain.trust.visit import (
     CONTROL_LOCK,
     PRESENT,
+    Presence,
     PresenceMode,
     Visit,
     VisitCheckedIn,
     VisitCheckedOut,
     VisitSurfaceControlTaken,
-    released,
+    release_surface,
     visit,
 )
 
@@ -34,7 +33,7 @@ class CheckInVisit(Verb[Visit]):
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
         actor_id = self.actor_id or call.principal_id
-        if visit.present(actor_id):
+        if visit.is_present(actor_id):
             raise self.cannot("already_checked_in", "This actor is checked in already; check out first.")
         return [VisitCheckedIn(actor_id=actor_id, mode=self.mode)]
 
@@ -47,18 +46,18 @@ class CheckOutVisit(Verb[Visit]):
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
         actor_id = self.actor_id or call.principal_id
-        if not visit.present(actor_id):
+        if not visit.is_present(actor_id):
             raise self.cannot("not_checked_in", "This actor is not checked in; nothing to close.")
         return [VisitCheckedOut(actor_id=actor_id)]
 
 
-class ControlCommand(Command):
+class ControlCommand(JudgedVerb[Visit, SurfaceControl | None]):
     """A verb about driving the visit's own surface; the caller needs it on that surface too."""
 
     surface_id: UUID
 
     def gather(self, visit: Visit, call: Call) -> Reads[SurfaceControl | None]:
-        if self.surface_id != call.surface_id and not (yield from permitted(type(self).__name__, self.surface_id)):
+        if self.surface_id != call.surface_id and not (yield from is_permitted(type(self).__name__, self.surface_id)):
             raise UnauthorizedError(
                 "You need this permission on the surface you want to drive too; ask an administrator for it.",
                 reason="surface_not_permitted",
@@ -93,19 +92,10 @@ class ReleaseControlOfSurface(ControlCommand):
     def decide(self, visit: Visit, call: Call, control: SurfaceControl | None) -> Outcome:
         if control is None or control.visit_id != visit.id:
             raise self.cannot("not_holder", "This visit does not drive the surface; nothing to release.")
-        return released(visit)
+        return release_surface(visit)
 
 
-class PresenceRow(Value):
-    """Somebody's stay during a visit; without an end they are still here."""
-
-    actor_id: UUID
-    mode: PresenceMode
-    check_in_at: datetime
-    check_out_at: datetime | None
-
-
-@visit.query(get="/{visit_id}/presence", returns=Page[PresenceRow])
+@visit.query(get="/{visit_id}/presence", returns=Page[Presence])
 class ListVisitPresence(Query):
     """Who is or was here, in order of check-in; read from the visit's own stream."""
 
@@ -115,7 +105,7 @@ class ListVisitPresence(Query):
     order: Order = Order.ASC
     min_position: LogPosition | None = None
 
-    def answer(self, visit: Visit, call: Call) -> Reads[Page[Any]]:
+    def answer(self, visit: Visit, call: Call) -> Reads[Page[Presence]]:
         after = Cursor.parse(self.cursor, self.order) if self.cursor else None
         keyed = [
             ((entry.check_in_at, entry.actor_id), entry)
@@ -128,5 +118,5 @@ class ListVisitPresence(Query):
             keyed = [pair for pair in keyed if (pair[0] < mark if self.order is Order.DESC else pair[0] > mark)]
         shown, more = keyed[: self.limit], len(keyed) > self.limit
         cursor = str(Cursor(order=self.order, time=shown[-1][0][0], id=shown[-1][0][1])) if more else None
-        return Page(tuple(PresenceRow(**entry.__dict__) for _, entry in shown), cursor)
+        return Page(tuple(entry for _, entry in shown), cursor)
         yield

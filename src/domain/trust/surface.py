@@ -51,11 +51,6 @@ class SurfaceDefined(Event, of=surface):
     kind: SurfaceKind
 
 
-@surface.begin
-def begin(event: SurfaceDefined) -> Surface:
-    return Surface(id=event.stream_id, created_at=event.occurred_at, **dict(event))
-
-
 @surface.creation()
 class DefineSurface(Creation):
     """Define an arrival point, for instance one endstation's console."""
@@ -70,14 +65,7 @@ class DefineSurface(Creation):
 surface.get("id", "name", "kind")
 
 
-class SurfaceSummary(Summary):
-    surface_id: UUID
-    name: str
-    kind: SurfaceKind
-    created_at: datetime
-
-
-@surface.listing(SurfaceSummary)
+@surface.listing(Summary.from_state(surface, "name kind created_at"))
 class ListSurfaces(ListQuery):
     """Surfaces in order of definition."""
 

@@ -3,7 +3,7 @@
 Who is here and who drives the surface is in `presence`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, changed
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.listing import ListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, record_of, required_if_given
@@ -53,9 +53,8 @@ class PresenceMode(StrEnum):
     REMOTE = "remote"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Presence:
-    """Somebody's stay during a visit."""
+class Presence(Value):
+    """Somebody's stay during a visit; without an end they are still here."""
 
     actor_id: UUID
     mode: PresenceMode
@@ -81,7 +80,8 @@ class Visit(State):
     started_at: datetime | None = None
     completed_at: datetime | None = None
 
-    def present(self, actor_id: UUID) -> bool:
+    def is_present(self, actor_id: UUID) -> bool:
+        """Return whether an actor is checked in."""
         return any(entry.actor_id == actor_id and entry.check_out_at is None for entry in self.presence_entries)
 
 
@@ -100,11 +100,11 @@ class VisitRegistered(Event, of=visit):
     external_refs: dict[str, str]
 
 
-class VisitArrived(Event, of=visit):
+class VisitArrived(Event, of=visit, leads_to=ARRIVED, dates="arrived_at"):
     """The team arrived."""
 
 
-class VisitStarted(Event, of=visit):
+class VisitStarted(Event, of=visit, leads_to=IN_PROGRESS, dates="started_at"):
     """The session began."""
 
 
@@ -114,7 +114,7 @@ class VisitHeld(Event, of=visit):
     reason: FreeText
 
 
-class VisitResumed(Event, of=visit):
+class VisitResumed(Event, of=visit, leads_to=IN_PROGRESS):
     """The session went on after a hold."""
 
 
@@ -153,78 +153,49 @@ class VisitCheckedOut(Event, of=visit):
     actor_id: UUID
 
 
-class VisitSurfaceControlTaken(Event, of=visit):
+class VisitSurfaceControlTaken(Event, of=visit, inert=True):
     """The visit began to drive its surface."""
 
     surface_id: UUID
 
 
-class VisitSurfaceControlReleased(Event, of=visit):
+class VisitSurfaceControlReleased(Event, of=visit, inert=True):
     """The visit stopped driving its surface."""
 
     surface_id: UUID
 
 
-VisitEvent = (
-    VisitArrived
-    | VisitStarted
-    | VisitHeld
-    | VisitResumed
-    | VisitCompleted
-    | VisitCancelled
-    | VisitAborted
-    | VisitVoided
-    | VisitCheckedIn
-    | VisitCheckedOut
-    | VisitSurfaceControlTaken
-    | VisitSurfaceControlReleased
+ENDS: Mapping[type[Event], VisitStatus] = dict(
+    zip((VisitCompleted, VisitCancelled, VisitAborted, VisitVoided), TERMINAL, strict=True)
 )
-
-
-@visit.begin
-def begin(event: VisitRegistered) -> Visit:
-    return Visit(id=event.stream_id, created_at=event.occurred_at, **dict(event))
+"""The status that each ending leads to; those who were still present leave with it."""
+VisitEvent = VisitHeld | VisitCompleted | VisitCancelled | VisitAborted | VisitVoided | VisitCheckedIn | VisitCheckedOut
 
 
 @visit.evolve
 def evolve(visit: Visit, event: VisitEvent) -> Visit:
     match event:
-        case VisitArrived():
-            return changed(visit, status=ARRIVED, arrived_at=event.occurred_at)
-        case VisitStarted():
-            return changed(visit, status=IN_PROGRESS, started_at=event.occurred_at)
         case VisitHeld():
             return changed(visit, status=ON_HOLD, last_status_reason=event.reason)
-        case VisitResumed():
-            return changed(visit, status=IN_PROGRESS)
-        case VisitCompleted():
-            return ended(visit, VisitStatus.COMPLETED, event.occurred_at, visit.last_status_reason)
-        case VisitCancelled():
-            return ended(visit, VisitStatus.CANCELLED, event.occurred_at, event.reason)
-        case VisitAborted():
-            return ended(visit, VisitStatus.ABORTED, event.occurred_at, event.reason)
-        case VisitVoided():
-            return ended(visit, VisitStatus.VOIDED, event.occurred_at, event.reason)
+        case VisitCompleted() | VisitCancelled() | VisitAborted() | VisitVoided():
+            reason = visit.last_status_reason if isinstance(event, VisitCompleted) else event.reason
+            left = check_out(visit, event.occurred_at)
+            return changed(left, status=ENDS[type(event)], completed_at=event.occurred_at, last_status_reason=reason)
         case VisitCheckedIn():
             entry = Presence(actor_id=event.actor_id, mode=event.mode, check_in_at=event.occurred_at)
             return changed(visit, presence_entries=(*visit.presence_entries, entry))
         case VisitCheckedOut():
-            return checked_out(visit, event.occurred_at, event.actor_id)
-        case VisitSurfaceControlTaken() | VisitSurfaceControlReleased():
-            return visit
+            return check_out(visit, event.occurred_at, event.actor_id)
         case _:
             assert_never(event)
 
 
-def ended(visit: Visit, status: VisitStatus, at: datetime, reason: str | None) -> Visit:
-    """A visit that reached a terminal status; whoever was still here left with it."""
-    return changed(checked_out(visit, at), status=status, completed_at=at, last_status_reason=reason)
-
-
-def checked_out(visit: Visit, at: datetime, actor_id: UUID | None = None) -> Visit:
-    """The visit with one actor's open presence closed, or everybody's."""
+def check_out(visit: Visit, at: datetime, actor_id: UUID | None = None) -> Visit:
+    """Return the visit with one actor's open presence closed, or everybody's."""
     entries = tuple(
-        changed(entry, check_out_at=at) if entry.check_out_at is None and actor_id in (None, entry.actor_id) else entry
+        entry.model_copy(update={"check_out_at": at})
+        if entry.check_out_at is None and actor_id in (None, entry.actor_id)
+        else entry
         for entry in visit.presence_entries
     )
     return changed(visit, presence_entries=entries)
@@ -276,91 +247,79 @@ class RegisterVisit(JudgedCreation[Visit | None]):
         return [VisitRegistered(**self.model_dump(exclude={"external_refs"}), external_refs=refs)]
 
 
-@visit.command(post="/{visit_id}/record-arrival", allowed=[PLANNED], verb="Arrive")
+@visit.command(post="/{visit_id}/record-arrival", allowed=[PLANNED], verb="Arrive", records=VisitArrived)
 class RecordVisitArrival(Verb[Visit]):
     """Record that the team has arrived."""
 
-    def decide(self, visit: Visit, call: Call) -> Outcome:
-        return [VisitArrived()]
 
-
-@visit.command(post="/{visit_id}/start", allowed=[ARRIVED])
+@visit.command(post="/{visit_id}/start", allowed=[ARRIVED], records=VisitStarted)
 class StartVisit(Verb[Visit]):
     """Begin the session."""
 
-    def decide(self, visit: Visit, call: Call) -> Outcome:
-        return [VisitStarted()]
 
-
-@visit.command(post="/{visit_id}/hold", allowed=[IN_PROGRESS], attempts=3)
+@visit.command(post="/{visit_id}/hold", allowed=[IN_PROGRESS], attempts=3, records=VisitHeld)
 class HoldVisit(Verb[Visit]):
     """Pause the whole session: beam dump, fault, safety, long break."""
 
     reason: Reason
 
-    def decide(self, visit: Visit, call: Call) -> Outcome:
-        return [VisitHeld(reason=self.reason)]
 
-
-@visit.command(post="/{visit_id}/resume", allowed=[ON_HOLD])
+@visit.command(post="/{visit_id}/resume", allowed=[ON_HOLD], records=VisitResumed)
 class ResumeVisit(Verb[Visit]):
     """Go on after a hold; sessions never resume by themselves."""
 
-    def decide(self, visit: Visit, call: Call) -> Outcome:
-        return [VisitResumed()]
 
-
-class EndingCommand(JudgedVerb[Visit, bool]):
+class VisitEnding(JudgedVerb[Visit, bool]):
     """A verb that ends the visit and gives up the surface it drives."""
 
-    leads_to: ClassVar[type[Event]]
+    ending: ClassVar[type[Event]]
 
     def gather(self, visit: Visit, call: Call) -> Reads[bool]:
         control = yield from record_of(SurfaceControl, surface_id=visit.surface_id)
         return control is not None and control.visit_id == visit.id
 
     def decide(self, visit: Visit, call: Call, drives: bool) -> Outcome:
-        return [self.leads_to(**dict(self)), *(released(visit) if drives else ())]
+        return [self.ending(**dict(self)), *(release_surface(visit) if drives else ())]
 
 
 @visit.command(post="/{visit_id}/complete", allowed=[IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK)
-class CompleteVisit(EndingCommand):
+class CompleteVisit(VisitEnding):
     """End the session as planned."""
 
-    leads_to = VisitCompleted
+    ending = VisitCompleted
 
 
-class ReasonedEnding(EndingCommand):
+class ReasonedVisitEnding(VisitEnding):
     """An end that takes a reason."""
 
     reason: Reason
 
 
 @visit.command(post="/{visit_id}/cancel", allowed=[PLANNED, ARRIVED], lock=CONTROL_LOCK, destructive=True)
-class CancelVisit(ReasonedEnding):
+class CancelVisit(ReasonedVisitEnding):
     """Call the session off before it starts."""
 
-    leads_to = VisitCancelled
+    ending = VisitCancelled
 
 
 @visit.command(post="/{visit_id}/abort", allowed=[IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK, attempts=3, destructive=True)
-class AbortVisit(ReasonedEnding):
+class AbortVisit(ReasonedVisitEnding):
     """Stop a session that has started."""
 
-    leads_to = VisitAborted
+    ending = VisitAborted
 
 
 @visit.command(
     post="/{visit_id}/void", allowed=[PLANNED, ARRIVED, IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK, destructive=True
 )
-class VoidVisit(ReasonedEnding):
+class VoidVisit(ReasonedVisitEnding):
     """Strike out a visit that should never have been registered."""
 
-    leads_to = VisitVoided
+    ending = VisitVoided
 
 
-def released(visit: Visit) -> Outcome:
-    """The visit gives up its surface."""
+def release_surface(visit: Visit) -> Outcome:
+    """Return the release of the surface that a visit drives."""
     return [
         VisitSurfaceControlReleased(surface_id=visit.surface_id),
         Drop(SurfaceControl, {"surface_id": visit.surface_id, "visit_id": visit.id}),
@@ -370,24 +329,14 @@ def released(visit: Visit) -> Outcome:
 visit.get()
 
 
-class VisitSummary(Summary):
-    visit_id: UUID
-    policy_id: UUID
-    surface_id: UUID
-    type: VisitType
-    status: VisitStatus
-    planned_start_at: datetime
-    planned_end_at: datetime
-    parent_id: UUID | None
-    external_refs: dict[str, str]
-    created_at: datetime
-    arrived_at: datetime | None
-    started_at: datetime | None
-    completed_at: datetime | None
-    last_status_reason: FreeText | None
-
-
-@visit.listing(VisitSummary)
+@visit.listing(
+    Summary.from_state(
+        visit,
+        "policy_id surface_id type status planned_start_at planned_end_at parent_id external_refs created_at arrived_at "
+        "started_at completed_at last_status_reason",
+        marked=True,
+    )
+)
 class ListVisits(ListQuery):
     """Visits in order of registration."""
 

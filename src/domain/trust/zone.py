@@ -1,9 +1,7 @@
 """A zone: a group of people and equipment that share one trust posture. It is not a location."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
-from uuid import UUID
 
 from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State
 from baton.domain.shared.listing import ListQuery, Summary
@@ -25,11 +23,6 @@ class ZoneDefined(Event, of=zone):
     name: str
 
 
-@zone.begin
-def begin(event: ZoneDefined) -> Zone:
-    return Zone(id=event.stream_id, created_at=event.occurred_at, **dict(event))
-
-
 @zone.creation()
 class DefineZone(Creation):
     """Define a trust zone."""
@@ -43,12 +36,6 @@ class DefineZone(Creation):
 zone.get("id", "name")
 
 
-class ZoneSummary(Summary):
-    zone_id: UUID
-    name: str
-    created_at: datetime
-
-
-@zone.listing(ZoneSummary)
+@zone.listing(Summary.from_state(zone, "name created_at"))
 class ListZones(ListQuery):
     """Zones in order of definition."""

@@ -1,4 +1,4 @@
-"""What work was done on: real equipment, a simulation of it, or both."""
+"""Actuation: whether work was done on real equipment, on a simulation of it, or on both."""
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
@@ -20,7 +20,7 @@ class Actuation(StrEnum):
 
 
 def merged_kind(kinds: Iterable[ActuationKind | None]) -> ActuationKind | None:
-    """The kind of all this work taken together; None where none was seen."""
+    """Return the kind of all this work taken together, or None."""
     seen = {kind for kind in kinds if kind is not None}
     if not seen:
         return None
@@ -47,19 +47,19 @@ Route = TypeVar("Route", bound=DeclaredRoute)
 
 
 def route_of(address: str, routes: Iterable[Route]) -> Route | None:
-    """The route of the longest prefix that an address begins with."""
+    """Return the route with the longest prefix of an address, or None."""
     leading = (route for route in routes if address.startswith(route.prefix))
     return max(leading, key=lambda route: len(route.prefix), default=None)
 
 
 def touched_kind(addresses: Iterable[str], routes: Collection[DeclaredRoute]) -> ActuationKind | None:
-    """What the routes of these addresses declare, taken together; an address without a route says nothing."""
+    """Return what the routes of these addresses declare, taken together."""
     found = (route_of(address, routes) for address in addresses)
     return merged_kind(ActuationKind.SIMULATED if route.simulated else ActuationKind.PHYSICAL for route in found if route)
 
 
 def actuation_of(routes: Iterable[WritableRoute], writes_enabled: bool) -> Actuation:
-    """What can be written to: real equipment where one writable route is not declared to be simulated."""
+    """Return what can be written to: real equipment where a writable route is not declared simulated."""
     writable = [route for route in routes if writes_enabled and not route.read_only]
     if not writable:
         return Actuation.INERT

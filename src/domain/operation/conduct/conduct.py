@@ -1,31 +1,34 @@
-"""How a conduct is opened: the record first, in one append, and the engine follows.
+"""How a conduct is opened: in one append to the record, which the engine follows.
 
-Whatever could refuse a conduct refuses it here, before anything is written; everything later is an outcome.
+Everything that can refuse a conduct does so here, before anything is written; everything later is an outcome.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from baton.domain.caution.banner import AcknowledgedCaution
-from baton.domain.kernel import Call, Command, Event, Outcome
-from baton.domain.operation.conduct.grants import needed_grants, refuse_missing_grants
+from baton.domain.caution.caution import AcknowledgedCaution
+from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
 from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace, target_of
-from baton.domain.operation.conduct.pins import ProcedureStepsForbiddenError, check_closing_captures, pinned_steps, prepared
-from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, OpenedConduct, submitted_by
+from baton.domain.operation.conduct.pins import (
+    ProcedureStepsForbiddenError,
+    check_closing_captures,
+    pinned_steps,
+    prepare_steps,
+)
+from baton.domain.operation.conduct.progress import ConductProgress, OpenedConduct, submission_fields
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.operation.procedure.gates import (
-    GATE_REFUSALS,
-    Ground,
+    GATES,
     acknowledged_cautions,
-    ground_of,
+    needed_grants,
     parent_run_of,
-    pass_gates,
-    why_idle,
+    procedure_preconditions,
+    refuse_idle_run,
+    refuse_missing_grants,
 )
 from baton.domain.operation.procedure.procedure import (
     DEFINED,
@@ -49,12 +52,14 @@ from baton.domain.operation.procedure.start import (
     check_boundary,
 )
 from baton.domain.recipe.expansion import Expansion
-from baton.domain.recipe.step_shapes import Documented
+from baton.domain.recipe.step_checks import DocumentedForm
 from baton.domain.recipe.steps import PlainCriterion, RecipeStep, Step
+from baton.domain.run.gates import Preconditions
 from baton.domain.run.run import Run
+from baton.domain.shared.gates import pass_gates
 from baton.domain.shared.logbooks import open_logbook
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Holders, Reads, ask, every, happened
+from baton.domain.shared.reads import Holders, Reads, ask, events_of, every
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Answer, Claim, Enter, Put
@@ -63,7 +68,7 @@ CONDUCTED_ASSETS = "conducted-asset"
 """Claim kind: the procedure whose live conduct has an asset to itself."""
 
 Wait = Annotated[float, Field(strict=True, ge=0, le=60, description="Seconds to wait for the result.")]
-Steps = Annotated[tuple[Any, ...], Documented(tuple[Step, ...]), Field(max_length=500)]
+Steps = Annotated[tuple[Any, ...], DocumentedForm(tuple[Step, ...]), Field(max_length=500)]
 Boundary = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
 SkipReason = Annotated[str, Text(500, InvalidProcedureReEstablishmentBoundaryError, "skip reason", personal=True)]
 Rivals = Mapping[UUID, Procedure]
@@ -71,8 +76,7 @@ Rivals = Mapping[UUID, Procedure]
 
 
 class ConductAccepted(BaseModel):
-    """A conduct that is still under way, with the cautions it was begun under; `get_work` and `get_procedure_conduct` tell
-    how it goes."""
+    """A conduct under way, with the cautions it began under; `get_work` and `get_procedure_conduct` show its progress."""
 
     procedure_id: UUID
     conduct_id: UUID
@@ -80,30 +84,17 @@ class ConductAccepted(BaseModel):
     acknowledged_cautions: tuple[AcknowledgedCaution, ...] = ()
 
 
-@dataclass(frozen=True)
-class Opening:
-    """What the opening of a conduct is judged by: the ground it stands on, its steps, and who else has its assets.
+class Opening(NamedTuple):
+    """What the opening of a conduct is judged by; the cautions never refuse it, opening it acknowledges them."""
 
-    The cautions never refuse it; opening it acknowledges them.
-    """
-
-    ground: Ground
+    preconditions: Preconditions
     steps: Expansion
     rivals: Rivals
     cautions: tuple[AcknowledgedCaution, ...]
 
 
-@dataclass(frozen=True)
-class TakeUp:
-    """What taking a held procedure up is judged by: its opening, where it goes on, and the steps that it leaves out."""
-
-    opening: Opening
-    boundary: int
-    skipped: range
-
-
 def rivals_of(procedure: Procedure) -> Reads[dict[UUID, Procedure]]:
-    """Whoever conducts on this procedure's target assets now."""
+    """Return the procedures whose live conducts have target assets of this one, by asset."""
     keys = tuple(map(str, sorted(procedure.target_asset_ids)))
     holders: dict[str, UUID] = (yield Holders(CONDUCTED_ASSETS, keys)) if keys else {}
     found = yield from every(Procedure, holders.values())
@@ -117,7 +108,7 @@ def refuse_rivals(rivals: Rivals) -> None:
 
 
 def asset_in_use(asset_id: UUID, rival: Procedure | None) -> Refusal:
-    """The refusal of a conduct whose asset another one has."""
+    """Return the refusal of a conduct whose asset another one has."""
     facts = {"asset_id": str(asset_id)}
     if rival is not None:
         facts |= {"procedure_id": str(rival.id), "conduct_id": str(rival.live_conduct_id)}
@@ -138,8 +129,8 @@ def refuse_live(procedure: Procedure) -> None:
         )
 
 
-def refuse_forward(procedure: Procedure) -> None:
-    """Refuse to begin where the procedure is not at its beginning."""
+def refuse_begun(procedure: Procedure) -> None:
+    """Refuse to conduct a procedure from the beginning that is not at its beginning."""
     refuse_live(procedure)
     if procedure.status not in (DEFINED, RUNNING):
         raise StartProcedure.Cannot(
@@ -155,8 +146,8 @@ def refuse_forward(procedure: Procedure) -> None:
         raise StartProcedure.Cannot("An iteration is open; end it first.", reason="iteration_open")
 
 
-def refuse_resuming(procedure: Procedure) -> None:
-    """Refuse to take up what is not held."""
+def refuse_not_held(procedure: Procedure) -> None:
+    """Refuse to resume a procedure that is not Held."""
     refuse_live(procedure)
     if procedure.status is not HELD:
         raise ResumeProcedure.Cannot(
@@ -166,7 +157,7 @@ def refuse_resuming(procedure: Procedure) -> None:
 
 
 def refuse_other_mode(procedure: Procedure, mode: ConductMode) -> None:
-    """Refuse to take up in another way what was conducted, or what never was."""
+    """Refuse to resume a procedure in another mode than it was conducted in."""
     if procedure.conduct_mode is not mode:
         if procedure.conduct_mode is None:
             known, command = "never conducted", "resume_procedure"
@@ -177,42 +168,39 @@ def refuse_other_mode(procedure: Procedure, mode: ConductMode) -> None:
         )
 
 
-def refuse_idle_run(run: Run | None, verb: type[Command]) -> None:
-    """Refuse to start or take up a phase whose run does not go on."""
-    if (why := why_idle(run)) is not None:
-        raise verb.Cannot(why, reason="parent_run_not_running")
+def load_opening(procedure: Procedure, run: Run | None, call: Call, steps: Expansion, *, resuming: bool) -> Reads[Opening]:
+    """Load what any opening is judged by besides its steps."""
+    facts = yield from procedure_preconditions(procedure, run, call, resuming=resuming)
+    cautions = yield from acknowledged_cautions(procedure, run, facts)
+    return Opening(facts, steps, (yield from rivals_of(procedure)), cautions)
 
 
-def forward(procedure: Procedure, call: Call, sent: tuple[Any, ...]) -> Reads[Opening]:
-    """Load what a conduct from the beginning is judged by, and refuse what stands in its way."""
-    refuse_forward(procedure)
+def load_first_opening(procedure: Procedure, call: Call, sent: tuple[Any, ...]) -> Reads[Opening]:
+    """Load what a conduct from the beginning is judged by; refuse one that cannot begin."""
+    refuse_begun(procedure)
     run = yield from parent_run_of(procedure)
     refuse_idle_run(run, StartProcedure)
-    steps = yield from prepared(procedure, sent, run)
-    ground = yield from ground_of(procedure, run, call, resuming=False)
-    cautions = yield from acknowledged_cautions(procedure, run, ground)
-    return Opening(ground, steps, (yield from rivals_of(procedure)), cautions)
+    steps = yield from prepare_steps(procedure, sent, run)
+    return (yield from load_opening(procedure, run, call, steps, resuming=False))
 
 
-def resuming(procedure: Procedure, call: Call, mode: ConductMode) -> Reads[tuple[Opening, ProcedureStepsResolved]]:
-    """Load what a conduct that goes on is judged by, and refuse what stands in its way."""
-    refuse_resuming(procedure)
+def load_resumption(procedure: Procedure, call: Call, mode: ConductMode) -> Reads[tuple[Opening, ProcedureStepsResolved]]:
+    """Load what a conduct that resumes is judged by, and its pin; refuse one that cannot resume."""
+    refuse_not_held(procedure)
     run = yield from parent_run_of(procedure)
     refuse_idle_run(run, ResumeProcedure)
     refuse_other_mode(procedure, mode)
-    pins = yield from happened(procedure.id, ProcedureStepsResolved)
+    pins = yield from events_of(procedure.id, ProcedureStepsResolved)
     steps = yield from pinned_steps(pins[-1])
-    ground = yield from ground_of(procedure, run, call, resuming=True)
-    cautions = yield from acknowledged_cautions(procedure, run, ground)
-    return Opening(ground, steps, (yield from rivals_of(procedure)), cautions), pins[-1]
+    return (yield from load_opening(procedure, run, call, steps, resuming=True)), pins[-1]
 
 
-def opening(
+def open_conduct(
     procedure: Procedure, call: Call, command_name: str, rivals: Rivals, counts: tuple[int, int], *events: Event
 ) -> Outcome:
-    """The opening append: these events, the logbook before the last of them, the assets, and where the conduct stands.
+    """Return what opens a conduct: its events, the logbook before the last of them, claims on its assets, and its rows.
 
-    `counts` are the steps of the main list and those that close.
+    `counts` are the numbers of steps of the main list and of closing steps.
     """
     refuse_rivals(rivals)
     _, logbook = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
@@ -220,26 +208,9 @@ def opening(
         Claim(CONDUCTED_ASSETS, str(asset_id), rival=asset_in_use(asset_id, None))
         for asset_id in sorted(procedure.target_asset_ids)
     ]
-    progress = ConductProgress(
-        procedure_id=procedure.id,
-        conduct_id=call.new_id,
-        command_name=command_name,
-        phase=ConductPhase.OPENED.value,
-        waiting_for=None,
-        waiting_until=None,
-        step_index=None,
-        iteration_index=None,
-        started_at=call.now,
-        heartbeat_at=None,
-        active_at=call.now,
-    )
-    opened = OpenedConduct(
-        procedure_id=procedure.id,
-        command_name=command_name,
-        step_count=counts[0],
-        closing_count=counts[1],
-        **submitted_by(call),
-    )
+    ids: dict[str, Any] = {"procedure_id": procedure.id, "command_name": command_name}
+    progress = ConductProgress(**ids, conduct_id=call.new_id, started_at=call.now, active_at=call.now)
+    opened = OpenedConduct(**ids, step_count=counts[0], closing_count=counts[1], **submission_fields(call))
     return [*events[:-1], *logbook, events[-1], *claims, Put(opened), Put(progress)]
 
 
@@ -252,22 +223,22 @@ class Conduct(Command):
         """Refuse a submitter who may not do all that the conduct will do on their behalf."""
         yield from refuse_missing_grants(needed_grants(self.operation.command_name))
 
-    def opened(self, procedure: Procedure, call: Call, facts: Opening, *events: Event) -> Outcome:
-        """What is written, and the address of the conduct."""
-        pass_gates(facts.ground)
+    def open(self, procedure: Procedure, call: Call, facts: Opening, *events: Event) -> Outcome:
+        """Pass the gates and return what is written and answered."""
+        pass_gates(GATES, facts.preconditions)
         accepted = ConductAccepted(
             procedure_id=procedure.id, conduct_id=call.new_id, work_id=call.new_id, acknowledged_cautions=facts.cautions
         )
         counts = (len(facts.steps.steps), len(facts.steps.closing_steps))
-        written = opening(procedure, call, self.operation.command_name, facts.rivals, counts, *events)
+        written = open_conduct(procedure, call, self.operation.command_name, facts.rivals, counts, *events)
         return [*written, Answer(accepted.model_dump(mode="json"))]
 
-    def started(self, call: Call, facts: Opening) -> ProcedureStarted:
+    def started_event(self, call: Call, facts: Opening) -> ProcedureStarted:
         return ProcedureStarted(
             conduct_id=call.new_id, command_name=self.operation.command_name, acknowledged_cautions=facts.cautions
         )
 
-    def resumed(
+    def resumed_event(
         self, call: Call, facts: Opening, boundary: int, decision_id: UUID | None, cap: int | None = None
     ) -> ProcedureResumed:
         return ProcedureResumed(
@@ -280,8 +251,8 @@ class Conduct(Command):
         )
 
 
-def pinned(call: Call, steps: Expansion, mode: ConductMode, convergence: Convergence | None = None) -> Event:
-    """The pin of a conduct that begins."""
+def pin_event(call: Call, steps: Expansion, mode: ConductMode, convergence: Convergence | None = None) -> Event:
+    """Return the event that pins the steps of a conduct."""
     return ProcedureStepsResolved(
         conduct_id=call.new_id,
         conduct_mode=mode,
@@ -296,38 +267,32 @@ def pinned(call: Call, steps: Expansion, mode: ConductMode, convergence: Converg
 CONDUCT: dict[str, Any] = {"status": 200, "returns": ConductResult, "work": "conduct", "accepted": ConductAccepted}
 
 
-class ForwardConduct(Conduct):
+class ForwardConduct(Conduct, JudgedVerb[Procedure, Opening]):
     """A conduct of all the steps from the beginning."""
 
     steps: Steps = ()
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
         yield from self.check_grants()
-        return (yield from forward(procedure, call, self.steps))
+        return (yield from load_first_opening(procedure, call, self.steps))
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
-        pin = pinned(call, facts.steps, ConductMode.FLAT)
-        return self.opened(procedure, call, facts, pin, self.started(call, facts))
+        pin = pin_event(call, facts.steps, ConductMode.FLAT)
+        return self.open(procedure, call, facts, pin, self.started_event(call, facts))
 
 
-@procedure.command(
-    post="/{procedure_id}/conduct",
-    reasons=["conduct_live", "asset_in_use"],
-    refuses=[*GATE_REFUSALS],
-    essential=True,
-    **CONDUCT,
-)
+@procedure.command(post="/{procedure_id}/conduct", reasons=["conduct_live", "asset_in_use"], essential=True, **CONDUCT)
 class ConductProcedure(ForwardConduct):
     """Conduct the steps one after the other; a failure ends in Aborted, and closing steps run either way."""
 
 
-@procedure.command(post="/{procedure_id}/conduct-or-hold", refuses=[*GATE_REFUSALS], **CONDUCT)
+@procedure.command(post="/{procedure_id}/conduct-or-hold", **CONDUCT)
 class ConductOrHoldProcedure(ForwardConduct):
     """Conduct the steps; a setpoint or check that fails holds the procedure for a person instead of aborting it."""
 
 
-@procedure.command(post="/{procedure_id}/reconduct", refuses=[*GATE_REFUSALS], **CONDUCT)
-class ConductFromProcedure(Conduct):
+@procedure.command(post="/{procedure_id}/reconduct", **CONDUCT)
+class ConductFromProcedure(Conduct, JudgedVerb[Procedure, tuple[Opening, int, range]]):
     """Take a held procedure up at the first step that is not done, or at an earlier one, to establish what follows afresh.
 
     Steps are left out only where that is said: with `skip` and a reason.
@@ -343,18 +308,12 @@ class ConductFromProcedure(Conduct):
     skip_reason: SkipReason | None = None
     decided_by_decision_id: UUID | None = None
 
-    def gather(self, procedure: Procedure, call: Call) -> Reads[TakeUp]:
+    def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[Opening, int, range]]:
         yield from self.check_grants()
-        facts, _ = yield from resuming(procedure, call, ConductMode.FLAT)
+        opening, _ = yield from load_resumption(procedure, call, ConductMode.FLAT)
         first_undone = yield from first_undone_step(procedure)
         boundary = first_undone if self.re_establishment_boundary is None else self.re_establishment_boundary
-        check_boundary(boundary, len(facts.steps.steps))
-        self.check_skip(boundary, first_undone)
-        yield from check_closing_captures(procedure, facts.steps, boundary)
-        return TakeUp(facts, boundary, range(first_undone, boundary))
-
-    def check_skip(self, boundary: int, first_undone: int) -> None:
-        """Refuse to leave steps out unless that is said, and why."""
+        check_boundary(boundary, len(opening.steps.steps))
         if boundary > first_undone and not (self.skip and self.skip_reason):
             count = boundary - first_undone
             raise InvalidProcedureReEstablishmentBoundaryError(
@@ -363,17 +322,20 @@ class ConductFromProcedure(Conduct):
                 reason="would_skip",
                 facts={"first_undone_step": first_undone, "skipped_count": count},
             )
+        yield from check_closing_captures(procedure, opening.steps, boundary)
+        return opening, boundary, range(first_undone, boundary)
 
-    def decide(self, procedure: Procedure, call: Call, facts: TakeUp) -> Outcome:
-        resumed = self.resumed(call, facts.opening, facts.boundary, self.decided_by_decision_id)
-        if not facts.skipped:
-            return self.opened(procedure, call, facts.opening, resumed)
-        resumed = resumed.model_copy(update={"skipped_count": len(facts.skipped), "skip_reason": self.skip_reason})
-        rows = [self.skipped_row(procedure, call, facts.opening.steps.steps[index], index) for index in facts.skipped]
-        return [*self.opened(procedure, call, facts.opening, resumed), Enter(rows)]
+    def decide(self, procedure: Procedure, call: Call, facts: tuple[Opening, int, range]) -> Outcome:
+        opening, boundary, skipped = facts
+        resumed_event = self.resumed_event(call, opening, boundary, self.decided_by_decision_id)
+        if not skipped:
+            return self.open(procedure, call, opening, resumed_event)
+        resumed_event = resumed_event.model_copy(update={"skipped_count": len(skipped), "skip_reason": self.skip_reason})
+        rows = [self.skipped_row(procedure, call, opening.steps.steps[index], index) for index in skipped]
+        return [*self.open(procedure, call, opening, resumed_event), Enter(rows)]
 
     def skipped_row(self, procedure: Procedure, call: Call, step: RecipeStep, index: int) -> Activity:
-        """The ledger row of a step that is left out."""
+        """Return the ledger row of a step that is left out."""
         place = StepPlace(procedure_id=procedure.id, conduct_id=call.new_id, step_index=index)
         logbook_id, _ = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
         says = {"target": target_of(step), "result": SKIPPED, "step_index": index, "conduct_id": str(call.new_id)}
@@ -397,16 +359,16 @@ class ConductFromProcedure(Conduct):
 
 
 def first_undone_step(procedure: Procedure) -> Reads[int]:
-    """The step that the latest conduct of the main list did not come to do: it was held there, failed there or was lost."""
-    starts = yield from happened(procedure.id, ProcedureStarted)
-    resumptions = yield from happened(procedure.id, ProcedureResumed)
+    """Return the first step that the latest conduct of the main list did not complete."""
+    starts = yield from events_of(procedure.id, ProcedureStarted)
+    resumptions = yield from events_of(procedure.id, ProcedureResumed)
     boundaries = {one.conduct_id: one.re_establishment_boundary for one in resumptions if one.conduct_id is not None}
     conduct_id = [*(one.conduct_id for one in starts if one.conduct_id is not None), *boundaries][-1]
     return boundaries.get(conduct_id, 0) + (yield from ask(Ports.completed_step_count, conduct_id))
 
 
-@procedure.command(post="/{procedure_id}/converge", refuses=[*GATE_REFUSALS], **CONDUCT)
-class ConductUntilConverged(Conduct):
+@procedure.command(post="/{procedure_id}/converge", **CONDUCT)
+class ConductUntilConverged(Conduct, JudgedVerb[Procedure, Opening]):
     """Conduct the steps again and again until a captured value meets a criterion; a held loop is taken up the same way."""
 
     convergence_capture_name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -418,8 +380,8 @@ class ConductUntilConverged(Conduct):
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
         yield from self.check_grants()
         if procedure.status is not HELD:
-            return (yield from forward(procedure, call, self.steps))
-        facts, pin = yield from resuming(procedure, call, ConductMode.CONVERGED)
+            return (yield from load_first_opening(procedure, call, self.steps))
+        facts, pin = yield from load_resumption(procedure, call, ConductMode.CONVERGED)
         if self.steps:
             raise ProcedureStepsForbiddenError("A held loop keeps its steps; take it up without any.")
         kept = pin.convergence
@@ -433,16 +395,16 @@ class ConductUntilConverged(Conduct):
         cap = self.max_consecutive_unconverged_iterations
         check_cap(cap)
         if procedure.status is HELD:
-            return self.opened(procedure, call, facts, self.resumed(call, facts, 0, self.decided_by_decision_id, cap))
+            return self.open(procedure, call, facts, self.resumed_event(call, facts, 0, self.decided_by_decision_id, cap))
         convergence = Convergence(
             capture_name=self.convergence_capture_name,
             criterion=self.criterion,
             max_consecutive_unconverged_iterations=tighter(cap, procedure.max_consecutive_unconverged_iterations),
         )
-        pin = pinned(call, facts.steps, ConductMode.CONVERGED, convergence)
-        return self.opened(procedure, call, facts, pin, self.started(call, facts))
+        pin = pin_event(call, facts.steps, ConductMode.CONVERGED, convergence)
+        return self.open(procedure, call, facts, pin, self.started_event(call, facts))
 
 
 def tighter(*caps: int | None) -> int | None:
-    """The smallest of several caps, any of which may be missing."""
+    """Return the smallest of the caps that are given."""
     return min((cap for cap in caps if cap is not None), default=None)

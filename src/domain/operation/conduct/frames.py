@@ -1,15 +1,14 @@
-"""The frames of a conduct's stream: what happened in it, each at its place.
+"""The frames of a conduct's stream, each with an ordinal.
 
-A frame's ordinal is not counted, it is the place of what it tells in the conduct: in which pass, in which list, at which
-step, begun or done. So it is the same for whoever reads, whenever they read and however often a step was tried; it only
-grows while a conduct goes on, and it leaves out what was not to be told.
+An ordinal is derived from what the frame describes (pass, list, step, begun or done), not counted. So it is the same for all
+readers and all attempts at a step, and it only grows while a conduct goes on.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -28,7 +27,7 @@ from baton.domain.operation.procedure.procedure import (
 from baton.domain.operation.steering.steering import Point
 
 MOMENTS = {Mark.IN_FLIGHT: 0, Mark.OUTCOME: 1, Mark.DEPOSIT: 2}
-"""What is told of a step, in the order in which it comes: that it was begun, what came of it, what it left."""
+"""The order of the rows of a step."""
 PER_STEP = len(MOMENTS)
 
 
@@ -46,8 +45,8 @@ LAST = frozenset({FrameKind.HELD, FrameKind.HALTED, FrameKind.ENDED})
 
 
 @dataclass(frozen=True, order=True)
-class Spot:
-    """Where a reader stands among the ledger's rows, in the order in which a conduct writes them."""
+class LedgerPosition:
+    """A position among ledger rows, in the order a conduct writes them."""
 
     closing: bool = False
     iteration_index: int = 0
@@ -56,7 +55,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Outline:
-    """The form of a conduct, from which the place of everything in it follows."""
+    """The shape of a conduct, from which all ordinals follow."""
 
     procedure_id: UUID
     conduct_id: UUID
@@ -64,7 +63,7 @@ class Outline:
     step_count: int
     closing_count: int
     opened_version: int
-    """The version of the event that opened it; whatever its stream says of it comes behind."""
+    """The version of the event that opened it; all its other events come later."""
     objective: str | None = None
     """The slot that its passes are judged by, where there are passes."""
 
@@ -74,44 +73,44 @@ class Outline:
 
     @property
     def end(self) -> int:
-        """The place of the last frame."""
+        """The ordinal of the last frame."""
         return self._closing + PER_STEP * self.closing_count + 1
 
-    def step(self, spot: Spot, mark: Mark) -> int:
-        """The place of what a row of the ledger tells."""
-        before = self._closing if spot.closing else self._pass(spot.iteration_index) + self.loops
-        return before + PER_STEP * spot.step_index + MOMENTS[mark] + 1
+    def step(self, position: LedgerPosition, mark: Mark) -> int:
+        """Return the ordinal of a ledger row."""
+        before = self._closing if position.closing else self._pass(position.iteration_index) + self.loops
+        return before + PER_STEP * position.step_index + MOMENTS[mark] + 1
 
     def iteration(self, index: int, *, ended: bool) -> int:
-        """The place of the beginning or the end of a pass."""
+        """Return the ordinal of the beginning or the end of a pass."""
         return self._pass(index) + 1 + ended * (PER_STEP * self.step_count + 1)
 
     def before(self, phase: ConductPhase, iteration_index: int | None, step_index: int | None) -> int:
-        """The place behind which everything comes that such a progress row does not tell."""
+        """Return the ordinal behind which everything comes that a progress row does not cover."""
         if phase is ConductPhase.ENDED:
             return self.end - 1
         if step_index is None and phase is not ConductPhase.CLOSING:
             return 0
-        spot = Spot(phase is ConductPhase.CLOSING, iteration_index or 0, step_index or 0)
-        return max(0, self.step(spot, Mark.IN_FLIGHT) - 1)
+        position = LedgerPosition(phase is ConductPhase.CLOSING, iteration_index or 0, step_index or 0)
+        return max(0, self.step(position, Mark.IN_FLIGHT) - 1)
 
-    def spot(self, ordinal: int) -> Spot:
-        """The first place of the ledger that a reader behind this ordinal may still have to hear of."""
+    def position(self, ordinal: int) -> LedgerPosition:
+        """Return the first ledger position that a reader behind this ordinal may not know."""
         if ordinal > self._closing:
-            return Spot(True, 0, min((ordinal - self._closing - 1) // PER_STEP, self.closing_count))
+            return LedgerPosition(True, 0, min((ordinal - self._closing - 1) // PER_STEP, self.closing_count))
         if not self.loops:
-            return Spot(False, 0, max(0, ordinal - 1) // PER_STEP)
+            return LedgerPosition(False, 0, max(0, ordinal - 1) // PER_STEP)
         passed, within = divmod(max(0, ordinal - 1), self._block)
-        return Spot(False, passed + 1, min(max(0, within - 1) // PER_STEP, self.step_count))
+        return LedgerPosition(False, passed + 1, min(max(0, within - 1) // PER_STEP, self.step_count))
 
     @property
     def _block(self) -> int:
-        """The places of one pass: its beginning, its steps, its end."""
+        """The number of ordinals of one pass: its beginning, its steps, its end."""
         return PER_STEP * self.step_count + 2
 
     @property
     def _closing(self) -> int:
-        """Behind every place of the main list, however many passes there may come to be."""
+        """The last ordinal of the main list, for the largest number of passes."""
         return MAX_PASSES * self._block if self.loops else PER_STEP * self.step_count
 
     def _pass(self, index: int) -> int:
@@ -120,7 +119,7 @@ class Outline:
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """What a row of the ledger says to whoever watches."""
+    """A ledger row as a stream shows it."""
 
     iteration_index: int
     closing: bool
@@ -136,13 +135,13 @@ class LedgerRow:
     captured_value: float | None = None
 
     @property
-    def spot(self) -> Spot:
-        return Spot(self.closing, self.iteration_index, self.step_index)
+    def position(self) -> LedgerPosition:
+        return LedgerPosition(self.closing, self.iteration_index, self.step_index)
 
 
 @dataclass(frozen=True)
 class StreamRow:
-    """An event of the procedure's stream that tells of a conduct, and what the pass measured that it ends."""
+    """An event of a conduct, and the measurement of the pass that it ends."""
 
     version: int
     event: ProcedureEvent
@@ -150,7 +149,7 @@ class StreamRow:
 
 
 class StepFrame(BaseModel):
-    """A step was begun, or this came of it; only what may change something is told before it is done."""
+    """A step was begun or ended; a beginning is shown only for steps that may change something."""
 
     iteration_index: int | None
     closing: bool
@@ -187,7 +186,7 @@ class EndFrame(BaseModel):
 
 
 @dataclass(frozen=True)
-class Frame:
+class StreamFrame:
     """One frame of a conduct's stream; a snapshot has the place of the frame before it."""
 
     kind: FrameKind
@@ -201,56 +200,45 @@ class Frame:
         return self.kind in LAST
 
 
-def frames(outline: Outline, rows: Sequence[LedgerRow], events: Sequence[StreamRow], behind: int, limit: int) -> list[Frame]:
-    """What these rows and events tell to a reader who knows everything up to an ordinal, in order, each once.
+def frames(
+    outline: Outline, rows: Sequence[LedgerRow], events: Sequence[StreamRow], behind: int, limit: int
+) -> list[StreamFrame]:
+    """Return the frames of these rows and events behind an ordinal, in order, each once.
 
-    Where as many as `limit` of either were read there may be more of them, and nothing is told that comes behind those.
+    Where as many as `limit` of either were read there may be more of them, and no frame behind those is returned.
     """
-    found: dict[int, Frame] = {}
+    found: dict[int, StreamFrame] = {}
     horizon = outline.end
     for part, read in ((row_frames(outline, rows), rows), (event_frames(outline, events), events)):
-        told = {frame.ordinal: frame for frame in reversed(list(part))}
+        by_ordinal = {frame.ordinal: frame for frame in reversed(list(part))}
         if len(read) >= limit:
-            horizon = min(horizon, max(told, default=behind))
-        found |= told
+            horizon = min(horizon, max(by_ordinal, default=behind))
+        found |= by_ordinal
     return [found[ordinal] for ordinal in sorted(found) if behind < ordinal <= horizon]
 
 
-def row_frames(outline: Outline, rows: Sequence[LedgerRow]) -> Iterator[Frame]:
-    """What ledger rows tell; that a step left something goes without saying, that it failed to does not."""
+def row_frames(outline: Outline, rows: Sequence[LedgerRow]) -> Iterator[StreamFrame]:
+    """Yield the frames of ledger rows; a deposit is shown only where it failed."""
     for row in rows:
         if row.mark is not Mark.DEPOSIT or row.result == "failed":
-            yield Frame(FrameKind.STEP, outline.step(row.spot, row.mark), step_frame(row))
+            shown = {name: getattr(row, name) for name in StepFrame.model_fields if hasattr(row, name)}
+            state = "started" if row.mark is Mark.IN_FLIGHT else row.result
+            shown |= {"iteration_index": row.iteration_index or None, "state": state, "kind": row.step_kind}
+            yield StreamFrame(FrameKind.STEP, outline.step(row.position, row.mark), StepFrame(**shown))
 
 
-def step_frame(row: LedgerRow) -> StepFrame:
-    state: Any = "started" if row.mark is Mark.IN_FLIGHT else row.result
-    return StepFrame(
-        iteration_index=row.iteration_index or None,
-        closing=row.closing,
-        step_index=row.step_index,
-        state=state,
-        kind=row.step_kind,
-        target=row.target,
-        error_class=row.error_class,
-        message=row.message,
-        capture_name=row.capture_name,
-        captured_value=row.captured_value,
-        recorded_at=row.recorded_at,
-    )
-
-
-def event_frames(outline: Outline, events: Sequence[StreamRow]) -> Iterator[Frame]:
-    """What the stream tells of a conduct, up to its end."""
+def event_frames(outline: Outline, events: Sequence[StreamRow]) -> Iterator[StreamFrame]:
+    """Yield the frames of a conduct's events, up to its end."""
     for row in events:
         match row.event:
             case ProcedureIterationStarted() | ProcedureIterationEnded() as event if outline.loops:
                 ended = isinstance(event, ProcedureIterationEnded)
                 place = outline.iteration(event.iteration_index, ended=ended)
-                yield Frame(FrameKind.ITERATION, place, iteration_frame(event, row.measurement), row.version)
+                yield StreamFrame(FrameKind.ITERATION, place, iteration_frame(event, row.measurement), row.version)
             case ProcedureConducted(conduct_id=outline.conduct_id) as event:
                 end = EndFrame(conduct_id=event.conduct_id, result=event.result, occurred_at=event.occurred_at)
-                yield Frame(end_kind(event.result), outline.end, end, row.version)
+                kind = FrameKind.HALTED if event.result.acquisition_halt else FrameKind.ENDED
+                yield StreamFrame(FrameKind.HELD if event.result.held else kind, outline.end, end, row.version)
                 return
             case _:
                 continue
@@ -259,21 +247,9 @@ def event_frames(outline: Outline, events: Sequence[StreamRow]) -> Iterator[Fram
 def iteration_frame(
     event: ProcedureIterationStarted | ProcedureIterationEnded, measurement: MeasuredObjective | None
 ) -> IterationFrame:
-    ended = event if isinstance(event, ProcedureIterationEnded) else None
+    """Return the frame of the beginning or the end of a pass."""
+    state: Literal["started", "ended"] = "started" if isinstance(event, ProcedureIterationStarted) else "ended"
+    own = {name: getattr(event, name, None) for name in ("point", "converged", "advised_stop", "reason")}
     return IterationFrame(
-        iteration_index=event.iteration_index,
-        state="started" if ended is None else "ended",
-        point=event.point if isinstance(event, ProcedureIterationStarted) else None,
-        converged=None if ended is None else ended.converged,
-        advised_stop=None if ended is None else ended.advised_stop,
-        reason=None if ended is None else ended.reason,
-        measurement=measurement,
-        occurred_at=event.occurred_at,
+        iteration_index=event.iteration_index, state=state, measurement=measurement, occurred_at=event.occurred_at, **own
     )
-
-
-def end_kind(result: ConductResult) -> FrameKind:
-    """The frame that a conduct ends with."""
-    if result.held:
-        return FrameKind.HELD
-    return FrameKind.HALTED if result.acquisition_halt else FrameKind.ENDED

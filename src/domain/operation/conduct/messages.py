@@ -1,6 +1,6 @@
 """The messages that conduct workflows and activities exchange: orders, places, reports and outcomes.
 
-They are recorded in workflow histories, so they stay small and keep their wire keys; `wire` names a key that differs from the attribute.
+Histories record them, so they stay small and keep their keys; `wire` names a key that differs from its attribute.
 """
 
 from datetime import datetime
@@ -22,17 +22,13 @@ from baton.domain.recipe.steps import (
     RecipeStep,
 )
 
-MAX_PASSES = 10_000
-"""The limit of passes of every loop."""
+MAX_PASSES = 10_000  # the limit of passes of every loop
 MAX_REASON_LENGTH = 500
-MAX_COMMAND_LENGTH = 200
-"""Characters of a program's command line in labels and failures; the ledger holds all of it."""
+MAX_COMMAND_LENGTH = 200  # characters of a program's command line in labels and failures; the ledger holds all of it
 UNEXPECTED_FAILURE = "Something unexpected went wrong; the worker's log has it under this conduct."
 """The message of a failure that no rule foresees."""
-INTERRUPTED = "StepInterrupted"
-"""The error class of a step that came too late to begin."""
-SKIPPED = "skipped"
-"""The result in the ledger row of a step that a person left out."""
+INTERRUPTED = "StepInterrupted"  # the error class of a step that came too late to begin
+SKIPPED = "skipped"  # the result in the ledger row of a step that a person left out
 WRITE_TIMEOUT = 30.0
 READ_TIMEOUT = 5.0
 
@@ -56,7 +52,16 @@ class Message(Value):
     model_config = ConfigDict(extra="ignore", populate_by_name=True, serialize_by_alias=True)
 
 
-class ConductRequest(Message):
+class OwnedRequest(Message):
+    """The argument of an activity that only one workflow may call."""
+
+    @property
+    def workflow_id(self) -> str:
+        """Return the id of that workflow."""
+        raise NotImplementedError
+
+
+class ConductRequest(OwnedRequest):
     """One conduct of a procedure, as the argument of an activity."""
 
     procedure_id: UUID
@@ -64,7 +69,6 @@ class ConductRequest(Message):
 
     @property
     def workflow_id(self) -> str:
-        """Return the id of the only workflow that may ask."""
         return conduct_workflow_id(self.procedure_id)
 
 
@@ -81,30 +85,27 @@ class StepPlace(ConductRequest):
         return uuid5(self.conduct_id, f"{self.iteration_index}:{part}:{self.step_index}:{mark.value}:{attempt}")
 
 
-class StepRequest(Message):
+class PlacedRequest(OwnedRequest):
+    """A step of a conduct, and where its pass measures."""
+
+    place: StepPlace
+    point: dict[str, float | str] | None = None
+
+    @property
+    def workflow_id(self) -> str:
+        return self.place.workflow_id
+
+
+class StepRequest(PlacedRequest):
     """The argument of `do_step`."""
 
-    place: StepPlace
-    point: dict[str, float | str] | None = None
-    """Where the pass measures."""
-    deadline: datetime | None = None
-    """Until when a check waits."""
-
-    @property
-    def workflow_id(self) -> str:
-        return self.place.workflow_id
+    deadline: datetime | None = None  # until when a check waits
 
 
-class JobRequest(Message):
+class JobRequest(PlacedRequest):
     """The argument of `collect_job`: a compute step whose program was submitted."""
 
-    place: StepPlace
-    point: dict[str, float | str] | None = None
     job_id: str
-
-    @property
-    def workflow_id(self) -> str:
-        return self.place.workflow_id
 
 
 class StartPassRequest(ConductRequest):
@@ -124,8 +125,7 @@ class NextStep(Message):
 
     label: str
     timeout_seconds: Annotated[float, wire("patience")]
-    wait_seconds: Annotated[float | None, wire("waits")] = None
-    """How long a check waits for its criterion."""
+    wait_seconds: Annotated[float | None, wire("waits")] = None  # how long a check waits for its criterion
 
 
 def describe_step(step: RecipeStep, action_timeout: float, compute_timeout: float) -> NextStep:
@@ -164,19 +164,14 @@ class ConductVerdict(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
-    HOLD = "hold"
-    """A person asked for a hold."""
-    ABORT = "abort"
-    """A person asked for an abort."""
+    HOLD = "hold"  # a person asked for a hold
+    ABORT = "abort"  # a person asked for an abort
     RUN_HELD = "run_held"
     RUN_STOPPED = "run_stopped"
     RUN_ABORTED = "run_aborted"
-    HALT = "halt"
-    """An earlier conduct began this acquisition, so it must not run again."""
-    STOOD_DOWN = "stood_down"
-    """The submitter may not act any more; nothing was touched."""
-    GONE = "gone"
-    """The conduct is not the live one any more; nothing was touched."""
+    HALT = "halt"  # an earlier conduct began this acquisition, so it must not run again
+    STOOD_DOWN = "stood_down"  # the submitter may not act any more; nothing was touched
+    GONE = "gone"  # the conduct is not the live one any more; nothing was touched
 
 
 class StepReport(Message):
@@ -185,28 +180,22 @@ class StepReport(Message):
     verdict: ConductVerdict
     failure: Failure | None = None
     next_step: Annotated[NextStep | None, wire("ahead")] = None
-    job_id: str | None = None
-    """The job of a compute step that was submitted and is to be collected."""
+    job_id: str | None = None  # the job of a compute step that was submitted and is to be collected
 
 
 class ConductStart(Message):
     """What the workflow must know to begin."""
 
     command_name: str
-    mode: ConductMode | None
-    """None where only the closing steps are walked."""
+    mode: ConductMode | None  # None where only the closing steps are walked
     step_count: int
     closing_count: int
     boundary: int = 0
     next_step: Annotated[NextStep | None, wire("ahead")] = None
-    closing_step: Annotated[NextStep | None, wire("closing_ahead")] = None
-    """The first closing step."""
-    loop_step: Annotated[NextStep | None, wire("loop_ahead")] = None
-    """The first step of every pass."""
-    asks_first: bool = False
-    """Whether the decider is asked before the first pass, because an earlier conduct has measured."""
-    advised_from_outside: bool = False
-    """Whether the conduct waits for a person or agent to advise."""
+    closing_step: Annotated[NextStep | None, wire("closing_ahead")] = None  # the first closing step
+    loop_step: Annotated[NextStep | None, wire("loop_ahead")] = None  # the first step of every pass
+    asks_first: bool = False  # whether the decider is asked before the first pass, because an earlier conduct has measured
+    advised_from_outside: bool = False  # whether the conduct waits for a person or agent to advise
     first_point: dict[str, Any] | None = None
 
 
@@ -217,13 +206,10 @@ class Finish(StrEnum):
     FAILED = "failed"
     HELD = "held"
     ABORTED = "aborted"
-    STOPPED = "stopped"
-    """The parent run was stopped."""
+    STOPPED = "stopped"  # the parent run was stopped
     HALTED = "halted"
-    STOOD_DOWN = "stood_down"
-    """The submitter, or the driver of the search, does not continue."""
-    CANCELLED = "cancelled"
-    """The workflow was cancelled in the engine."""
+    STOOD_DOWN = "stood_down"  # the submitter, or the driver of the search, does not continue
+    CANCELLED = "cancelled"  # the workflow was cancelled in the engine
     GONE = "gone"
 
 
@@ -247,32 +233,26 @@ class ConductOutcome(Message):
     failure: Failure | None = None
     completed_count: int = 0
     termination_reason: TerminationReason | None = None
-    denied: bool = False
-    """Whether a command was refused to the submitter; the service then ends the conduct itself."""
-    closing_cut_at: int | None = None
-    """The closing step before which an abort stopped the closing steps."""
+    denied: bool = False  # whether a command was refused to the submitter; the service then ends the conduct itself
+    closing_cut_at: int | None = None  # the closing step before which an abort stopped the closing steps
 
 
 class ConductEnd(ConductRequest):
     """The argument of `begin_closing` and `end_conduct`."""
 
     outcome: ConductOutcome
-    closed: bool = False
-    """Whether the closing steps were walked."""
+    closed: bool = False  # whether the closing steps were walked
 
 
 class ConductCursor(Message):
     """The position of a conduct between two steps; everything else is on the record."""
 
     closing: bool = False
-    iteration_index: int = 0
-    """The open pass; 0 between passes, and where there are none."""
+    iteration_index: int = 0  # the open pass; 0 between passes, and where there are none
     step_index: int = 0
     next_step: Annotated[NextStep | None, wire("ahead")] = None
-    passes: int = 0
-    """Passes that this conduct has begun."""
-    point: dict[str, Any] | None = None
-    """Where this pass measures, or the next one will."""
+    passes: int = 0  # passes that this conduct has begun
+    point: dict[str, Any] | None = None  # where this pass measures, or the next one will
     outcome: ConductOutcome | None = None
 
 
@@ -319,15 +299,9 @@ def needs_closing(command_name: str, outcome: ConductOutcome) -> bool:
     """Return whether the closing steps are walked: only at a real end, never on a hold, a halt or a cancellation."""
     if outcome.denied and outcome.finish not in (Finish.ABORTED, Finish.CANCELLED):
         return True
-    match outcome.finish:
-        case Finish.COMPLETED | Finish.STOPPED:
-            return True
-        case Finish.FAILED:
-            return not leads_to_hold(command_name, outcome.failure)
-        case Finish.HELD | Finish.ABORTED | Finish.HALTED | Finish.STOOD_DOWN | Finish.CANCELLED | Finish.GONE:
-            return False
-        case _:
-            assert_never(outcome.finish)
+    if outcome.finish is Finish.FAILED:
+        return not leads_to_hold(command_name, outcome.failure)
+    return outcome.finish in (Finish.COMPLETED, Finish.STOPPED)
 
 
 def step_failure(step: RecipeStep, step_index: int, error_class: str, message: str) -> Failure:

@@ -1,15 +1,17 @@
-"""How far a conduct is, for whoever looks: one row for each procedure, overwritten as the conduct goes on.
+"""The progress of conducts: one row for each procedure or run, overwritten as its conduct goes on.
 
-It is no record of anything: what was done is in the ledger, and what came of it on the stream.
+These rows are no record: what was done is in the ledger, and the result is on the stream.
 """
 
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from baton.domain.kernel import Call
+from pydantic import AliasChoices, ConfigDict, Field
+
+from baton.domain.kernel import Call, Value
 from baton.domain.shared.writes import Record
 
 HOLD_ASKED = "conduct-hold"
@@ -34,9 +36,29 @@ class WaitingFor(StrEnum):
     ADVICE = "advice"
 
 
+class RunWaitingFor(StrEnum):
+    RUN = "run"
+    """The run is held."""
+    PHASE = "phase"
+    """The phase is held or halted, and somebody must bring it to an end."""
+    GATE = "gate"
+    """The phase may not start; the run is held until somebody resumes it."""
+
+
+class RunWait(Value):
+    """What the conduct of a run waits for, and why."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    for_: Annotated[RunWaitingFor, Field(validation_alias=AliasChoices("for", "for_"), serialization_alias="for")]
+    procedure_id: UUID | None = None
+    code: str | None = None
+    detail: str | None = None
+
+
 @dataclass(frozen=True)
 class Submission(Record):
-    """A conduct as it was opened, and on whose behalf."""
+    """A conduct as it was opened, and its submitter."""
 
     key: ClassVar[tuple[str, ...]] = ("conduct_id",)
     conduct_id: UUID
@@ -45,13 +67,13 @@ class Submission(Record):
     conduit_id: UUID
     correlation_id: UUID
 
-    def submitted(self) -> dict[str, Any]:
-        """Which conduct it is and on whose behalf, for whoever is told of it."""
+    def submission(self) -> dict[str, Any]:
+        """Return the ids of the conduct and of its submitter."""
         return {field.name: getattr(self, field.name) for field in fields(Submission)}
 
 
-def submitted_by(call: Call) -> dict[str, Any]:
-    """The conduct that a call opens, and on whose behalf."""
+def submission_fields(call: Call) -> dict[str, Any]:
+    """Return the ids of the conduct that a call opens, and of its submitter."""
     return {
         "conduct_id": call.new_id,
         "principal_id": call.principal_id,
@@ -73,31 +95,59 @@ class OpenedConduct(Submission):
 
 
 @dataclass(frozen=True)
-class ConductProgress(Record):
-    """Where the latest conduct of a procedure stands."""
+class OpenedRunConduct(Submission):
+    """A conduct of a run as it was opened, and its number of phases."""
+
+    relation: ClassVar[str] = "run_conducts"
+    command_name: ClassVar[str] = "ConductRun"
+    run_id: UUID
+    phase_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress(Record):
+    """The position of a conduct and its heartbeat, overwritten as it goes on."""
+
+    conduct_id: UUID
+    phase: str = ConductPhase.OPENED.value
+    """The phase in the life of a conduct; the phases of a run are something else."""
+    started_at: datetime
+    heartbeat_at: datetime | None = None
+    stalled_at: datetime | None = None
+    """When the engine was last seen to fail repeatedly; a later heartbeat overrides that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConductProgress(Progress):
+    """The progress of the latest conduct of a procedure."""
 
     relation: ClassVar[str] = "conduct_progress"
     key: ClassVar[tuple[str, ...]] = ("procedure_id",)
     procedure_id: UUID
-    conduct_id: UUID
     command_name: str
-    phase: str
-    waiting_for: str | None
-    waiting_until: datetime | None
-    step_index: int | None
-    iteration_index: int | None
-    started_at: datetime
-    heartbeat_at: datetime | None
+    waiting_for: str | None = None
+    waiting_until: datetime | None = None
+    step_index: int | None = None
+    iteration_index: int | None = None
     active_at: datetime
     """When the conduct was opened, wrote its last ledger row or stopped waiting: what the restart limit counts from."""
-    stalled_at: datetime | None = None
-    """When the engine was last seen to fail with it again and again; a later sign of life takes that back."""
 
     @property
-    def standing(self) -> ConductPhase:
-        """Where it stands for whoever looks."""
+    def shown_phase(self) -> ConductPhase:
+        """The phase as it is shown: Stalled where the engine fails with it."""
         stalled = self.stalled_at is not None and self.stalled_at > (self.heartbeat_at or self.started_at)
         return ConductPhase.STALLED if stalled and self.phase != ConductPhase.ENDED else ConductPhase(self.phase)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConductProgress(Progress):
+    """The progress of the latest conduct of a run."""
+
+    relation: ClassVar[str] = "run_conduct_progress"
+    key: ClassVar[tuple[str, ...]] = ("run_id",)
+    run_id: UUID
+    phase_index: int | None = None
+    waiting: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

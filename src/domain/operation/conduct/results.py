@@ -1,4 +1,4 @@
-"""What came of a conduct: one shape for every way to conduct, on the stream, over REST and to agents."""
+"""The results of conducts of procedures and runs: on the stream, over REST and to agents."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from baton.domain.kernel import Value
+from baton.domain.kernel import Event, Value
 from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
 
@@ -44,8 +44,8 @@ class Artifact(Value):
     entry_count: int | None = None
 
 
-def referred(value: Any, entry_id: UUID) -> Any:
-    """A value as a result gives it: what is no scalar by its kind, its shape and the ledger row that holds it."""
+def shown_value(value: Any, entry_id: UUID) -> Any:
+    """Return a value as results show it: one that is no scalar by kind, shape and ledger row."""
     shape: list[int] = []
     inner = value
     while isinstance(inner, list | tuple):
@@ -60,14 +60,14 @@ def referred(value: Any, entry_id: UUID) -> Any:
 
 
 class UnknownWrite(Value):
-    """What a result gives for an address that may hold any of these: the last value confirmed, then those sent since."""
+    """The value of an address that may hold any of these: the last one confirmed, then those sent since."""
 
     outcome: Literal["unknown"] = "unknown"
     values: tuple[Any, ...]
 
 
-def left_at(confirmed: Sequence[Any], tried: Sequence[Any]) -> Any:
-    """What an address was left at: the value that was confirmed last, unless another was tried since and may have come."""
+def left_value(confirmed: Sequence[Any], tried: Sequence[Any]) -> Any:
+    """Return the value an address was left at: the one confirmed last, unless another was tried since."""
     every = [*confirmed, *tried]
     possible = [value for place, value in enumerate(every) if value not in every[:place]]
     if confirmed and len(possible) == 1:
@@ -76,7 +76,7 @@ def left_at(confirmed: Sequence[Any], tried: Sequence[Any]) -> Any:
 
 
 class Measured(Value):
-    """A named value that a step brought home; a value that is no scalar is given by kind, shape and ledger row."""
+    """A named value that a step measured; one that is no scalar is given by kind, shape and ledger row."""
 
     name: str
     value: Annotated[Any, TextsMayContainPersonalData(codes=frozenset({"kind"}))]
@@ -149,9 +149,44 @@ class ConductResult(Value):
     ] = {}
 
 
-def with_success(said: Any) -> Any:
-    """The fields of an end with whether it succeeded, which earlier ones left to their result."""
-    if not isinstance(said, dict) or "succeeded" in said or "result" not in said:
-        return said
-    result = said["result"]
-    return {**said, "succeeded": result["succeeded"] if isinstance(result, dict) else result.succeeded}
+class PhaseResult(Value):
+    """The result of one phase; one that was not reached has neither conduct nor failure."""
+
+    procedure_id: UUID
+    conduct_id: UUID | None = None
+    succeeded: bool
+    completed_count: int = 0
+    skipped_count: int = 0
+    """Steps that were left out on request, whenever the phase was taken up."""
+    iteration_count: int | None = None
+    failure: Failure | None = None
+    closing_failures: tuple[Failure, ...] = ()
+
+
+class RunConductResult(Value):
+    """The outcome of one conduct of a run. It succeeded exactly when every phase and the run itself were completed."""
+
+    run_id: UUID
+    conduct_id: UUID
+    succeeded: bool
+    actuation_kind: ActuationKind | None = None
+    failure: Failure | None = None
+    phases: tuple[PhaseResult, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    outputs: dict[str, Artifact] = {}
+
+
+class ConductEnded(Event):
+    """A conduct ended with a result."""
+
+    conduct_id: UUID
+    succeeded: bool
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_success_from_result(cls, payload: Any) -> Any:
+        """Add `succeeded`, which earlier events left to their result."""
+        if not isinstance(payload, dict) or "succeeded" in payload or "result" not in payload:
+            return payload
+        result = payload["result"]
+        return {**payload, "succeeded": result["succeeded"] if isinstance(result, dict) else result.succeeded}

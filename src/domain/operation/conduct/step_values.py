@@ -1,4 +1,4 @@
-"""What a conduct makes of values: sentinels resolved, readings judged, results deposited."""
+"""Values in a conduct: sentinels are resolved, readings judged, and results deposited."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,14 +23,14 @@ class StepFault(Exception):
 
 @dataclass(frozen=True)
 class Memory:
-    """What the steps before have left: captured numbers, published artifacts, and the coordinates of the pass."""
+    """What earlier steps left: captured numbers, published artifacts, and the coordinates of the pass."""
 
     captures: Mapping[str, float] = field(default_factory=dict)
     outputs: Mapping[str, Artifact] = field(default_factory=dict)
     coordinates: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, operand: Any) -> Any:
-        """The value that an operand stands for."""
+        """Return the value of an operand."""
         match operand:
             case CaptureRef(capture_name=name):
                 if name not in self.captures:
@@ -47,8 +47,8 @@ class Memory:
         return operand
 
 
-def reference_of(operand: Any) -> dict[str, str]:
-    """How the record names the sentinel that a value came from."""
+def reference_field(operand: Any) -> dict[str, str]:
+    """Return the field by which the ledger names the sentinel of a value."""
     match operand:
         case CaptureRef(capture_name=name):
             return {"capture_ref": name}
@@ -61,20 +61,20 @@ Criterion = RecipeEqualsCriterion | RecipeToleranceCriterion
 
 
 def meets(criterion: Criterion, expected: Any, value: Any, index: int | None = None) -> bool:
-    """Whether a value meets a criterion; one of another type does not. A categorical value is its label or its index."""
+    """Return whether a value meets a criterion; a categorical value is its label or its index."""
     if isinstance(criterion, RecipeToleranceCriterion):
         return is_number(value) and is_number(expected) and abs(value - expected) <= criterion.tolerance
-    return same(value, expected) or (index is not None and same(index, expected))
+    return json_equal(value, expected) or (index is not None and json_equal(index, expected))
 
 
-def same(one: Any, other: Any) -> bool:
-    """Equality as JSON has it: 25 is 25.0, but true is not 1."""
+def json_equal(one: Any, other: Any) -> bool:
+    """Return whether two values are equal in JSON: 25 is 25.0, but true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(json_equal, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(item, other[key]) for key, item in one.items())
+        return one.keys() == other.keys() and all(json_equal(item, other[key]) for key, item in one.items())
     return bool(one == other)
 
 
@@ -82,8 +82,8 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)
 
 
-def captured(value: Any, quality: str, what: str) -> float:
-    """A value fit to be captured: believed, and a finite number."""
+def capturable_number(value: Any, quality: str, what: str) -> float:
+    """Return a value as a number to capture; raise a fault unless it is Good and finite."""
     if quality != GOOD:
         raise StepFault("CheckFailedError", f"{what} has quality {quality}, and only a Good value is captured.")
     if not is_number(value):
@@ -92,24 +92,24 @@ def captured(value: Any, quality: str, what: str) -> float:
     return number
 
 
-def refuse_duplicate(name: str, captures: Iterable[str]) -> None:
+def refuse_refill(name: str, captures: Iterable[str]) -> None:
     """Refuse to fill a slot twice."""
     if name in captures:
         raise StepFault("DuplicateCapture", f"{name} has been captured already; each slot is filled once.")
 
 
-def deposited(
+def deposit_of(
     step: RecipeComputeStep, measurements: Sequence[Measured], artifacts: Sequence[Artifact], memory: Memory
 ) -> dict[str, Any] | None:
-    """What a compute step leaves for later ones, as its deposit says it; None where it leaves nothing."""
+    """Return what a compute step leaves for later steps, as its deposit row, or None."""
     if step.capture_name is not None:
         found = [item for item in measurements if item.name == step.capture_name]
         if not found:
             raise StepFault("ComputeMeasurementNotFound", f"The program measured no {step.capture_name}.")
         if len(found) > 1:
             raise StepFault("ComputeMeasurementAmbiguous", f"The program measured {step.capture_name} {len(found)} times.")
-        number = captured(found[0].value, found[0].quality, step.capture_name)
-        refuse_duplicate(step.capture_name, memory.captures)
+        number = capturable_number(found[0].value, found[0].quality, step.capture_name)
+        refuse_refill(step.capture_name, memory.captures)
         return {"capture_name": step.capture_name, "captured_value": number}
     if step.output_ref_name is not None:
         if step.output_ref_name in memory.outputs:

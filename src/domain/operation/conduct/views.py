@@ -1,7 +1,6 @@
-"""How a conduct is seen: where it stands, whether anybody is heard to work on it, and what came of it.
+"""The view of a conduct: its progress, its worker's heartbeat, and its result.
 
-What it did is read from the record, where it stands from its progress row. Nothing here says that it runs: only how long ago
-its worker was heard of.
+Nothing here says that a conduct runs, only when its worker was last heard of.
 """
 
 from datetime import datetime, timedelta
@@ -28,10 +27,10 @@ from baton.domain.operation.procedure.procedure import (
     procedure,
 )
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, happened, latest, record_of
+from baton.domain.shared.reads import Reads, ask, events_of, latest_events, record_of
 
 LOST_AFTER = timedelta(seconds=6)
-"""A worker is heard of every second; silent for so long, it counts as lost."""
+"""A worker with a heartbeat every second counts as lost after this silence."""
 AT_A_STEP = (ConductPhase.WALKING, ConductPhase.CLOSING)
 LOOPS = frozenset({ConductMode.CONVERGED, ConductMode.ADVISED})
 
@@ -84,7 +83,7 @@ class ConductView(BaseModel):
     procedure_id: UUID
     status: ProcedureStatus
     message: str
-    """Where it stands, in words."""
+    """Its progress in words."""
     conduct_id: UUID | None = None
     command_name: str | None = None
     phase: ConductPhase | None = None
@@ -112,7 +111,7 @@ class ConductView(BaseModel):
 
 
 def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
-    """The latest conduct of a procedure as it stands."""
+    """Return the view of the latest conduct of a procedure."""
     progress = yield from record_of(ConductProgress, procedure_id=procedure.id)
     opened = None if progress is None else (yield from record_of(OpenedConduct, conduct_id=progress.conduct_id))
     if progress is None or opened is None:
@@ -121,28 +120,25 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
     if procedure.conduct_mode in LOOPS:
         measured = yield from ask(Ports.measured_objective, procedure.id, opened.conduct_id)
     live = progress.phase != ConductPhase.ENDED.value
-    ends = () if live else (yield from happened(procedure.id, ProcedureConducted))
+    ends = () if live else (yield from events_of(procedure.id, ProcedureConducted))
     result = next((one.result for one in reversed(ends) if one.conduct_id == opened.conduct_id), None)
-    silence = silence_of(progress, call.now)
+    silence = heartbeat_silence(progress, call.now)
     asked = procedure.pending_request if live and procedure.live_conduct_id == opened.conduct_id else None
     pending = None if asked is None else (yield from pending_view(procedure, progress, asked, call.now))
-    message = told_of(opened, progress, measured, call.now) if result is None else ending_of(result)
+    message = progress_text(opened, progress, measured, call.now) if result is None else ending_text(result)
     return ConductView(
         procedure_id=procedure.id,
         status=procedure.status,
-        message=message if pending is None else f"{message}, {waits_of(pending)}",
+        message=message if pending is None else f"{message}, {pending_text(pending)}",
         conduct_id=opened.conduct_id,
         command_name=opened.command_name,
-        phase=progress.standing,
+        phase=progress.shown_phase,
         waiting_for=None if progress.waiting_for is None else WaitingFor(progress.waiting_for),
         waiting_until=progress.waiting_until if progress.waiting_for is not None else None,
-        step_index=progress.step_index,
         step_count=opened.step_count,
         closing_count=opened.closing_count,
-        iteration_index=progress.iteration_index,
-        started_at=progress.started_at,
-        heartbeat_at=progress.heartbeat_at,
-        worker=contact_with(silence) if live else None,
+        **{name: getattr(progress, name) for name in ("step_index", "iteration_index", "started_at", "heartbeat_at")},
+        worker=worker_contact(silence) if live else None,
         silence=None if silence is None or not live else silence.total_seconds(),
         pending_request=asked,
         pending=pending,
@@ -160,34 +156,36 @@ REQUESTS: dict[PendingRequest, type[Event]] = {
 def pending_view(
     procedure: Procedure, progress: ConductProgress, request: PendingRequest, now: datetime
 ) -> Reads[PendingRequestView]:
-    """What a request to the live conduct waits for."""
-    (asked,) = yield from latest(procedure.id, REQUESTS[request], count=1)
-    return (yield from waiting_since(asked.occurred_at, request, procedure, progress, now))
+    """Return what a request to the live conduct waits for."""
+    (asked,) = yield from latest_events(procedure.id, REQUESTS[request], count=1)
+    return (yield from pending_since(asked.occurred_at, request, procedure, progress, now))
 
 
-def waiting_since(
+def pending_since(
     since: datetime, request: PendingRequest, procedure: Procedure, progress: ConductProgress, now: datetime
 ) -> Reads[PendingRequestView]:
-    """What a request waits for that came at this time; the step that is done now began when something was last done."""
-    pins = yield from latest(procedure.id, ProcedureStepsResolved, count=1)
+    """Return what a request of this time waits for; the current step began when something was last done."""
+    pins = yield from latest_events(procedure.id, ProcedureStepsResolved, count=1)
     closing, index = progress.phase == ConductPhase.CLOSING.value, progress.step_index
     steps = [step for pin in pins for step in (pin.resolved_closing_steps if closing else pin.resolved_steps)]
-    if progress.standing not in AT_A_STEP or index is None or index >= len(steps):
+    if progress.shown_phase not in AT_A_STEP or index is None or index >= len(steps):
         return PendingRequestView(request=request, since=since)
     step = steps[index]
     deployment = yield from ask(Ports.deployment)
     ahead = describe_step(step, deployment.action_timeout, deployment.compute_timeout)
-    heard = contact_with(silence_of(progress, now)) is WorkerContact.HEARD
+    heard = worker_contact(heartbeat_silence(progress, now)) is WorkerContact.HEARD
     return PendingRequestView(
         request=request,
         since=since,
         step=StepInProgress(step_index=index, closing=closing, kind=step.kind, label=ahead.label),
-        until=progress.active_at + timedelta(seconds=ahead.timeout_seconds) if heard and request is PendingRequest.HOLD else None,
+        until=progress.active_at + timedelta(seconds=ahead.timeout_seconds)
+        if heard and request is PendingRequest.HOLD
+        else None,
     )
 
 
-def waits_of(pending: PendingRequestView) -> str:
-    """What a pending request waits for, in words."""
+def pending_text(pending: PendingRequestView) -> str:
+    """Return what a pending request waits for, in words."""
     words = f"asked to {pending.request.value.lower()} at {pending.since:%H:%M:%S} UTC"
     if pending.step is None:
         return words
@@ -196,44 +194,46 @@ def waits_of(pending: PendingRequestView) -> str:
 
 
 def may_be_conducted(view: ConductView) -> bool:
-    """Whether a conduct may still come of a procedure that never was conducted."""
+    """Return whether a procedure that never was conducted may still be."""
     return view.status in (ProcedureStatus.DEFINED, *UNDER_WAY)
 
 
-def silence_of(progress: ConductProgress, now: datetime) -> timedelta | None:
-    """How long nothing was heard of the worker; None where none has taken the conduct up."""
+def heartbeat_silence(progress: ConductProgress, now: datetime) -> timedelta | None:
+    """Return the time since the last heartbeat, or None where no worker has begun."""
     return None if progress.heartbeat_at is None else max(timedelta(0), now - progress.heartbeat_at)
 
 
-def contact_with(silence: timedelta | None) -> WorkerContact:
-    """What so long a silence means."""
+def worker_contact(silence: timedelta | None) -> WorkerContact:
+    """Return the state of the worker after a silence."""
     if silence is None:
         return WorkerContact.AWAITED
     return WorkerContact.LOST if silence > LOST_AFTER else WorkerContact.HEARD
 
 
-def told_of(opened: OpenedConduct, progress: ConductProgress, measured: MeasuredObjective | None, now: datetime) -> str:
-    """Where a conduct stands, in words for whoever waits for it."""
-    silence = silence_of(progress, now)
+def progress_text(
+    opened: OpenedConduct, progress: ConductProgress, measured: MeasuredObjective | None, now: datetime
+) -> str:
+    """Return the progress of a conduct in words."""
+    silence = heartbeat_silence(progress, now)
     if progress.phase == ConductPhase.OPENED.value:
         return "waiting for a worker to take it up"
     parts = [f"iteration {progress.iteration_index}"] if progress.iteration_index is not None else []
-    parts.append(doing_of(opened, progress))
+    parts.append(step_text(opened, progress))
     if measured is not None:
         parts.append(f"{measured.name} {measured.value:.6g} in iteration {measured.iteration_index}")
-    if silence is not None and contact_with(silence) is WorkerContact.LOST:
+    if silence is not None and worker_contact(silence) is WorkerContact.LOST:
         parts.append(f"worker lost {silence.total_seconds():.0f} s ago")
     return ", ".join(parts)
 
 
-def doing_of(opened: OpenedConduct, progress: ConductProgress) -> str:
-    """What a conduct is at."""
+def step_text(opened: OpenedConduct, progress: ConductProgress) -> str:
+    """Return the step of a conduct, or what it waits for, in words."""
     match progress.waiting_for:
         case WaitingFor.RUN.value:
             return "waiting for its run to be resumed"
         case WaitingFor.ADVICE.value:
             return "waiting for advice"
-    if progress.standing is ConductPhase.STALLED:
+    if progress.shown_phase is ConductPhase.STALLED:
         return "stalled in the engine"
     closing = progress.phase == ConductPhase.CLOSING.value
     at, count = progress.step_index or 0, opened.closing_count if closing else opened.step_count
@@ -242,8 +242,8 @@ def doing_of(opened: OpenedConduct, progress: ConductProgress) -> str:
     return f"{'closing step' if closing else 'step'} {min(at + 1, count)} of {count}"
 
 
-def ending_of(result: ConductResult) -> str:
-    """How a conduct ended, in words."""
+def ending_text(result: ConductResult) -> str:
+    """Return how a conduct ended, in words."""
     if result.failure is None:
         return "succeeded"
     how = "held" if result.held else "halted" if result.acquisition_halt else "failed"
@@ -252,7 +252,7 @@ def ending_of(result: ConductResult) -> str:
 
 @procedure.query(get="/{procedure_id}/conduct", returns=ConductView, essential=True)
 class GetProcedureConduct(Query):
-    """How the latest conduct of a procedure stands, how long ago its worker was heard of, and what came of it."""
+    """The progress of the latest conduct of a procedure, when its worker was last heard of, and its result."""
 
     of_one_moment: ClassVar[bool] = True
 

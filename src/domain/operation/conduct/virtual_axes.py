@@ -1,7 +1,4 @@
-"""Virtual axes in steps: before they are pinned, a setpoint on one becomes a setpoint on each axis it is made of.
-
-The parent run's plan says which axes those are, the virtual axis' rule how the value is shared out among them.
-"""
+"""Virtual axes in steps: before steps are pinned, a setpoint on one becomes setpoints on the axes that its rule drives."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +30,7 @@ SCHEME = "virtual-axis://"
 
 
 class ProcedureVirtualAxisUnresolvedError(Conflict, context="operation"):
-    """It cannot be told which axes a virtual axis is made of."""
+    """The axes that a virtual axis is made of are not known."""
 
 
 class ProcedureVirtualAxisOutOfRangeError(Unprocessable, context="operation"):
@@ -49,7 +46,7 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class VirtualAxis:
-    """A virtual axis with the addresses of its constituents, in the order its rule shares a value out to them."""
+    """A virtual axis with the addresses of its constituents, in the order of its rule."""
 
     asset_id: UUID
     name: str
@@ -59,54 +56,48 @@ class VirtualAxis:
 
 
 def virtual_axes_of(steps: Iterable[Step], run: Run | None) -> Reads[dict[str, VirtualAxis]]:
-    """The virtual axes that steps address, resolved by the plan of the parent run."""
-    addresses = sorted({step.address for step in steps if isinstance(step, SetpointStep) and is_virtual(step.address)})
+    """Return the virtual axes that steps address, resolved by the plan of the parent run."""
+    addresses = sorted(
+        {step.address for step in steps if isinstance(step, SetpointStep) and step.address.startswith(SCHEME)}
+    )
     if not addresses:
         return {}
     if run is None:
-        raise unresolved(addresses[0], "the procedure has no parent run whose plan would say its wiring")
+        raise unresolved_axis(addresses[0], "the procedure has no parent run whose plan would say its wiring")
     plan = yield from required(Plan, run.plan_id)
     found: dict[str, VirtualAxis] = {}
     for address in addresses:
-        found[address] = yield from _resolved(address, plan)
+        found[address] = yield from _resolve(address, plan)
     return found
 
 
-def is_virtual(address: str) -> bool:
-    """Whether an address names a virtual axis."""
-    return address.startswith(SCHEME)
-
-
-def _resolved(address: str, plan: Plan) -> Reads[VirtualAxis]:
-    axis = yield from existing(Asset, _asset_id(address))
+def _resolve(address: str, plan: Plan) -> Reads[VirtualAxis]:
+    try:
+        asset_id = UUID(address.removeprefix(SCHEME))
+    except ValueError:
+        raise unresolved_axis(address, "it names no asset") from None
+    axis = yield from existing(Asset, asset_id)
     if axis is None or axis.partition_rule is None:
-        raise unresolved(address, "there is no such virtual axis")
+        raise unresolved_axis(address, "there is no such virtual axis")
     rule = axis.partition_rule
     if isinstance(rule, SolverReference):
-        raise unresolved(address, "its rule is recorded only")
+        raise unresolved_axis(address, "its rule is recorded only")
     wires = wires_into(plan.wires, axis.id)
     if len(wires) != arity(rule):
-        raise unresolved(address, f"its rule drives {arity(rule)} axes and the plan wires {len(wires)} into it")
+        raise unresolved_axis(address, f"its rule drives {arity(rule)} axes and the plan wires {len(wires)} into it")
     assets = yield from every(Asset, (wire.source_asset_id for wire in wires))
     addresses = tuple(constituent_address(address, assets.get(wire.source_asset_id)) for wire in wires)
     points = (yield from _points(address, rule)) if isinstance(rule, LookupTable) else ()
     return VirtualAxis(axis.id, axis.name, rule, addresses, points)
 
 
-def _asset_id(address: str) -> UUID:
-    try:
-        return UUID(address.removeprefix(SCHEME))
-    except ValueError:
-        raise unresolved(address, "it names no asset") from None
-
-
 def constituent_address(address: str, asset: Asset | None) -> str:
-    """The one control address of an axis that a virtual axis is made of."""
+    """Return the one control address of a constituent axis."""
     if asset is None or asset.lifecycle is DECOMMISSIONED:
-        raise unresolved(address, "an axis it is made of is missing or Decommissioned")
+        raise unresolved_axis(address, "an axis it is made of is missing or Decommissioned")
     known = [one.value for one in asset.alternate_identifiers if one.kind is AlternateIdentifierKind.EPICS_PV]
     if len(known) != 1:
-        raise unresolved(address, f"{asset.name} has {len(known)} EPICS_PV identifiers and needs exactly one")
+        raise unresolved_axis(address, f"{asset.name} has {len(known)} EPICS_PV identifiers and needs exactly one")
     return known[0]
 
 
@@ -114,26 +105,26 @@ def _points(address: str, rule: LookupTable) -> Reads[Points]:
     calibration = yield from existing(Calibration, rule.calibration_id)
     revision = None if calibration is None else calibration.revision(rule.calibration_revision_id)
     if calibration is None or revision is None:
-        raise unresolved(address, "the calibration revision its table follows does not exist")
+        raise unresolved_axis(address, "the calibration revision its table follows does not exist")
     if calibration.quantity is not CalibrationQuantity.ENERGY_POSITION_CURVE:
-        raise unresolved(address, f"its table follows a {calibration.quantity.value}, not an energy_position_curve")
+        raise unresolved_axis(address, f"its table follows a {calibration.quantity.value}, not an energy_position_curve")
     return tuple(
         (float(point["energy"]), float(point.get("position", point.get("angle")))) for point in revision.value["points"]
     )
 
 
 def without_virtual_axes(steps: Sequence[Step], axes: Mapping[str, VirtualAxis]) -> tuple[Step, ...]:
-    """The steps with every setpoint on a virtual axis replaced, everything else as it is."""
+    """Return the steps with every setpoint on a virtual axis replaced."""
     replaced: list[Step] = []
     for step in steps:
         if isinstance(step, SetpointStep) and step.address in axes:
-            replaced += _shared_out(step, axes[step.address])
+            replaced += _constituent_setpoints(step, axes[step.address])
         else:
             replaced.append(step)
     return tuple(replaced)
 
 
-def _shared_out(step: SetpointStep, axis: VirtualAxis) -> list[Step]:
+def _constituent_setpoints(step: SetpointStep, axis: VirtualAxis) -> list[Step]:
     value: Any = step.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise out_of_range(axis, "it takes a number that is known before the start")
@@ -142,7 +133,7 @@ def _shared_out(step: SetpointStep, axis: VirtualAxis) -> list[Step]:
     except PartitionOutOfRangeError as error:
         raise out_of_range(axis, str(error)) from None
     except PartitionNotEvaluatedError as error:
-        raise unresolved(step.address, str(error)) from None
+        raise unresolved_axis(step.address, str(error)) from None
     except PartitionNotFiniteError as error:
         raise ProcedureVirtualAxisEvaluationError(
             f"The rule of {axis.name} leads to no finite setpoint: {error}.", reason="not_finite"
@@ -157,8 +148,8 @@ def _shared_out(step: SetpointStep, axis: VirtualAxis) -> list[Step]:
     ]
 
 
-def unresolved(address: str, why: str) -> ProcedureVirtualAxisUnresolvedError:
-    """The refusal of a virtual axis that is not what the steps take it for."""
+def unresolved_axis(address: str, why: str) -> ProcedureVirtualAxisUnresolvedError:
+    """Return the refusal of a virtual axis that cannot be resolved."""
     return ProcedureVirtualAxisUnresolvedError(
         f"The axis {address} cannot be resolved: {why}; correct the plan or the steps.",
         reason="unresolved",
@@ -167,7 +158,7 @@ def unresolved(address: str, why: str) -> ProcedureVirtualAxisUnresolvedError:
 
 
 def out_of_range(axis: VirtualAxis, why: str) -> ProcedureVirtualAxisOutOfRangeError:
-    """The refusal of a value that a virtual axis cannot take."""
+    """Return the refusal of a value that a virtual axis cannot take."""
     return ProcedureVirtualAxisOutOfRangeError(
         f"{axis.name} cannot take the value of a step: {why}; change the step.",
         reason="out_of_range",

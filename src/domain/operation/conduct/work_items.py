@@ -1,4 +1,4 @@
-"""Long work seen from outside: whatever outlasts the request that asked for it is read again under its id."""
+"""Long work: what outlasts the request that began it is read under its id."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from baton.domain.kernel import Call, Query
 from baton.domain.registry import question
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, permitted
+from baton.domain.shared.reads import Reads, ask, is_permitted
 from baton.domain.shared.refusals import NotFound, Refusal
 
 
@@ -29,7 +29,7 @@ class WorkState(StrEnum):
 
 @dataclass(frozen=True)
 class WorkFound:
-    """A piece of long work as its kind tells of it: whose it is, who else may read it, and how it stands."""
+    """A piece of long work: its owner, who else may read it, and its state."""
 
     principal_id: UUID
     readable_with: str
@@ -72,13 +72,14 @@ class GetWork(Query):
 
     def answer(self, call: Call) -> Reads[WorkView]:
         found = yield from ask(Ports.find_work, self.work_id)
-        if found is None or not (found.principal_id == call.principal_id or (yield from permitted(found.readable_with))):
+        if found is None or not (found.principal_id == call.principal_id or (yield from is_permitted(found.readable_with))):
             raise WorkNotFoundError(
                 f"There is no work {self.work_id} that you may read; check the id, or ask as whoever began it."
             )
+        state = WorkState.RUNNING if found.answer is None else WorkState.DONE
         return WorkView(
             work_id=self.work_id,
-            state=state_of(found),
+            state=state if found.refusal is None else WorkState.FAILED,
             ids=dict(found.ids),
             message=found.message,
             answer=None if found.answer is None else dict(found.answer),
@@ -86,19 +87,7 @@ class GetWork(Query):
         )
 
 
-def state_of(found: WorkFound) -> WorkState:
-    if found.refusal is not None:
-        return WorkState.FAILED
-    return WorkState.RUNNING if found.answer is None else WorkState.DONE
-
-
 def error_of(refusal: Refusal, correlation_id: UUID) -> WorkError:
-    """The body of a refusal, under the correlation id of the request that began the work."""
-    return WorkError(
-        detail=refusal.detail,
-        code=refusal.code,
-        context=refusal.context,
-        reason=refusal.reason,
-        facts=refusal.facts,
-        correlation_id=correlation_id,
-    )
+    """Return the body of a refusal, with the correlation id of the request that began the work."""
+    own = {name: getattr(refusal, name) for name in ("detail", "code", "context", "reason", "facts")}
+    return WorkError(**own, correlation_id=correlation_id)

@@ -57,11 +57,11 @@ class Activity(Entry):
 
 
 BY_HAND = dict.fromkeys(("conduct_id", "iteration_index", "closing", "step_index", "mark", "attempt", "slot"))
-"""What a row of a person's does not have."""
+"""The columns that rows of people leave empty."""
 
 
-class Doing(Value):
-    """One activity as whoever did it reports it; a repeated event_id is ignored."""
+class ActivityReport(Value):
+    """One activity as it is reported; a repeated event_id is ignored."""
 
     event_id: ProducedId
     step_kind: Annotated[str, Field(min_length=1, max_length=50)]
@@ -74,7 +74,7 @@ class Doing(Value):
 class AppendProcedureActivities(Verb[Procedure]):
     """Log what was done by hand."""
 
-    entries: Annotated[tuple[Doing, ...], Field(min_length=1, max_length=500)]
+    entries: Annotated[tuple[ActivityReport, ...], Field(min_length=1, max_length=500)]
 
     def decide(self, procedure: Procedure, call: Call) -> Outcome:
         if procedure.status is not RUNNING:
@@ -82,16 +82,16 @@ class AppendProcedureActivities(Verb[Procedure]):
                 f"The procedure is {procedure.status.value}; activities are logged while it is Running.",
                 reason=procedure.status.value.lower(),
             )
-        for doing in self.entries:
-            if doing.step_kind not in [*StepKind]:
+        for report in self.entries:
+            if report.step_kind not in [*StepKind]:
                 raise InvalidProcedureStepKindError(
-                    f"There is no step kind {doing.step_kind}; use {', '.join(StepKind)}.",
-                    facts={"event_id": str(doing.event_id)},
+                    f"There is no step kind {report.step_kind}; use {', '.join(StepKind)}.",
+                    facts={"event_id": str(report.event_id)},
                 )
         logbook_id, opening = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
         rows = [
-            Activity.by(call, self, logbook_id, procedure_id=procedure.id, **BY_HAND, **dict(doing))
-            for doing in self.entries
+            Activity.by(call, self, logbook_id, procedure_id=procedure.id, **BY_HAND, **dict(report))
+            for report in self.entries
         ]
         return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
 

@@ -1,26 +1,22 @@
-"""What a procedure must pass to start, and again to go on: its assets, the supplies of its run, its enclosures."""
+"""The gates that a procedure passes to start and to resume: its assets, supplies, enclosures, and its submitter's grants.
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+A conduct issues further commands as its submitter, who must hold all of their permissions when it is opened.
+"""
 
-from baton.domain.caution.banner import AcknowledgedCaution, banner, cautions_in_scope
-from baton.domain.caution.caution import CautionTarget, CautionTargetKind
-from baton.domain.enclosure.permission import Contacts, Enclosures, enclosure_finding, enclosures_with_contacts
-from baton.domain.equipment.asset import DECOMMISSIONED, Asset
-from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError
-from baton.domain.equipment.scope import AssetScope, asset_scope
-from baton.domain.kernel import Call
-from baton.domain.operation.procedure.procedure import Procedure
-from baton.domain.recipe.method import Method
-from baton.domain.recipe.plan import Plan
-from baton.domain.recipe.practice import Practice
-from baton.domain.run.gates import Execution, execution_of
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from baton.domain.caution.caution import AcknowledgedCaution, CautionTarget, CautionTargetKind, banner, cautions_in_scope
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.asset_tree import asset_scope
+from baton.domain.kernel import Call, Command
+from baton.domain.operation.conduct.messages import OBJECTIONS
+from baton.domain.operation.procedure.procedure import MODES, ConductMode, Procedure
+from baton.domain.run.gates import Preconditions, enclosure_ids, load_plan, load_preconditions, supply_ids
 from baton.domain.run.run import Run, RunStatus
-from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, required, required_all
-from baton.domain.shared.refusals import Conflict
-from baton.domain.supply.coverage import supplies_in_scope, supply_finding
-from baton.domain.supply.supply import Supply
+from baton.domain.shared.gates import Gate, GateReport
+from baton.domain.shared.reads import Reads, missing_grants, required, required_all
+from baton.domain.shared.refusals import Conflict, UnauthorizedError
 
 
 class ProcedureAssetDecommissionedError(Conflict, context="operation"):
@@ -43,78 +39,57 @@ class ProcedureEnclosureCoverageMismatchError(Conflict, context="operation"):
     """Some enclosures that the procedure's assets stand in do not permit work."""
 
 
-@dataclass(frozen=True)
-class Ground:
-    """What a procedure stands on: its targets, those of its run, and the supplies and enclosures that bear on them."""
-
-    now: datetime
-    targets: tuple[Asset, ...]
-    needed_supplies: frozenset[str]
-    scope: AssetScope
-    supplies: tuple[Supply, ...]
-    enclosures: Enclosures
-    contacts: Contacts
-    fresh_within: timedelta
-    monitored: frozenset[str]
-    """The enclosures that a monitor watches, by the keys of their names."""
-    resuming: bool
-
-
 def parent_run_of(procedure: Procedure) -> Reads[Run | None]:
-    """The run this procedure is a phase of, if it is one."""
+    """Return the run that this procedure is a phase of, or None."""
     if procedure.parent_run_id is None:
         return None
     return (yield from required(Run, procedure.parent_run_id))
 
 
-def why_idle(run: Run | None) -> str | None:
-    """Why a phase of this run may not go on; None where it may. A procedure that stands alone needs nobody's leave."""
+def idle_run(run: Run | None) -> str | None:
+    """Return why a phase of this run may not go on, or None; a procedure without a run may."""
     if run is None or run.status is RunStatus.RUNNING:
         return None
     advice = "resume it first" if run.status is RunStatus.HELD else "register the procedure with another run"
     return f"The parent run is {run.status.value}; {advice}."
 
 
-def ground_of(procedure: Procedure, run: Run | None, call: Call, *, resuming: bool) -> Reads[Ground]:
-    """Load what a procedure stands on; a missing asset, or a missing link behind the run, is 404."""
-    deployment = yield from ask(Ports.deployment)
-    targets = yield from required_all(Asset, procedure.target_asset_ids)
-    execution: Execution | None = None if run is None else (yield from execution_of(run.plan_id))
-    bound = procedure.target_asset_ids | (frozenset() if execution is None else execution.plan.asset_ids)
-    needed = frozenset() if execution is None else execution.method.needed_supplies
-    scope = yield from asset_scope(bound)
-    supplies = yield from supplies_in_scope(needed, scope, deployment.self_facility_code)
-    enclosures, contacts = yield from enclosures_with_contacts(scope.enclosure_ids)
-    return Ground(
-        now=call.now,
-        targets=tuple(targets.values()),
-        needed_supplies=needed,
-        scope=scope,
-        supplies=supplies,
-        enclosures=enclosures,
-        contacts=contacts,
-        fresh_within=deployment.enclosure_observation_ttl,
-        monitored=deployment.monitored_enclosures,
-        resuming=resuming,
-    )
+def refuse_idle_run(run: Run | None, verb: type[Command]) -> None:
+    """Refuse, as another verb would, a phase whose run is not Running."""
+    if (why := idle_run(run)) is not None:
+        raise verb.Cannot(why, reason="parent_run_not_running")
 
 
-def acknowledged_cautions(procedure: Procedure, run: Run | None, ground: Ground) -> Reads[tuple[AcknowledgedCaution, ...]]:
-    """The cautions that a conduct acknowledges: on the procedure, its recipe, its run's plan and the judged assets."""
-    worked_with = (
+def procedure_preconditions(procedure: Procedure, run: Run | None, call: Call, *, resuming: bool) -> Reads[Preconditions]:
+    """Load the facts that the gates of a procedure judge; refuse with 404 a missing target, or a missing link of its run."""
+    targets = procedure.target_asset_ids
+    yield from required_all(Asset, targets)
+    if run is None:
+        return (
+            yield from load_preconditions(call, (yield from asset_scope(targets)), targets, frozenset(), resuming=resuming)
+        )
+    plan, method = yield from load_plan(run.plan_id)
+    scope = yield from asset_scope(targets | plan.asset_ids)
+    return (yield from load_preconditions(call, scope, targets, method.needed_supplies, resuming=resuming))
+
+
+def acknowledged_cautions(
+    procedure: Procedure, run: Run | None, facts: Preconditions
+) -> Reads[tuple[AcknowledgedCaution, ...]]:
+    """Return the cautions that a conduct acknowledges: on the procedure, its recipe, its run's plan and the assets."""
+    targets = (
         (CautionTargetKind.PROCEDURE, procedure.id),
         (CautionTargetKind.RECIPE, procedure.recipe_id),
         (CautionTargetKind.PLAN, None if run is None else run.plan_id),
     )
-    work = frozenset(CautionTarget(kind=kind, id=id) for kind, id in worked_with if id is not None)
-    bound, above = ground.scope.bound_ids, ground.scope.ancestor_ids
-    return banner((yield from cautions_in_scope(bound, above, work)), bound, above, work, ground.now)
+    work = frozenset(CautionTarget(kind=kind, id=id) for kind, id in targets if id is not None)
+    bound, above = facts.scope.bound_ids, facts.scope.ancestor_ids
+    return banner((yield from cautions_in_scope(bound, above, work)), bound, above, work, facts.now)
 
 
-def targets_in_service(ground: Ground) -> None:
+def targets_in_service(facts: Preconditions) -> None:
     """No target asset is Decommissioned."""
-    gone = sorted((asset for asset in ground.targets if asset.lifecycle is DECOMMISSIONED), key=lambda asset: asset.id)
-    if gone:
+    if gone := facts.decommissioned_assets:
         raise ProcedureAssetDecommissionedError(
             f"{', '.join(asset.name for asset in gone)} is Decommissioned; register the procedure for other assets.",
             reason="asset_decommissioned",
@@ -122,39 +97,70 @@ def targets_in_service(ground: Ground) -> None:
         )
 
 
-def supplies_available(ground: Ground) -> None:
+def supplies_available(facts: Preconditions) -> None:
     """Of every kind of supply the run's method needs, one is available."""
-    if (finding := supply_finding(ground.needed_supplies, ground.supplies, ground.resuming)) is not None:
+    if (finding := facts.supply) is not None:
         raise finding.refusal(ProcedureRequiresAvailableSupplyError, ProcedureSupplyCoverageMismatchError)
 
 
-def enclosures_permitted(ground: Ground) -> None:
+def enclosures_permitted(facts: Preconditions) -> None:
     """Every enclosure that assets in scope stand in permits work, by a recent observation."""
-    finding = enclosure_finding(
-        ground.scope.enclosure_ids, ground.enclosures, ground.contacts, ground.now, ground.fresh_within, ground.monitored
-    )
-    if finding is not None:
+    if (finding := facts.enclosure) is not None:
         raise finding.refusal(ProcedureRequiresPermittedEnclosureError, ProcedureEnclosureCoverageMismatchError)
 
 
-GATES = (targets_in_service, supplies_available, enclosures_permitted)
-"""What a procedure must pass, in order, to start and to go on."""
-GATE_REFUSALS = (
-    Run.aggregate.NotFound,
-    Asset.aggregate.NotFound,
-    Plan.aggregate.NotFound,
-    Practice.aggregate.NotFound,
-    Method.aggregate.NotFound,
-    AncestorWalkDepthExceededError,
-    ProcedureAssetDecommissionedError,
-    ProcedureRequiresAvailableSupplyError,
-    ProcedureSupplyCoverageMismatchError,
-    ProcedureRequiresPermittedEnclosureError,
-    ProcedureEnclosureCoverageMismatchError,
+GATES = (
+    Gate(targets_in_service, lambda facts: facts.asset_ids),
+    Gate(supplies_available, supply_ids),
+    Gate(enclosures_permitted, enclosure_ids),
 )
+"""The gates that a procedure passes, in order, to start and to resume."""
+
+ENDINGS = ("AbortProcedure", "CompleteProcedure", "HoldProcedure")
+PASSES = ("EndProcedureIteration", "StartProcedureIteration")
+ISSUED: Mapping[ConductMode, tuple[str, ...]] = {
+    ConductMode.FLAT: ENDINGS,
+    ConductMode.CONVERGED: (*ENDINGS, *PASSES),
+    ConductMode.ADVISED: (*ENDINGS, *PASSES),
+}
+"""The commands that a conduct issues as its submitter, in each mode."""
+RUN_ISSUED = ("AbortRun", "CompleteRun", "HoldRun")
+"""The commands that the conduct of a run issues as its submitter, besides those of its phases."""
 
 
-def pass_gates(ground: Ground) -> None:
-    """Refuse by the first gate that stays closed."""
-    for gate in GATES:
-        gate(ground)
+def needed_grants(command_name: str) -> tuple[str, ...]:
+    """Return the permissions that a command of a procedure needs; one that conducts needs those of its end too."""
+    mode = MODES.get(command_name)
+    return (command_name, *(() if mode is None else ISSUED[mode]))
+
+
+def refuse_missing(objection: str | None, missing: Iterable[str]) -> None:
+    """Refuse a submitter who may not act at all, or who does not hold all that the conduct will do on its behalf."""
+    if objection is not None:
+        raise UnauthorizedError(f"{OBJECTIONS[objection]}; have somebody conduct it who may.", reason=objection)
+    if names := sorted(set(missing)):
+        raise UnauthorizedError(
+            f"The conduct would do {', '.join(names)} on your behalf, which your policies do not permit here; "
+            "ask an administrator for that, or have somebody conduct it who may.",
+            reason="grants_missing",
+            facts={"missing": names},
+        )
+
+
+def refuse_missing_grants(command_names: Iterable[str]) -> Reads[None]:
+    """Refuse to open a conduct whose submitter does not hold all of these."""
+    refuse_missing(*(yield from missing_grants(*command_names)))
+
+
+def ask_grants(report: GateReport, wanted: Mapping[str, Iterable[str]], by_hand: Iterable[str]) -> Reads[None]:
+    """Ask the gate `grants_present` for several commands; commands with the same answer share a verdict.
+
+    A command by hand needs its own permission only, whatever keeps its caller from conducting.
+    """
+    objection, missing = yield from missing_grants(*{name: None for names in wanted.values() for name in names})
+    sharing: dict[tuple[str | None, tuple[str, ...]], tuple[str, ...]] = {}
+    for command, names in wanted.items():
+        found = None if command in by_hand else objection, tuple(name for name in missing if name in set(names))
+        sharing[found] = (*sharing.get(found, ()), command)
+    for found, commands in sharing.items():
+        report.ask("grants_present", commands, partial(refuse_missing, *found))

@@ -19,23 +19,18 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureOutcomeRecorded,
     procedure,
 )
-from baton.domain.operation.procedure.start import conduct_live
+from baton.domain.operation.procedure.start import live_conduct_refusal
 from baton.domain.operation.steering.steering import Point, SteeringAdvice
 from baton.domain.registry import Internal
-from baton.domain.shared.reads import Reads, happened
-from baton.domain.shared.refusals import Conflict, Invalid
-from baton.domain.shared.text import Text
-from baton.domain.shared.units import Seconds
+from baton.domain.shared.annotations import Seconds
+from baton.domain.shared.reads import Reads, events_of
+from baton.domain.shared.refusals import Conflict
 
 Index = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
 
 class ProcedureIterationLimitReachedError(Conflict, context="operation"):
     """As many passes in a row as patience lasts for have not converged."""
-
-
-class InvalidProcedureIterationEndReasonError(Invalid, context="operation"):
-    """A reason for how a pass ended, where one is given, must not be blank."""
 
 
 @procedure.command(post="/{procedure_id}/iterations/start", name="start_iteration", verb="StartIteration", allowed=[RUNNING])
@@ -49,25 +44,19 @@ class StartProcedureIteration(Verb[Procedure]):
 
     def decide(self, procedure: Procedure, call: Call) -> Outcome:
         if procedure.live_conduct_id != self.conduct_id:
-            raise conduct_live(self, procedure)
+            raise live_conduct_refusal(self, procedure)
         if procedure.current_iteration_index is not None:
             raise self.cannot("iteration_open", f"Iteration {procedure.current_iteration_index} is open; end it first.")
         upcoming = procedure.iteration_count + 1
         if self.iteration_index != upcoming:
             raise self.cannot("index_out_of_turn", f"The next iteration is {upcoming}; give that index.", expected=upcoming)
-        check_patience(procedure)
+        cap, streak = procedure.max_consecutive_unconverged_iterations, procedure.consecutive_unconverged_iterations
+        if cap is not None and streak >= cap and procedure.conduct_mode is not ConductMode.ADVISED:
+            why = f"{streak} passes in a row have not converged, and patience lasts for {cap}"
+            raise ProcedureIterationLimitReachedError(
+                f"{why}; complete or abort the procedure.", reason="cap_reached", facts={"streak": streak, "cap": cap}
+            )
         return [ProcedureIterationStarted(iteration_index=self.iteration_index, point=self.point, advice=self.advice)]
-
-
-def check_patience(procedure: Procedure) -> None:
-    """Refuse another pass when too many in a row have not converged; a steered search is never out of patience."""
-    cap, streak = procedure.max_consecutive_unconverged_iterations, procedure.consecutive_unconverged_iterations
-    if cap is not None and streak >= cap and procedure.conduct_mode is not ConductMode.ADVISED:
-        raise ProcedureIterationLimitReachedError(
-            f"{streak} passes in a row have not converged, and patience lasts for {cap}; complete or abort the procedure.",
-            reason="cap_reached",
-            facts={"streak": streak, "cap": cap},
-        )
 
 
 @procedure.command(post="/{procedure_id}/iterations/end", name="end_iteration", verb="EndIteration", allowed=UNDER_WAY)
@@ -76,7 +65,7 @@ class EndProcedureIteration(Verb[Procedure]):
 
     iteration_index: Index
     converged: bool | None
-    reason: Annotated[str, Text(500, InvalidProcedureIterationEndReasonError, "reason", personal=True)] | None = None
+    reason: Annotated[str, procedure.text("iteration_end_reason", 500, label="reason", personal=True)] | None = None
     advised_stop: Annotated[bool | None, Internal()] = None
     reasoning: Annotated[str | None, Internal()] = None
     confidence: Annotated[float | None, Internal()] = None
@@ -92,15 +81,11 @@ class EndProcedureIteration(Verb[Procedure]):
 
     def decide(self, procedure: Procedure, call: Call) -> Outcome:
         if procedure.live_conduct_id != self.conduct_id:
-            raise conduct_live(self, procedure)
+            raise live_conduct_refusal(self, procedure)
         if procedure.current_iteration_index != self.iteration_index:
-            standing = procedure.current_iteration_index
-            raise self.cannot(
-                "not_open",
-                f"Iteration {self.iteration_index} is not open; "
-                + (f"iteration {standing} is." if standing is not None else "start one first."),
-                open=standing,
-            )
+            current = procedure.current_iteration_index
+            advice = "start one first." if current is None else f"iteration {current} is."
+            raise self.cannot("not_open", f"Iteration {self.iteration_index} is not open; {advice}", open=current)
         return [ProcedureIterationEnded(**{name: value for name, value in self if name != "conduct_id"})]
 
 
@@ -135,16 +120,16 @@ class ListProcedureIterations(Query):
     """Every pass of the procedure in order."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[Iterations]:
-        events = yield from happened(
+        events = yield from events_of(
             procedure.id, ProcedureIterationStarted, ProcedureIterationEnded, ProcedureOutcomeRecorded
         )
-        return Iterations(items=tuple(passes(events)))  # type: ignore[arg-type]
+        return Iterations(items=tuple(iterations_of(events)))  # type: ignore[arg-type]
 
 
-def passes(
+def iterations_of(
     events: tuple[ProcedureIterationStarted | ProcedureIterationEnded | ProcedureOutcomeRecorded, ...],
 ) -> list[Iteration]:
-    """The passes that these events tell of."""
+    """Return the passes that these events describe, in order."""
     found: dict[int, Iteration] = {}
     for event in events:
         index = event.iteration_index

@@ -1,23 +1,23 @@
 """A procedure: one execution of an episodic task, which changes or verifies equipment and leaves a log of its steps.
 
-With a parent run it is a phase of that run. It is carried out by hand, or conducted: then the stream says which conduct
-is live, what was asked of it meanwhile, and what came of it. The verbs are in the modules beside this one.
+With a parent run it is a phase of that run. It is carried out by hand, or conducted: then its stream says which conduct is
+live, the pending request, and the result.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, assert_never
+from typing import Annotated, Any, assert_never
 from uuid import UUID
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from baton.domain.caution.banner import AcknowledgedCaution
+from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.decision.decision import ConfidenceSource
 from baton.domain.kernel import Aggregate, Event, IdSet, State, Value, changed
 from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
-from baton.domain.operation.conduct.results import ConductResult, Failure, Measured, TerminationReason, with_success
+from baton.domain.operation.conduct.results import ConductEnded, ConductResult, Failure, Measured, TerminationReason
 from baton.domain.operation.steering.decider_choice import Decide
 from baton.domain.operation.steering.steering import Point, SteeringAdvice, SteeringBudget, SteeringObjective, SteeringSpace
 from baton.domain.recipe.steps import PlainCriterion, Step
@@ -135,7 +135,7 @@ class ProcedureRegistered(Event, of=procedure):
 
 
 class ProcedureRecipeExpanded(Event, of=procedure, inert=True):
-    """What the procedure was registered from was kept, so that its steps can be had again to the letter."""
+    """What the procedure was registered from was kept, so that the exact steps can be derived again."""
 
     recipe_id: UUID
     recipe_version: str | None
@@ -150,7 +150,7 @@ class ProcedureRecipeExpanded(Event, of=procedure, inert=True):
 
 
 class Convergence(Value):
-    """When a loop is done: a captured value, the criterion it must meet, and how long patience lasts."""
+    """When a loop is done: a captured value, its criterion, and the limit of passes in a row that miss it."""
 
     capture_name: str
     criterion: PlainCriterion
@@ -169,8 +169,8 @@ class ProcedureStepsResolved(Event, of=procedure, inert=True):
     convergence: Convergence | None = None
 
 
-class ProcedureSteeringDeclared(Event, of=procedure, inert=True):
-    """The design of a steered conduct was declared."""
+class ProcedureSteeringDeclared(Event, of=procedure, inert=True, version=2, upcasters={1: dict}):
+    """The design of a steered conduct was declared; since version 2 its decider may be that of an installed package."""
 
     objective: SteeringObjective
     objective_capture_name: str
@@ -235,7 +235,7 @@ class ProcedureIterationEnded(Event, of=procedure):
     advised_by: UUID | None = None
     advice_latency: float | None = None
     discarded: bool = False
-    """Whether the pass was cut off by no fault of its own, so that it tries nobody's patience."""
+    """Whether the pass was cut off by no fault of its own and does not count as unconverged."""
     measurements: tuple[Measured, ...] | None = None
     """What a pass measured that was judged by what it captured; what a steered one did is recorded before."""
 
@@ -265,7 +265,7 @@ class ProcedureResumed(Event, of=procedure):
     command_name: str | None
     decided_by_decision_id: UUID | None
     max_consecutive_unconverged_iterations: int | None = None
-    """How long the patience of the loop that goes on lasts, where it was tightened."""
+    """The limit of unconverged passes in a row, where it was tightened."""
     skipped_count: int = 0
     """Steps that were not done and are left out."""
     skip_reason: FreeText | None = None
@@ -281,17 +281,10 @@ class ProcedureAbortRequested(Event, of=procedure):
     run_closing: bool
 
 
-class ProcedureConducted(Event, of=procedure):
+class ProcedureConducted(ConductEnded, of=procedure):
     """A conduct of the procedure came to its end, and this came of it."""
 
-    conduct_id: UUID
-    succeeded: bool
     result: ConductResult
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_its_result(cls, said: Any) -> Any:
-        return with_success(said)
 
 
 class ProcedureCompleted(Event, of=procedure):
@@ -332,22 +325,15 @@ ProcedureEvent = (
 """The events that change the state; those that only keep something for a conduct are passed over."""
 
 
-@procedure.begin
-def begin(event: ProcedureRegistered) -> Procedure:
-    at = event.occurred_at
-    return Procedure(id=event.stream_id, created_at=at, registered_at=at, last_status_changed_at=at, **dict(event))
-
-
 @procedure.evolve
 def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
     match event:
         case ProcedureStarted():
-            return standing(opened(procedure, event.conduct_id, event.command_name), RUNNING, event)
+            return with_status(with_conduct(procedure, event.conduct_id, event.command_name), RUNNING, event)
         case ProcedureResumed():
             skipped = procedure.skipped_count + event.skipped_count
-            conducted = opened(procedure, event.conduct_id, event.command_name)
-            resumed = changed(conducted, hold_cause=None, skipped_count=skipped)
-            return standing(resumed, RUNNING, event)
+            resumed = changed(procedure, hold_cause=None, skipped_count=skipped)
+            return with_status(with_conduct(resumed, event.conduct_id, event.command_name), RUNNING, event)
         case ProcedureActivitiesLogbookOpened():
             return changed(procedure, activity_logbook_id=event.logbook_id)
         case ProcedureIterationStarted():
@@ -359,7 +345,7 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
             return changed(procedure, pending_request=procedure.pending_request or PendingRequest.HOLD)
         case ProcedureAbortRequested():
             if event.run_closing:
-                return opened(procedure, event.conduct_id, None)
+                return with_conduct(procedure, event.conduct_id, None)
             return changed(procedure, pending_request=PendingRequest.ABORT)
         case ProcedureConducted():
             kind = merged_kind((procedure.actuation_kind, event.result.actuation_kind))
@@ -376,38 +362,37 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
         case ProcedureHeld():
             kind = merged_kind((procedure.actuation_kind, event.actuation_kind))
             held = changed(procedure, hold_cause=event.cause, actuation_kind=kind)
-            return standing(held, HELD, event, event.reason)
+            return with_status(held, HELD, event, event.reason)
         case ProcedureCompleted():
             kind = merged_kind((procedure.actuation_kind, event.actuation_kind))
-            return standing(changed(procedure, actuation_kind=kind), COMPLETED, event, procedure.last_status_reason)
+            return with_status(changed(procedure, actuation_kind=kind), COMPLETED, event, procedure.last_status_reason)
         case ProcedureAborted():
             kind = merged_kind((procedure.actuation_kind, event.actuation_kind))
-            ended = changed(procedure, actuation_kind=kind, hold_cause=None)
-            return standing(ended, ABORTED, event, event.reason)
+            return with_status(changed(procedure, actuation_kind=kind, hold_cause=None), ABORTED, event, event.reason)
         case ProcedureTruncated():
             ended = changed(procedure, interrupted_at=event.interrupted_at, hold_cause=None)
-            return standing(ended, TRUNCATED, event, event.reason)
+            return with_status(ended, TRUNCATED, event, event.reason)
         case _:
             assert_never(event)
 
 
-def opened(procedure: Procedure, conduct_id: UUID | None, command_name: str | None) -> Procedure:
-    """The procedure with this conduct live; by hand there is none."""
+def with_conduct(procedure: Procedure, conduct_id: UUID | None, command_name: str | None) -> Procedure:
+    """Return the procedure with this conduct live; by hand there is none."""
     if conduct_id is None:
         return procedure
     mode = procedure.conduct_mode if command_name is None else MODES[command_name]
     return changed(procedure, live_conduct_id=conduct_id, last_conduct_id=conduct_id, conduct_mode=mode)
 
 
-def standing(procedure: Procedure, status: ProcedureStatus, event: Event, reason: str | None = None) -> Procedure:
-    """The procedure once it has come to this status; a conduct opened while it runs changes nothing of that."""
+def with_status(procedure: Procedure, status: ProcedureStatus, event: Event, reason: str | None = None) -> Procedure:
+    """Return the procedure with this status, its time and reason; a status that it has already changes nothing."""
     if status is procedure.status:
         return procedure
     return changed(procedure, status=status, last_status_changed_at=event.occurred_at, last_status_reason=reason)
 
 
 def streak_after(procedure: Procedure, ended: ProcedureIterationEnded) -> int:
-    """How many passes in a row have not converged; a discarded pass and a steered one do not count."""
+    """Return how many passes in a row have not converged; discarded and steered ones do not count."""
     streak = procedure.consecutive_unconverged_iterations
     discarded = ended.discarded or (ended.converged is None and procedure.pending_request is PendingRequest.HOLD)
     if procedure.conduct_mode is ConductMode.ADVISED or discarded:
@@ -418,22 +403,12 @@ def streak_after(procedure: Procedure, ended: ProcedureIterationEnded) -> int:
 procedure.get()
 
 
-class ProcedureSummary(Summary):
-    time: ClassVar[str] = "registered_at"
-    procedure_id: UUID
-    name: str
-    kind: str
-    target_asset_ids: IdSet
-    parent_run_id: UUID | None
-    recipe_id: UUID | None
-    status: ProcedureStatus
-    activity_logbook_id: UUID | None
-    registered_at: datetime
-    last_status_changed_at: datetime
-    last_status_reason: str | None
-    hold_cause: HoldCause | None
-    interrupted_at: datetime | None
-    iteration_count: int
+ProcedureSummary = Summary.from_state(
+    procedure,
+    "name kind target_asset_ids parent_run_id recipe_id status activity_logbook_id registered_at last_status_changed_at "
+    "last_status_reason hold_cause interrupted_at iteration_count",
+    time="registered_at",
+)
 
 
 @procedure.listing(ProcedureSummary)

@@ -1,19 +1,18 @@
-"""How a procedure comes to be: by itself, or from a recipe whose steps it will conduct."""
+"""How a procedure is registered: by itself, or from a recipe whose steps it will conduct."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from pydantic import Field, JsonValue
 
 from baton.domain.kernel import Call, IdSet, JudgedCreation, Outcome, Value
-from baton.domain.operation.conduct.programs import allowed_programs, check_programs
+from baton.domain.operation.conduct.pins import allowed_programs, check_programs
 from baton.domain.operation.procedure.procedure import PHASES, ProcedureRecipeExpanded, ProcedureRegistered, procedure
 from baton.domain.recipe.capability import Capability, ExecutorShape
 from baton.domain.recipe.expansion import EXPANDER_VERSION, bindings_hash, check_bindings, expansion_of
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.recipe import Recipe
-from baton.domain.recipe.references import binding_names
+from baton.domain.recipe.steps import binding_names
 from baton.domain.run.run import Run
 from baton.domain.shared.reads import Reads, required, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal
@@ -24,19 +23,19 @@ class InvalidProcedureIterationCapError(Invalid, context="operation"):
     """Patience lasts for at least one iteration."""
 
 
-class ProcedureBoundCapabilityDeprecatedError(Conflict, context="operation"):
+class ProcedureBoundCapabilityDeprecatedError(Conflict, context="operation", reason="deprecated"):
     """The capability is Deprecated and takes no new procedures."""
 
 
-class ProcedureBoundRecipeDeprecatedError(Conflict, context="operation"):
+class ProcedureBoundRecipeDeprecatedError(Conflict, context="operation", reason="deprecated"):
     """The recipe is Deprecated and takes no new procedures."""
 
 
-class ProcedureCapabilityExecutorMismatchError(Conflict, context="operation"):
+class ProcedureCapabilityExecutorMismatchError(Conflict, context="operation", reason="executor_shape"):
     """The capability is not to be realised by procedures."""
 
 
-class ProcedureBindingsStaleError(Conflict, context="operation"):
+class ProcedureBindingsStaleError(Conflict, context="operation", reason="stale_bindings"):
     """The recipe refers to a parameter that its capability does not have any more."""
 
 
@@ -53,8 +52,8 @@ class ProcedureRequest(Value):
     parent_run_id: UUID | None = None
     max_consecutive_unconverged_iterations: Annotated[int, Field(strict=True, le=2**31 - 1)] | None = None
 
-    def enlisted(self) -> list[Enlist]:
-        """What makes the procedure findable as a phase of its run."""
+    def phase_entries(self) -> list[Enlist]:
+        """Return the look-up entry of a phase of a run."""
         return [] if self.parent_run_id is None else [Enlist(PHASES, str(self.parent_run_id))]
 
 
@@ -67,9 +66,7 @@ def check_cap(cap: int | None) -> None:
 def check_capability_current(capability: Capability) -> None:
     """Refuse a capability that takes no new procedures."""
     if capability.status is DEPRECATED:
-        raise ProcedureBoundCapabilityDeprecatedError(
-            f"The capability {capability.code} is Deprecated; name a current one.", reason="deprecated"
-        )
+        raise ProcedureBoundCapabilityDeprecatedError(f"The capability {capability.code} is Deprecated; name a current one.")
 
 
 def check_executor(capability: Capability) -> None:
@@ -77,12 +74,11 @@ def check_executor(capability: Capability) -> None:
     if ExecutorShape.PROCEDURE not in capability.executor_shapes:
         raise ProcedureCapabilityExecutorMismatchError(
             f"The capability {capability.code} is realised by methods only; name one that allows PROCEDURE.",
-            reason="executor_shape",
             facts={"executor_shapes": sorted(capability.executor_shapes)},
         )
 
 
-@procedure.creation(refuses=[Capability.aggregate.NotFound])
+@procedure.creation()
 class RegisterProcedure(ProcedureRequest, JudgedCreation[Capability | None]):
     """Plan a task on some assets, to be carried out by hand or conducted with steps given then."""
 
@@ -96,11 +92,10 @@ class RegisterProcedure(ProcedureRequest, JudgedCreation[Capability | None]):
         if capability is not None:
             check_capability_current(capability)
             check_executor(capability)
-        return [ProcedureRegistered(**dict(self), recipe_id=None), *self.enlisted()]
+        return [ProcedureRegistered(**dict(self), recipe_id=None), *self.phase_entries()]
 
 
-@dataclass(frozen=True)
-class Origin:
+class RecipeSource(NamedTuple):
     """What a procedure is registered from, and its bindings as the run completes them."""
 
     recipe: Recipe
@@ -110,42 +105,45 @@ class Origin:
     programs: frozenset[str]
 
 
-@procedure.creation(path="/recipes/{recipe_id}/procedures", refuses=[Run.aggregate.NotFound])
-class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[Origin]):
+@procedure.creation(path="/recipes/{recipe_id}/procedures")
+class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]):
     """Plan a task with a recipe's steps; what the request does not bind is taken from the parent run's parameters."""
 
     recipe_id: UUID
     bindings: dict[str, JsonValue] = {}
 
-    def gather(self, call: Call) -> Reads[Origin]:
+    def gather(self, call: Call) -> Reads[RecipeSource]:
         """Load what the procedure is made from, and refuse it and its bindings before the request's own texts are judged."""
         recipe = yield from required(Recipe, self.recipe_id)
         capability = yield from required(Capability, recipe.capability_id)
         run = yield from required_if_given(Run, self.parent_run_id)
         programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
-        return self.origin(recipe, capability, run, programs)
+        return self.source(recipe, capability, run, programs)
 
-    def origin(self, recipe: Recipe, capability: Capability, run: Run | None, programs: frozenset[str]) -> Origin:
-        """What the procedure is registered from; refused where recipe, capability or bindings do not let it."""
+    def source(self, recipe: Recipe, capability: Capability, run: Run | None, programs: frozenset[str]) -> RecipeSource:
+        """Return what the procedure is registered from; refuse an unfit recipe, capability or bindings."""
         if recipe.status is DEPRECATED:
-            raise ProcedureBoundRecipeDeprecatedError(
-                f"The recipe {recipe.name} is Deprecated; use a current one.", reason="deprecated"
-            )
+            raise ProcedureBoundRecipeDeprecatedError(f"The recipe {recipe.name} is Deprecated; use a current one.")
         check_capability_current(capability)
         wanted = frozenset(binding_names((*recipe.steps, *recipe.closing_steps)))
-        check_not_stale(wanted, capability)
+        known = (capability.parameters_schema or {}).get("properties", {}).keys()
+        if gone := sorted(wanted - known):
+            raise ProcedureBindingsStaleError(
+                f"The capability {capability.code} has no {', '.join(gone)} any more; version the recipe for it.",
+                facts={"parameter_names": gone},
+            )
         check_executor(capability)
-        bindings, overridden = completed(self.bindings, wanted, run)
+        bindings, overridden = complete_bindings(self.bindings, wanted, run)
         check_bindings(capability.parameters_schema, bindings)
-        return Origin(recipe, capability, bindings, overridden, programs)
+        return RecipeSource(recipe, capability, bindings, overridden, programs)
 
-    def decide(self, call: Call, origin: Origin) -> Outcome:
-        recipe, capability, bindings = origin.recipe, origin.capability, origin.bindings
+    def decide(self, call: Call, source: RecipeSource) -> Outcome:
+        recipe, capability, bindings = source.recipe, source.capability, source.bindings
         check_cap(self.max_consecutive_unconverged_iterations)
         expansion = expansion_of(recipe.steps, recipe.closing_steps, bindings)
         if expansion_of(recipe.steps, recipe.closing_steps, bindings).steps_hash != expansion.steps_hash:
             raise ProcedureExpansionNotDeterministicError("The recipe expanded differently twice; report this recipe.")
-        check_programs(expansion, origin.programs)
+        check_programs(expansion, source.programs)
         known = {name: value for name, value in self if name not in ("recipe_id", "bindings")}
         return [
             ProcedureRegistered(**known, recipe_id=recipe.id, capability_id=capability.id),
@@ -155,30 +153,21 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[Origin]):
                 capability_id=capability.id,
                 capability_version=capability.version_tag,
                 bindings=bindings,
-                overridden=origin.overridden,
+                overridden=source.overridden,
                 expander_version=EXPANDER_VERSION,
                 steps_hash=expansion.steps_hash,
                 bindings_hash=bindings_hash(bindings),
                 step_count=expansion.step_count,
             ),
-            *self.enlisted(),
+            *self.phase_entries(),
         ]
 
 
-def completed(given: dict[str, Any], wanted: frozenset[str], run: Run | None) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The bindings with what the run's parameters add, and the names of those that were given against them."""
+def complete_bindings(
+    given: dict[str, Any], wanted: frozenset[str], run: Run | None
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the bindings with what the run's parameters add, and the names of those that differ from them."""
     parameters = {} if run is None else run.effective_parameters
     added = {name: parameters[name] for name in sorted(wanted - given.keys()) if name in parameters}
     overridden = sorted(name for name, value in given.items() if name in parameters and parameters[name] != value)
     return {**given, **added}, tuple(overridden)
-
-
-def check_not_stale(wanted: frozenset[str], capability: Capability) -> None:
-    """Refuse a recipe that refers to a parameter which its capability has given up."""
-    known = (capability.parameters_schema or {}).get("properties", {}).keys()
-    if gone := sorted(wanted - known):
-        raise ProcedureBindingsStaleError(
-            f"The capability {capability.code} has no {', '.join(gone)} any more; version the recipe for it.",
-            reason="stale_bindings",
-            facts={"parameter_names": gone},
-        )

@@ -1,4 +1,4 @@
-"""A conduct arranged in advance: which command is to open it, with that command's own fields."""
+"""A conduct arranged in advance: the command that will open it, with that command's own fields."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
@@ -18,29 +18,29 @@ USUAL = ConductProcedure.operation.name
 
 
 class Arrangement(Value):
-    """How a procedure is to be conducted once its turn comes."""
+    """How a procedure is conducted when its turn comes."""
 
     command: str
 
-    def written(self) -> dict[str, Any]:
-        """The arrangement as it is stored, whatever was left out of it filled in."""
+    def stored(self) -> dict[str, Any]:
+        """Return the arrangement as it is stored, with all defaults filled in."""
         return self.model_dump(mode="json", by_alias=True)
 
 
-def arranged(written: Mapping[str, Any]) -> Conduct:
-    """The command that a stored arrangement comes to."""
-    return COMMANDS[written["command"]].model_validate({name: own for name, own in written.items() if name != "command"})
+def arranged_command(stored: Mapping[str, Any]) -> Conduct:
+    """Return the command of a stored arrangement."""
+    return COMMANDS[stored["command"]].model_validate({name: own for name, own in stored.items() if name != "command"})
 
 
 def form_of(name: str, command: type[Conduct]) -> type[Arrangement]:
-    """What is said of a conduct by this command: all its fields but `wait`, since nobody waits for it."""
+    """Return the model of a conduct by this command: all its fields but `wait`, since nobody waits for it."""
     own: dict[str, Any] = {field: (info.annotation, info) for field, info in command.model_fields.items() if field != "wait"}
     own["command"] = (Literal[name], name if name == USUAL else ...)
     return create_model(f"{command.__name__}Arrangement", __base__=Arrangement, __doc__=command.__doc__, **own)
 
 
 FORMS = {name: form_of(name, command) for name, command in COMMANDS.items()}
-USUALLY = FORMS[USUAL](command=USUAL)
+DEFAULT_ARRANGEMENT = FORMS[USUAL](command=USUAL)
 """All the steps once, from beginning to end."""
 
 
@@ -49,9 +49,9 @@ def _asked_for(given: Any) -> Any:
 
 
 if TYPE_CHECKING:
-    Arranged = Arrangement
+    ArrangementInput = Arrangement
 else:
-    Arranged = Annotated[
+    ArrangementInput = Annotated[
         Union[tuple(Annotated[form, Tag(name)] for name, form in FORMS.items())],  # noqa: UP007
         Discriminator(_asked_for),
     ]

@@ -1,13 +1,12 @@
-"""A schedule: something to conduct on a calendar, again and again, as whoever defined it.
+"""A schedule: something to conduct repeatedly on a calendar, as the principal that defined it.
 
-The stream is the record and the authority; a calendar of the engine executes it. When it fires is in `calendar`, what it
-then does in `scheduled`, and how it is shown in `schedule_views`.
+Its stream is the authority; a schedule of the engine executes it, and rows beside the stream say how far the two agree.
 """
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any, ClassVar, assert_never
 from uuid import UUID, uuid5
 
 from pydantic import Field
@@ -27,25 +26,24 @@ from baton.domain.kernel import (
 )
 from baton.domain.operation.procedure.procedure import DEFINED, Procedure, ProcedureAborted
 from baton.domain.operation.schedule.calendar import Calendar, check_calendar
-from baton.domain.operation.schedule.calendar_state import ScheduleChange, ScheduleStanding
 from baton.domain.operation.schedule.schedule_action import (
     ConductPlan,
     ConductRecipe,
     Target,
     check_target,
     recipes_of,
+    stored_target,
     target_of,
     unfit,
-    written,
 )
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import Recipe
+from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.reads import Reads, every, existing, holder_of, record_of, required, required_all
 from baton.domain.shared.refusals import Conflict, Invalid, Unprocessable
 from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
-from baton.domain.shared.units import Seconds
-from baton.domain.shared.writes import Also, Claim, Put
+from baton.domain.shared.writes import Also, Claim, Put, Record
 
 FIRINGS = "schedule-firing"
 """Claim kind: a firing whose outcome is on record."""
@@ -72,7 +70,7 @@ class Overlap(StrEnum):
 
 
 class Firing(Value):
-    """What became of a firing: what it set going, or by what it was refused."""
+    """The outcome of a firing: what it opened, or the refusal."""
 
     scheduled_at: datetime
     run_id: UUID | None = None
@@ -83,7 +81,7 @@ class Firing(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(State):
-    """A schedule conducts a recipe, or a run on a plan, on a calendar, as whoever defined it."""
+    """A schedule conducts a recipe, or a run on a plan, on a calendar, as the principal that defined it."""
 
     name: FreeText
     calendar: Calendar
@@ -104,7 +102,7 @@ class Schedule(State):
 
     @property
     def aim(self) -> ConductRecipe | ConductPlan:
-        """The target as it was asked for."""
+        """The target as it was requested."""
         return target_of(self.target)
 
 
@@ -173,11 +171,6 @@ class ScheduleRetired(Event, of=schedule):
 ScheduleEvent = ScheduleHeld | ScheduleResumed | ScheduleFired | ScheduleFiringRefused | ScheduleRetired
 
 
-@schedule.begin
-def begin(event: ScheduleDefined) -> Schedule:
-    return Schedule(id=event.stream_id, created_at=event.occurred_at, **dict(event))
-
-
 @schedule.evolve
 def evolve(schedule: Schedule, event: ScheduleEvent) -> Schedule:
     match event:
@@ -188,14 +181,44 @@ def evolve(schedule: Schedule, event: ScheduleEvent) -> Schedule:
         case ScheduleRetired():
             return changed(schedule, status=RETIRED, last_status_reason=event.reason)
         case ScheduleFired() | ScheduleFiringRefused():
-            return changed(schedule, firing_count=event.count, late_count=event.late_count, last_firing=became(event))
+            return changed(schedule, firing_count=event.count, late_count=event.late_count, last_firing=firing_from(event))
         case _:
             assert_never(event)
 
 
-def became(event: FiringOutcome) -> Firing:
-    """What an event says became of a firing."""
+def firing_from(event: FiringOutcome) -> Firing:
+    """Return the firing that an event describes."""
     return Firing(**{name: value for name, value in event if name in Firing.model_fields})
+
+
+@dataclass(frozen=True)
+class ScheduleChange(Record):
+    """A change of a schedule that is not applied to the engine yet; the latest one stands for all."""
+
+    relation: ClassVar[str] = "schedule_changes"
+    key: ClassVar[tuple[str, ...]] = ("schedule_id",)
+    schedule_id: UUID
+    change_id: UUID
+
+
+@dataclass(frozen=True)
+class ScheduleEngineState(Record):
+    """The state of a schedule in the engine, as reconciliation last wrote and read it."""
+
+    relation: ClassVar[str] = "schedule_standings"
+    key: ClassVar[tuple[str, ...]] = ("schedule_id",)
+    schedule_id: UUID
+    removed: bool = False
+    """Whether a retired one is gone from the engine."""
+    paused: bool = False
+    """Whether a pause that was marked as taken over in the engine is on the record."""
+    missed_count: int = 0
+    """Firings that the engine dropped because they were missed for longer than the catch-up window."""
+    skipped_count: int = 0
+    """Firings that the engine skipped because an earlier one still went on."""
+    missed_seen: int = 0
+    """The engine's own count when last read; it begins again where its schedule was made anew."""
+    skipped_seen: int = 0
 
 
 class ScheduleFiringMissedError(Conflict, context="operation"):
@@ -206,13 +229,8 @@ class ScheduleFiringWithdrawnError(Conflict, context="operation"):
     """The schedule was held or retired before the firing had opened its conduct."""
 
 
-@dataclass(frozen=True)
-class Sources:
-    """What the procedures of a target are registered from."""
-
-    recipes: dict[UUID, Recipe]
-    capability: Capability | None
-    """That of the recipe, where the target is one."""
+Sources = tuple[dict[UUID, Recipe], Capability | None]
+"""The recipes of a target and, where the target is one recipe, its capability."""
 
 
 @schedule.creation(refuses=[schedule.AlreadyExists])
@@ -237,27 +255,28 @@ class DefineSchedule(JudgedCreation[Sources]):
         capability = None
         if isinstance(self.target, ConductRecipe):
             capability = yield from existing(Capability, recipes[self.target.recipe_id].capability_id)
-        return Sources(recipes, capability)
+        return recipes, capability
 
     def decide(self, call: Call, sources: Sources) -> Outcome:
         check_calendar(self.calendar, self.time_zone)
         check_target(self.target, call.now)
-        if isinstance(self.target, ConductRecipe) and sources.capability is not None:
-            check_bound(self.target, sources.recipes[self.target.recipe_id], sources.capability, call)
+        recipes, capability = sources
+        if isinstance(self.target, ConductRecipe) and capability is not None:
+            check_bindings(self.target, recipes[self.target.recipe_id], capability, call)
         defined = ScheduleDefined(
-            **{**dict(self), "target": written(self.target)},
+            **{**dict(self), "target": stored_target(self.target)},
             run_as=call.principal_id,
             surface_id=call.surface_id,
             conduit_id=call.conduit_id,
         )
-        return [defined, Put(ScheduleStanding(schedule_id=call.new_id)), changes(call.new_id, call)]
+        return [defined, Put(ScheduleEngineState(schedule_id=call.new_id)), change_row(call.new_id, call)]
 
 
-def check_bound(target: ConductRecipe, recipe: Recipe, capability: Capability, call: Call) -> None:
+def check_bindings(target: ConductRecipe, recipe: Recipe, capability: Capability, call: Call) -> None:
     """Refuse bindings that the recipe cannot be expanded with; whether it is in service is asked when it fires."""
     try:
         registration = target.registration(call.now, 1)
-        registration.decide(call, registration.origin(recipe, capability, None, frozenset()))
+        registration.decide(call, registration.source(recipe, capability, None, frozenset()))
     except (Invalid, Unprocessable) as refusal:
         cause = {"code": refusal.code, "reason": refusal.reason}
         raise unfit("bindings_unfit", refusal.detail, cause=cause, **(refusal.facts or {})) from None
@@ -265,8 +284,8 @@ def check_bound(target: ConductRecipe, recipe: Recipe, capability: Capability, c
         return
 
 
-def changes(id: UUID, call: Call) -> Put:
-    """What tells the keeper of the engine's calendars to look at a schedule."""
+def change_row(id: UUID, call: Call) -> Put:
+    """Return the row that has a schedule reconciled with the engine."""
     return Put(ScheduleChange(id, call.id_for("change")))
 
 
@@ -277,7 +296,7 @@ class HoldSchedule(Verb[Schedule]):
     reason: Annotated[str, schedule.text("hold_reason", 500, label="reason", personal=True)]
 
     def decide(self, schedule: Schedule, call: Call) -> Outcome:
-        return [ScheduleHeld(reason=self.reason), changes(schedule.id, call)]
+        return [ScheduleHeld(reason=self.reason), change_row(schedule.id, call)]
 
 
 @schedule.command(post="/{schedule_id}/resume", allowed=[HELD])
@@ -285,15 +304,12 @@ class ResumeSchedule(Verb[Schedule]):
     """Fire again as the calendar says; what would have fired meanwhile is not made up for."""
 
     def decide(self, schedule: Schedule, call: Call) -> Outcome:
-        return [ScheduleResumed(), changes(schedule.id, call)]
+        return [ScheduleResumed(), change_row(schedule.id, call)]
 
 
-@schedule.command(post="/{schedule_id}/trigger", allowed=[ACTIVE, HELD])
+@schedule.command(post="/{schedule_id}/trigger", allowed=[ACTIVE, HELD], records=ScheduleTriggered)
 class TriggerSchedule(Verb[Schedule]):
     """Fire once now, beside the calendar and whatever still goes on; it is authorized as the schedule always is."""
-
-    def decide(self, schedule: Schedule, call: Call) -> Outcome:
-        return [ScheduleTriggered()]
 
 
 @schedule.command(post="/{schedule_id}/retire", allowed=[ACTIVE, HELD], destructive=True)
@@ -303,35 +319,35 @@ class RetireSchedule(Verb[Schedule]):
     reason: Annotated[str, schedule.text("retire_reason", 500, label="reason", personal=True)]
 
     def decide(self, schedule: Schedule, call: Call) -> Outcome:
-        return [ScheduleRetired(reason=self.reason), changes(schedule.id, call)]
+        return [ScheduleRetired(reason=self.reason), change_row(schedule.id, call)]
 
 
 def firing_key(schedule_id: UUID, firing_id: UUID) -> str:
-    """The key by which the outcome of a firing is claimed."""
+    """Return the key by which the outcome of a firing is claimed."""
     return f"{schedule_id} {firing_id}"
 
 
 class FiringRecord(Command):
-    """The outcome of a firing, put on record once, whoever repeats it."""
+    """The outcome of a firing, recorded once however often the command is repeated."""
 
     firing_id: UUID
     scheduled_at: datetime
 
     def is_recorded(self, schedule: Schedule) -> Reads[bool]:
-        """Whether it is on record already."""
+        """Return whether it is on record already."""
         return (yield from holder_of(FIRINGS, firing_key(schedule.id, self.firing_id))) is not None
 
     def once(self, schedule: Schedule, recorded: bool, outcome: Event) -> Outcome:
-        """The outcome, unless there is one."""
+        """Return the outcome, unless there is one."""
         if recorded:
             return []
         rival = self.cannot("recorded", "The outcome of this firing is on record.")
-        known = outcome.known_as(uuid5(schedule.id, str(self.firing_id)))
+        known = outcome.identify(uuid5(schedule.id, str(self.firing_id)))
         return [known, Claim(FIRINGS, firing_key(schedule.id, self.firing_id), rival)]
 
 
 @schedule.inner()
-class RecordScheduleFiring(FiringRecord):
+class RecordScheduleFiring(FiringRecord, JudgedVerb[Schedule, bool]):
     """Record that a firing opened its conduct."""
 
     run_id: UUID | None = None
@@ -352,7 +368,7 @@ class RecordScheduleFiring(FiringRecord):
 
 
 @schedule.inner()
-class RecordScheduleFiringRefusal(FiringRecord):
+class RecordScheduleFiringRefusal(FiringRecord, JudgedVerb[Schedule, tuple[bool, tuple[Procedure, ...]]]):
     """Record that a firing was refused, and abort with it what it registered and did not open; it is not tried again."""
 
     code: str
@@ -382,14 +398,14 @@ class RecordScheduleFiringRefusal(FiringRecord):
 
 
 @schedule.inner()
-class TakeOverSchedulePause(JudgedVerb[Schedule, ScheduleStanding | None]):
+class TakeOverSchedulePause(JudgedVerb[Schedule, ScheduleEngineState | None]):
     """Hold a schedule that somebody paused in the engine, until somebody resumes it here."""
 
-    def gather(self, schedule: Schedule, call: Call) -> Reads[ScheduleStanding | None]:
-        return (yield from record_of(ScheduleStanding, schedule_id=schedule.id))
+    def gather(self, schedule: Schedule, call: Call) -> Reads[ScheduleEngineState | None]:
+        return (yield from record_of(ScheduleEngineState, schedule_id=schedule.id))
 
-    def decide(self, schedule: Schedule, call: Call, standing: ScheduleStanding | None) -> Outcome:
-        if schedule.status is not ACTIVE or standing is None or standing.paused:
+    def decide(self, schedule: Schedule, call: Call, engine: ScheduleEngineState | None) -> Outcome:
+        if schedule.status is not ACTIVE or engine is None or engine.paused:
             return []
-        taken = Put(replace(standing, paused=True))
-        return [ScheduleHeld(reason=PAUSED_IN_THE_ENGINE), taken, changes(schedule.id, call)]
+        taken = Put(replace(engine, paused=True))
+        return [ScheduleHeld(reason=PAUSED_IN_THE_ENGINE), taken, change_row(schedule.id, call)]

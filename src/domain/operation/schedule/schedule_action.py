@@ -1,4 +1,4 @@
-"""What a schedule does when it fires: it conducts a recipe, or starts a run on a plan and conducts its phases."""
+"""The action of a schedule: conduct a recipe, or start a run on a plan and conduct its phases."""
 
 import re
 from collections.abc import Mapping
@@ -10,18 +10,16 @@ from pydantic import Field, JsonValue, TypeAdapter
 
 from baton.domain.kernel import IdSet, Value, instant
 from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
-from baton.domain.operation.schedule.arranged_conduct import USUALLY, Arranged, Arrangement
-from baton.domain.run.conduct import MOST_PHASES, ConductRun, Phase
-from baton.domain.run.start import MOST_PINS, RunRequest, StartRun
+from baton.domain.operation.schedule.arranged_conduct import DEFAULT_ARRANGEMENT, Arrangement, ArrangementInput
+from baton.domain.run.conduct import MAX_PHASES, ConductRun, Phase
+from baton.domain.run.start import MAX_PINS, RunRequest, StartRun
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import Text
 
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 FIRED_AT, COUNT = "{fired_at}", "{count}"
-"""What is filled into a name when the schedule fires: the time it was due, and the number it had when it was opened."""
-PLACEHOLDER = re.compile(r"{[^{}]*}")
-LONGEST_COUNT = 10**9
+"""The placeholders of a name: the time a firing was due, and its number."""
 
 
 class InvalidScheduleTargetError(Invalid, context="operation"):
@@ -33,19 +31,19 @@ class RecipeConduct(Value):
 
     recipe_id: UUID
     bindings: dict[str, JsonValue] = {}
-    name: Annotated[str, Text(LONGEST_NAME, InvalidScheduleTargetError, "name", personal=True)]
+    name: Annotated[str, Text(MAX_NAME_LENGTH, InvalidScheduleTargetError, "name", personal=True)]
     procedure_kind: Annotated[str, Text(50, InvalidScheduleTargetError, "procedure kind")] = "scheduled"
     target_asset_ids: Annotated[IdSet, Field(max_length=1000)] = frozenset()
-    conduct: Arranged | None = None
+    conduct: ArrangementInput | None = None
 
     @property
     def arrangement(self) -> Arrangement:
-        return self.conduct or USUALLY
+        return self.conduct or DEFAULT_ARRANGEMENT
 
     def registration(self, fired_at: datetime, count: int, run_id: UUID | None = None) -> RegisterProcedureFromRecipe:
-        """The command that registers the procedure of a firing."""
+        """Return the command that registers the procedure of a firing."""
         return RegisterProcedureFromRecipe(
-            name=titled(self.name, fired_at, count),
+            name=filled_name(self.name, fired_at, count),
             kind=self.procedure_kind,
             target_asset_ids=self.target_asset_ids,
             parent_run_id=run_id,
@@ -64,15 +62,15 @@ class ConductPlan(RunRequest):
     """Start a run with all its gates, register its phases, and conduct them; what they leave unbound the run binds."""
 
     kind: Literal["ConductPlan"]
-    phases: Annotated[tuple[RecipeConduct, ...], Field(max_length=MOST_PHASES)]
+    phases: Annotated[tuple[RecipeConduct, ...], Field(max_length=MAX_PHASES)]
 
     def start(self, fired_at: datetime, count: int) -> StartRun:
-        """The command that starts the run of a firing."""
+        """Return the command that starts the run of a firing."""
         asked = {name: getattr(self, name) for name in RunRequest.model_fields}
-        return StartRun(**{**asked, "name": titled(self.name, fired_at, count)})
+        return StartRun(**{**asked, "name": filled_name(self.name, fired_at, count)})
 
     def conduct(self, procedure_ids: tuple[UUID, ...]) -> ConductRun:
-        """The command that conducts the phases of a firing, once they are registered."""
+        """Return the command that conducts the registered phases of a firing."""
         listed = zip(procedure_ids, self.phases, strict=True)
         return ConductRun(phases=tuple(Phase(procedure_id=id, conduct=phase.arrangement) for id, phase in listed), wait=0)
 
@@ -81,32 +79,32 @@ Target = Annotated[ConductRecipe | ConductPlan, Field(discriminator="kind")]
 FORM: TypeAdapter[ConductRecipe | ConductPlan] = TypeAdapter(Target)
 
 
-def written(target: ConductRecipe | ConductPlan) -> dict[str, Any]:
-    """A target as it is stored, whatever was left out of it filled in."""
+def stored_target(target: ConductRecipe | ConductPlan) -> dict[str, Any]:
+    """Return a target as it is stored, with all defaults filled in."""
     form: dict[str, Any] = target.model_dump(mode="json", by_alias=True)
     said = [form] if isinstance(target, ConductRecipe) else form["phases"]
     for one in said:
-        one["conduct"] = one["conduct"] or USUALLY.written()
+        one["conduct"] = one["conduct"] or DEFAULT_ARRANGEMENT.stored()
     return form
 
 
 def target_of(stored: Mapping[str, Any]) -> ConductRecipe | ConductPlan:
-    """The target that was stored."""
+    """Return the target that was stored."""
     return FORM.validate_python(stored)
 
 
 def recipes_of(target: ConductRecipe | ConductPlan) -> tuple[RecipeConduct, ...]:
-    """Every procedure that a firing registers."""
+    """Return every procedure that a firing registers."""
     return (target,) if isinstance(target, ConductRecipe) else target.phases
 
 
-def titled(name: str, fired_at: datetime, count: int) -> str:
-    """A name as a firing fills it in."""
+def filled_name(name: str, fired_at: datetime, count: int) -> str:
+    """Return a name with its placeholders filled in."""
     return name.replace(FIRED_AT, instant(fired_at.replace(microsecond=0))).replace(COUNT, str(count))
 
 
 def check_target(target: ConductRecipe | ConductPlan, now: datetime) -> None:
-    """Refuse what no firing could do, whatever it finds."""
+    """Refuse a target that no firing could carry out."""
     for one in recipes_of(target):
         check_name(one.name, now)
         if getattr(one.arrangement, "steps", ()):
@@ -117,20 +115,20 @@ def check_target(target: ConductRecipe | ConductPlan, now: datetime) -> None:
         check_name(target.name, now)
         if not target.phases:
             raise unfit("phases_missing", "A run without phases has nothing to conduct; list at least one phase.")
-        if (count := len(target.pinned_calibration_ids)) > MOST_PINS:
-            raise unfit("too_many", f"A run pins at most {MOST_PINS} calibration revisions, and {count} are given.")
+        if (count := len(target.pinned_calibration_ids)) > MAX_PINS:
+            raise unfit("too_many", f"A run pins at most {MAX_PINS} calibration revisions, and {count} are given.")
         trimmed_refs(target.external_refs, InvalidScheduleTargetError)
 
 
 def check_name(name: str, now: datetime) -> None:
     """Refuse a name that cannot be filled in, or not within its length."""
-    if unknown := sorted(set(PLACEHOLDER.findall(name)) - {FIRED_AT, COUNT}):
+    if unknown := sorted(set(re.findall(r"{[^{}]*}", name)) - {FIRED_AT, COUNT}):
         detail = f"Nothing is known to be filled in for {unknown[0]}; use {FIRED_AT} or {COUNT}."
         raise unfit("unknown_placeholder", detail, placeholders=unknown)
-    if len(titled(name, now, LONGEST_COUNT)) > LONGEST_NAME:
-        raise unfit("too_long", f"Filled in, the name {name!r} is longer than {LONGEST_NAME} characters; shorten it.")
+    if len(filled_name(name, now, 10**9)) > MAX_NAME_LENGTH:
+        raise unfit("too_long", f"Filled in, the name {name!r} is longer than {MAX_NAME_LENGTH} characters; shorten it.")
 
 
 def unfit(reason: str, detail: str, **facts: Any) -> InvalidScheduleTargetError:
-    """The refusal of a target."""
+    """Return the refusal of a target."""
     return InvalidScheduleTargetError(detail, reason=reason, facts=facts)

@@ -1,4 +1,4 @@
-"""How schedules are shown: when they fire next, and what became of their last firings."""
+"""The views of schedules, with their next and their last firings."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -10,31 +10,31 @@ from pydantic import TypeAdapter
 from baton.domain.kernel import Call, State, TimeTravel, Value
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.operation.schedule.calendar import Calendar, next_firings
-from baton.domain.operation.schedule.calendar_state import ScheduleStanding
 from baton.domain.operation.schedule.schedule import (
     ACTIVE,
     Firing,
     Overlap,
     Schedule,
+    ScheduleEngineState,
     ScheduleFired,
     ScheduleFiringRefused,
     ScheduleStatus,
-    became,
+    firing_from,
     schedule,
 )
 from baton.domain.operation.schedule.schedule_action import Target
 from baton.domain.run.run import Run
+from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.listing import ListQuery, Page, Summary
-from baton.domain.shared.reads import Reads, Rows, every, latest, record_of
+from baton.domain.shared.reads import Reads, Rows, every, latest_events, record_of
 from baton.domain.shared.text import FreeText
-from baton.domain.shared.units import Seconds
 
 COMING, PAST = 5, 10
 """Firings that are shown ahead, and behind."""
 CALENDAR: TypeAdapter[Calendar] = TypeAdapter(Calendar)
 LAST: TypeAdapter[Firing | None] = TypeAdapter(Firing | None)
 Outcomes = Mapping[UUID, str]
-"""Where what firings set going stands now, by the id of its procedure or run."""
+"""The statuses of the procedures and runs that firings opened, by id."""
 
 
 class FiringView(Firing):
@@ -70,7 +70,7 @@ SHOWN = tuple(name for name in ScheduleView.model_fields if name in Schedule.__d
 
 
 def outcomes_of(firings: Iterable[Firing]) -> Reads[Outcomes]:
-    """Load where everything stands that these firings set going."""
+    """Return the statuses of the procedures and runs that these firings opened, by id."""
     known = list(firings)
     procedures = yield from every(Procedure, [one.procedure_id for one in known if one.procedure_id is not None])
     runs = yield from every(Run, [one.run_id for one in known if one.run_id is not None])
@@ -78,7 +78,7 @@ def outcomes_of(firings: Iterable[Firing]) -> Reads[Outcomes]:
 
 
 def outcome_of(firing: Firing, outcomes: Outcomes) -> str:
-    """What became of a firing, in a word."""
+    """Return the outcome of a firing in a word: a status, or the code of a refusal."""
     if firing.code is not None:
         return firing.code
     id = firing.run_id or firing.procedure_id
@@ -90,24 +90,28 @@ class GetSchedule(TimeTravel):
     """One schedule, folded from its stream, with its next and its last firings."""
 
     def answer(self, schedule: Schedule, call: Call) -> Reads[ScheduleView]:
-        events = yield from latest(
+        events = yield from latest_events(
             schedule.id, ScheduleFired, ScheduleFiringRefused, count=PAST, as_of=self.as_of, as_of_version=self.as_of_version
         )
-        firings = [became(event) for event in events]
+        firings = [firing_from(event) for event in events]
         outcomes = yield from outcomes_of(firings)
-        standing = None if self.travels else (yield from record_of(ScheduleStanding, schedule_id=schedule.id))
+        engine = None if self.travels else (yield from record_of(ScheduleEngineState, schedule_id=schedule.id))
         return ScheduleView(
             **{name: getattr(schedule, name) for name in SHOWN},
             target=schedule.aim,
-            next_firings=coming(schedule.status, schedule.calendar, schedule.time_zone, self.as_of or call.now, COMING),
+            next_firings=upcoming_firings(
+                schedule.status, schedule.calendar, schedule.time_zone, self.as_of or call.now, COMING
+            ),
             last_firings=tuple(FiringView(**dict(one), outcome=outcome_of(one, outcomes)) for one in firings),
-            missed_count=None if standing is None else standing.missed_count + schedule.late_count,
-            skipped_count=None if standing is None else standing.skipped_count,
+            missed_count=None if engine is None else engine.missed_count + schedule.late_count,
+            skipped_count=None if engine is None else engine.skipped_count,
         )
 
 
-def coming(status: ScheduleStatus, calendar: Calendar, time_zone: str, now: datetime, count: int) -> tuple[datetime, ...]:
-    """The next firings; only an Active schedule has any."""
+def upcoming_firings(
+    status: ScheduleStatus, calendar: Calendar, time_zone: str, now: datetime, count: int
+) -> tuple[datetime, ...]:
+    """Return the next firings; only an Active schedule has any."""
     return next_firings(calendar, time_zone, now, count) if status is ACTIVE else ()
 
 
@@ -122,7 +126,7 @@ class ScheduleSummary(Summary):
 
 
 class ScheduleItem(Value):
-    """A schedule in a list; what became of its last firing is told as in `get_schedule`."""
+    """A schedule in a list, with the outcome of its last firing as in `get_schedule`."""
 
     schedule_id: UUID
     name: FreeText
@@ -146,14 +150,14 @@ class ListSchedules(ListQuery):
         firings = [LAST.validate_python(row.last_firing) for row in page.items]
         outcomes = yield from outcomes_of(one for one in firings if one is not None)
         listed = zip(page.items, firings, strict=True)
-        return Page(tuple(item(row, firing, outcomes, now) for row, firing in listed), page.next_cursor)
+        return Page(tuple(schedule_item(row, firing, outcomes, now) for row, firing in listed), page.next_cursor)
 
 
-def item(row: ScheduleSummary, last: Firing | None, outcomes: Outcomes, now: datetime) -> ScheduleItem:
-    """A schedule as it is listed."""
+def schedule_item(row: ScheduleSummary, last: Firing | None, outcomes: Outcomes, now: datetime) -> ScheduleItem:
+    """Return a schedule as it is listed."""
     shown = {name: value for name, value in row if name != "last_firing"}
     calendar, status = CALENDAR.validate_python(row.calendar), ScheduleStatus(row.status)
-    ahead = coming(status, calendar, row.time_zone, now, 1)
+    ahead = upcoming_firings(status, calendar, row.time_zone, now, 1)
     return ScheduleItem(
         **{**shown, "calendar": calendar, "status": status},
         next_firing=ahead[0] if ahead else None,

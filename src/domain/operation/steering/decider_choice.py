@@ -4,12 +4,18 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from baton.domain.kernel import Value
-from baton.domain.operation.steering.steering import SteeringAdvice, SteeringObjective, SteeringObjectiveKind, SteeringSpace
+from baton.domain.operation.steering.steering import (
+    Name,
+    SteeringAdvice,
+    SteeringObjective,
+    SteeringObjectiveKind,
+    SteeringSpace,
+)
+from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.refusals import Unprocessable
-from baton.domain.shared.units import Seconds
 
 
 class DecideSubstrate(StrEnum):
@@ -19,10 +25,11 @@ class DecideSubstrate(StrEnum):
     BOTORCH = "botorch"
     STAGED = "staged"
     LLM = "llm"
+    PLUGIN = "plugin"
     CALLER = "caller"
 
 
-class Setup(Value):
+class DeciderSetup(Value):
     """How a decider is set up, and which searches it can serve."""
 
     bounded_only: ClassVar[bool] = False
@@ -31,29 +38,29 @@ class Setup(Value):
     """Whether it looks for a minimum or a maximum only."""
 
 
-class InMemoryDecide(Setup):
-    """Gives the advice it was told to, pass by pass, and then stops; for rehearsals and tests."""
+class InMemoryDecide(DeciderSetup):
+    """Gives the advice it was set up with, pass by pass, and then stops; for rehearsals and tests."""
 
     substrate: Literal[DecideSubstrate.IN_MEMORY]
     advice: Annotated[tuple[SteeringAdvice, ...], Field(max_length=1000)] = ()
 
 
-class GridWalkDecide(Setup):
+class GridWalkDecide(DeciderSetup):
     """Walks a lattice, the first axis slowest, and stops at its end or where Satisfy is met exactly."""
 
     substrate: Literal[DecideSubstrate.GRID_WALK]
     points_per_axis: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 5
 
 
-class SobolDecide(Setup):
+class SobolDecide(DeciderSetup):
     """Fills the space evenly and never stops."""
 
     bounded_only = True
     substrate: Literal[DecideSubstrate.SOBOL]
 
 
-class Optimizing(Setup):
-    """What a model of the objective is made from, and how hard its best point is looked for."""
+class OptimizerSetup(DeciderSetup):
+    """How the objective is modelled and its best point looked for."""
 
     bounded_only = True
     extremum_only = True
@@ -63,13 +70,13 @@ class Optimizing(Setup):
     seed: Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)] = 0
 
 
-class BotorchDecide(Optimizing):
+class BotorchDecide(OptimizerSetup):
     """Models the objective by a Gaussian process and measures where most improvement is expected; never stops."""
 
     substrate: Literal[DecideSubstrate.BOTORCH]
 
 
-class StagedDecide(Optimizing):
+class StagedDecide(OptimizerSetup):
     """Fills the space until there is enough to model, and then optimizes; never stops."""
 
     substrate: Literal[DecideSubstrate.STAGED]
@@ -82,20 +89,28 @@ class StagedDecide(Optimizing):
         return self
 
 
-class LlmDecide(Setup):
+class LlmDecide(DeciderSetup):
     """Asks the deployment's language model."""
 
     substrate: Literal[DecideSubstrate.LLM]
 
 
-class CallerDecide(Setup):
+class PluginDecide(DeciderSetup):
+    """Asks the decider that an installed package offers under this name, set up with these options of its own."""
+
+    substrate: Literal[DecideSubstrate.PLUGIN]
+    name: Name
+    options: dict[str, JsonValue] = {}
+
+
+class CallerDecide(DeciderSetup):
     """Asks nobody: the conduct waits until somebody advises it, and is held when nobody does in time."""
 
     substrate: Literal[DecideSubstrate.CALLER]
     advice_timeout: Annotated[int, Field(strict=True, ge=1, le=86400), Seconds] = 600
 
 
-AskedDecide = InMemoryDecide | GridWalkDecide | SobolDecide | BotorchDecide | StagedDecide | LlmDecide
+AskedDecide = InMemoryDecide | GridWalkDecide | SobolDecide | BotorchDecide | StagedDecide | LlmDecide | PluginDecide
 """The deciders that are asked, each by an adapter."""
 Decide = Annotated[AskedDecide | CallerDecide, Field(discriminator="substrate")]
 DEFAULT_DECIDE = GridWalkDecide(substrate=DecideSubstrate.GRID_WALK)
@@ -108,18 +123,23 @@ class DecideNotAvailableError(Unprocessable, context="operation"):
     """This decider cannot be asked: it is not offered here, does not serve such a search, or does not answer."""
 
 
-def offered(further: Iterable[DecideSubstrate]) -> frozenset[DecideSubstrate]:
-    """The deciders that requests may choose in a deployment that offers these besides."""
+def decider_name(decide: Decide) -> str:
+    """Return the name that a deployment offers a decider under."""
+    return decide.name if isinstance(decide, PluginDecide) else decide.substrate.value
+
+
+def offered_deciders(further: Iterable[str]) -> frozenset[str]:
+    """Return the deciders that requests may choose in a deployment that offers these further ones."""
     return SELECTABLE | frozenset(further)
 
 
 def refuse_unavailable(
-    decide: Decide, objective: SteeringObjective, space: SteeringSpace, available: Collection[DecideSubstrate]
+    decide: Decide, objective: SteeringObjective, space: SteeringSpace, available: Collection[str]
 ) -> None:
     """Refuse, before anything starts, a decider that this deployment does not offer or that cannot serve this search."""
-    name = decide.substrate.value
-    if decide.substrate not in available:
-        choices = sorted(substrate.value for substrate in available)
+    name = decider_name(decide)
+    if name not in available:
+        choices = sorted(map(str, available))
         raise DecideNotAvailableError(
             f"The decider {name} is not offered here; choose one of {', '.join(choices)}.",
             reason="not_offered",

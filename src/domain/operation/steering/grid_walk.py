@@ -3,18 +3,14 @@
 import math
 from typing import Any
 
-from baton.domain.operation.steering.steering import (
-    SteeringAdvice,
-    SteeringAxis,
-    SteeringEvidence,
-    SteeringObjectiveKind,
-    SteeringVerdict,
-)
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence, SteeringObjectiveKind, SteeringVerdict
 
 
 def grid_walk(evidence: SteeringEvidence, points_per_axis: int) -> SteeringAdvice:
-    """The lattice point after as many as were measured, the first axis slowest; Stop at the end, or where Satisfy is met."""
-    if is_satisfied(evidence):
+    """Return the next lattice point, the first axis slowest; Stop at the end, or where Satisfy is met."""
+    objective = evidence.objective
+    values = (observation.good(objective.target_measurement_name) for observation in evidence.observations)
+    if objective.kind is SteeringObjectiveKind.SATISFY and objective.target_value in values:
         return SteeringAdvice(verdict=SteeringVerdict.STOP, rationale="The target value was measured.")
     position = len(evidence.observations)
     counts = [len(axis.choices) or points_per_axis for axis in evidence.space.axes]
@@ -26,7 +22,7 @@ def grid_walk(evidence: SteeringEvidence, points_per_axis: int) -> SteeringAdvic
     rest = position
     for axis, count in zip(reversed(evidence.space.axes), reversed(counts), strict=True):
         rest, index = divmod(rest, count)
-        point[axis.name] = lattice_value(axis, index, count)
+        point[axis.name] = axis.choices[index] if axis.bounds is None else between(*axis.bounds, index / (count - 1))
     return SteeringAdvice(
         verdict=SteeringVerdict.MEASURE,
         next_point=dict(reversed(point.items())),
@@ -34,26 +30,8 @@ def grid_walk(evidence: SteeringEvidence, points_per_axis: int) -> SteeringAdvic
     )
 
 
-def is_satisfied(evidence: SteeringEvidence) -> bool:
-    """Whether a search for one value has found exactly it."""
-    objective = evidence.objective
-    if objective.kind is not SteeringObjectiveKind.SATISFY:
-        return False
-    return any(
-        observation.good(objective.target_measurement_name) == objective.target_value
-        for observation in evidence.observations
-    )
-
-
-def lattice_value(axis: SteeringAxis, index: int, count: int) -> Any:
-    """One of `count` even values of an axis, both ends among them; or one of its choices."""
-    if axis.bounds is None:
-        return axis.choices[index]
-    return between(*axis.bounds, index / (count - 1))
-
-
 def between(lower: float, upper: float, fraction: float) -> float:
-    """The number so far on the way from `lower` to `upper`, never beyond either, however wide the interval."""
+    """Return the number at a fraction of the interval, never beyond its ends, however wide it is."""
     if fraction >= 1:
         return upper
     width = upper - lower

@@ -1,18 +1,16 @@
 """Steered conducts: a decider says where to measure next, pass by pass; an outside agent may be that decider."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
 from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, Query
-from baton.domain.operation.conduct.conduct import CONDUCT, Conduct, Opening, forward, pinned, resuming
+from baton.domain.operation.conduct.conduct import CONDUCT, Conduct, Opening, load_first_opening, load_resumption, pin_event
 from baton.domain.operation.conduct.progress import ConductProgress, WaitingFor
 from baton.domain.operation.conduct.results import BestPoint, TerminationReason
-from baton.domain.operation.procedure.gates import GATE_REFUSALS
 from baton.domain.operation.procedure.procedure import (
     RUNNING,
     ConductMode,
@@ -35,15 +33,14 @@ from baton.domain.operation.steering.steering import (
     SteeringSpace,
     check_advice,
 )
-from baton.domain.recipe.references import declared_capture, declared_output, references
 from baton.domain.recipe.sentinels import SteeringRef
-from baton.domain.recipe.steps import RecipeStep
+from baton.domain.recipe.steps import RecipeStep, declared_capture, declared_output, references
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, happened, record_of
+from baton.domain.shared.reads import Reads, ask, events_of, record_of
 from baton.domain.shared.refusals import Conflict, Unprocessable
 
 
-class ProcedureRequiresRecipeError(Conflict, context="operation"):
+class ProcedureRequiresRecipeError(Conflict, context="operation", reason="no_recipe"):
     """Only a procedure with a recipe can be steered."""
 
 
@@ -55,7 +52,7 @@ class ProcedureSteeringDesignMismatchError(Unprocessable, context="operation"):
     """A search that goes on keeps what it is for and where it looks."""
 
 
-class Steering(Conduct):
+class SteeredConduct(Conduct):
     """A search: what for, where, judged by which value, advised by whom, for how long."""
 
     objective: SteeringObjective
@@ -65,22 +62,17 @@ class Steering(Conduct):
     budget: SteeringBudget | None = None
 
     def design(self) -> ProcedureSteeringDeclared:
-        return ProcedureSteeringDeclared(
-            objective=self.objective,
-            objective_capture_name=self.objective_capture_name,
-            space=self.space,
-            decide=self.decide_,
-            budget=self.budget,
-        )
+        own = {name: getattr(self, name) for name in ("objective", "objective_capture_name", "space", "budget")}
+        return ProcedureSteeringDeclared(**own, decide=self.decide_)
 
-    def checked_decider(self) -> Reads[None]:
-        """Refuse a decider that cannot be had for this search."""
+    def check_decider(self) -> Reads[None]:
+        """Refuse a decider that is not available for this search."""
         deployment = yield from ask(Ports.deployment)
         refuse_unavailable(self.decide_, self.objective, self.space, deployment.deciders)
 
 
 def check_wiring(steps: Sequence[RecipeStep], space: SteeringSpace, objective_capture_name: str) -> None:
-    """Refuse a search whose axes the steps do not follow, or whose objective they do not bring home."""
+    """Refuse a search whose axes the steps do not follow, or whose objective they do not capture."""
     axes = {axis.name for axis in space.axes}
     followed = {reference.steering_axis_name for step in steps for reference in references(step, SteeringRef)}
     captured = {name for step in steps if (name := declared_capture(step)) is not None}
@@ -92,77 +84,63 @@ def check_wiring(steps: Sequence[RecipeStep], space: SteeringSpace, objective_ca
     if taken := sorted(axes & (filled | {objective_capture_name})):
         raise mismatch(f"{', '.join(taken)} names an axis and a slot; rename the axis.", "name_collision", taken)
     if objective_capture_name not in captured:
-        raise mismatch(
-            f"No step captures {objective_capture_name}; name a slot that the steps fill.",
-            "objective_missing",
-            [objective_capture_name],
-        )
+        detail = f"No step captures {objective_capture_name}; name a slot that the steps fill."
+        raise mismatch(detail, "objective_missing", [objective_capture_name])
 
 
 def mismatch(detail: str, reason: str, names: list[str]) -> ProcedureSteeringMismatchError:
-    """The refusal of a search that does not fit the steps."""
+    """Return the refusal of a search that does not fit the steps."""
     return ProcedureSteeringMismatchError(detail, reason=reason, facts={"names": names})
 
 
-@procedure.command(post="/{procedure_id}/steering/conduct", refuses=[*GATE_REFUSALS], **CONDUCT)
-class ConductUntilAdvised(Steering):
+@procedure.command(post="/{procedure_id}/steering/conduct", **CONDUCT)
+class ConductUntilAdvised(SteeredConduct, JudgedVerb[Procedure, Opening]):
     """Conduct the steps again and again, where the decider says, until it says stop or the budget is spent."""
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
         yield from self.check_grants()
-        facts = yield from forward(procedure, call, ())
+        facts = yield from load_first_opening(procedure, call, ())
         if procedure.recipe_id is None:
-            raise ProcedureRequiresRecipeError(
-                "The procedure has no recipe to steer; register one from a recipe.", reason="no_recipe"
-            )
+            raise ProcedureRequiresRecipeError("The procedure has no recipe to steer; register one from a recipe.")
         check_wiring(facts.steps.steps, self.space, self.objective_capture_name)
-        yield from self.checked_decider()
+        yield from self.check_decider()
         return facts
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
-        pin = pinned(call, facts.steps, ConductMode.ADVISED)
-        return self.opened(procedure, call, facts, pin, self.design(), self.started(call, facts))
+        pin = pin_event(call, facts.steps, ConductMode.ADVISED)
+        return self.open(procedure, call, facts, pin, self.design(), self.started_event(call, facts))
 
 
-@dataclass(frozen=True)
-class Search:
-    """A search that goes on: its ground, its design so far, and how much was measured."""
-
-    opening: Opening
-    design: ProcedureSteeringDeclared
-    measured: int
-
-
-@procedure.command(post="/{procedure_id}/steering/resume", refuses=[*GATE_REFUSALS], **CONDUCT)
-class ConductUntilAdvisedFrom(Steering):
+@procedure.command(post="/{procedure_id}/steering/resume", **CONDUCT)
+class ConductUntilAdvisedFrom(SteeredConduct, JudgedVerb[Procedure, tuple[Opening, ProcedureSteeringDeclared, int]]):
     """Take a held search up where it stood: what was measured is known to the decider and is not measured again."""
 
     decided_by_decision_id: UUID | None = None
 
-    def gather(self, procedure: Procedure, call: Call) -> Reads[Search]:
+    def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[Opening, ProcedureSteeringDeclared, int]]:
         yield from self.check_grants()
-        opening, _ = yield from resuming(procedure, call, ConductMode.ADVISED)
-        designs = yield from happened(procedure.id, ProcedureSteeringDeclared)
+        opening, _ = yield from load_resumption(procedure, call, ConductMode.ADVISED)
+        designs = yield from events_of(procedure.id, ProcedureSteeringDeclared)
         kept = designs[-1]
         for name in ("objective", "objective_capture_name", "space"):
             if getattr(kept, name) != getattr(self, name):
                 raise ProcedureSteeringDesignMismatchError(
                     f"A search that goes on keeps its {name}; give the one it was declared with.", reason=f"{name}_changed"
                 )
-        yield from self.checked_decider()
-        outcomes = yield from happened(procedure.id, ProcedureOutcomeRecorded)
-        return Search(opening, kept, len(outcomes))
+        yield from self.check_decider()
+        outcomes = yield from events_of(procedure.id, ProcedureOutcomeRecorded)
+        return opening, kept, len(outcomes)
 
-    def decide(self, procedure: Procedure, call: Call, facts: Search) -> Outcome:
+    def decide(self, procedure: Procedure, call: Call, facts: tuple[Opening, ProcedureSteeringDeclared, int]) -> Outcome:
+        opening, kept, measured = facts
         design = self.design()
-        changed: list[Event] = [] if design == facts.design else [design]
-        resumed = self.resumed(call, facts.opening, facts.measured, self.decided_by_decision_id)
-        return self.opened(procedure, call, facts.opening, *changed, resumed)
+        changed: list[Event] = [] if design == kept else [design]
+        resumed_event = self.resumed_event(call, opening, measured, self.decided_by_decision_id)
+        return self.open(procedure, call, opening, *changed, resumed_event)
 
 
-@dataclass(frozen=True)
-class Question:
-    """What a waiting conduct asks, of whom, and until when."""
+class AdviceRequest(NamedTuple):
+    """The evidence on which a waiting conduct asks for advice, and until when."""
 
     conduct_id: UUID
     evidence: SteeringEvidence
@@ -175,30 +153,23 @@ def evidence_of(
     outcomes: Sequence[ProcedureOutcomeRecorded],
     budget: SteeringBudget,
 ) -> SteeringEvidence:
-    """Everything a decider may know: the design, and what each pass measured, in order."""
-    coming = procedure.current_iteration_index or procedure.iteration_count + 1
+    """Return everything a decider may know: the design, and what each pass measured, in order."""
+    observations = [
+        SteeringObservation(**{name: value for name, value in outcome if name != "iteration_index"})
+        for outcome in sorted(outcomes, key=lambda outcome: outcome.iteration_index)
+    ]
     return SteeringEvidence(
         objective=design.objective,
         space=design.space,
-        observations=tuple(map(observed, sorted(outcomes, key=lambda outcome: outcome.iteration_index))),
+        observations=tuple(observations),
         budget=budget,
-        iteration_index=coming,
+        iteration_index=procedure.current_iteration_index or procedure.iteration_count + 1,
         procedure_id=procedure.id,
     )
 
 
-def observed(outcome: ProcedureOutcomeRecorded) -> SteeringObservation:
-    """A recorded outcome as a decider sees it."""
-    return SteeringObservation(
-        point=outcome.point,
-        measurements=outcome.measurements,
-        actuation_kind=outcome.actuation_kind,
-        succeeded=outcome.succeeded,
-    )
-
-
-def remaining(design: ProcedureSteeringDeclared, passes: int, started_at: datetime, now: datetime) -> SteeringBudget:
-    """What is left of the budget after so many passes of this conduct."""
+def remaining_budget(design: ProcedureSteeringDeclared, passes: int, started_at: datetime, now: datetime) -> SteeringBudget:
+    """Return what is left of the budget after so many passes of this conduct."""
     given = design.budget or SteeringBudget()
     iterations, seconds = given.iterations_remaining, given.wall_clock_remaining
     return SteeringBudget(
@@ -208,7 +179,7 @@ def remaining(design: ProcedureSteeringDeclared, passes: int, started_at: dateti
 
 
 def best_point(design: ProcedureSteeringDeclared, outcomes: Sequence[ProcedureOutcomeRecorded]) -> BestPoint | None:
-    """The best that a search has measured; None where there is no better and worse, or nothing was measured."""
+    """Return the best that a search has measured; None where nothing was, or where no value is better."""
     objective, name = design.objective, design.objective_capture_name
     found = [
         BestPoint(name=name, value=item.value, iteration_index=outcome.iteration_index, point=outcome.point)
@@ -231,17 +202,17 @@ def best_point(design: ProcedureSteeringDeclared, outcomes: Sequence[ProcedureOu
 def spent_budget(
     design: ProcedureSteeringDeclared, passes: int, started_at: datetime, now: datetime
 ) -> TerminationReason | None:
-    """What of the budget is used up after so many passes of this conduct; None where it may go on."""
-    left = remaining(design, passes, started_at, now)
+    """Return which part of the budget is used up after so many passes, or None."""
+    left = remaining_budget(design, passes, started_at, now)
     if left.iterations_remaining == 0:
         return TerminationReason.ITERATIONS
     return TerminationReason.WALL_CLOCK if left.wall_clock_remaining == 0 else None
 
 
 def advice_given(events: Sequence[Any], conduct_id: UUID, iteration_index: int, *, within: bool) -> ProcedureAdvised | None:
-    """The advice that a conduct was given on a pass: where it is to measure, or, `within` it, what follows it.
+    """Return the advice on a pass: where to measure or, `within` the pass, what follows it.
 
-    Both name the same pass. Which of them an advice is shows by whether the pass had begun.
+    Both name the same pass; they differ in whether it had begun.
     """
     begun, found = False, None
     for event in events:
@@ -254,8 +225,8 @@ def advice_given(events: Sequence[Any], conduct_id: UUID, iteration_index: int, 
     return found
 
 
-def question_of(procedure: Procedure, call: Call) -> Reads[Question | None]:
-    """What the live conduct waits to be told; None where it does not wait for advice, or was given it already."""
+def pending_advice_request(procedure: Procedure, call: Call) -> Reads[AdviceRequest | None]:
+    """Return what the live conduct waits to be advised on, or None."""
     progress = yield from record_of(ConductProgress, procedure_id=procedure.id)
     if (
         progress is None
@@ -264,16 +235,16 @@ def question_of(procedure: Procedure, call: Call) -> Reads[Question | None]:
         or progress.waiting_until is None
     ):
         return None
-    designs = yield from happened(procedure.id, ProcedureSteeringDeclared)
-    outcomes = yield from happened(procedure.id, ProcedureOutcomeRecorded)
-    said = yield from happened(procedure.id, ProcedureIterationStarted, ProcedureAdvised)
+    designs = yield from events_of(procedure.id, ProcedureSteeringDeclared)
+    outcomes = yield from events_of(procedure.id, ProcedureOutcomeRecorded)
+    said = yield from events_of(procedure.id, ProcedureIterationStarted, ProcedureAdvised)
     passes = sum(outcome.occurred_at >= progress.started_at for outcome in outcomes)
-    budget = remaining(designs[-1], passes, progress.started_at, call.now)
+    budget = remaining_budget(designs[-1], passes, progress.started_at, call.now)
     evidence = evidence_of(procedure, designs[-1], outcomes, budget)
     within = procedure.current_iteration_index is not None
     if advice_given(said, progress.conduct_id, evidence.iteration_index, within=within) is not None:
         return None
-    return Question(progress.conduct_id, evidence, progress.waiting_until)
+    return AdviceRequest(progress.conduct_id, evidence, progress.waiting_until)
 
 
 class SteeringView(BaseModel):
@@ -289,10 +260,10 @@ class SteeringView(BaseModel):
 
 @procedure.query(get="/{procedure_id}/steering", returns=SteeringView, essential=True)
 class GetProcedureSteering(Query):
-    """What a steered conduct waits to be told."""
+    """What a steered conduct waits to be advised on."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[SteeringView]:
-        question = yield from question_of(procedure, call)
+        question = yield from pending_advice_request(procedure, call)
         if question is None:
             return SteeringView(procedure_id=procedure.id, waiting=False)
         return SteeringView(
@@ -306,16 +277,16 @@ class GetProcedureSteering(Query):
 
 
 @procedure.command(post="/{procedure_id}/steering/advise", allowed=[RUNNING], essential=True)
-class AdviseProcedure(JudgedVerb[Procedure, Question | None]):
+class AdviseProcedure(JudgedVerb[Procedure, AdviceRequest | None]):
     """Tell a conduct that waits where to measure next, or to stop."""
 
     iteration_index: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
     advice: SteeringAdvice
 
-    def gather(self, procedure: Procedure, call: Call) -> Reads[Question | None]:
-        return (yield from question_of(procedure, call))
+    def gather(self, procedure: Procedure, call: Call) -> Reads[AdviceRequest | None]:
+        return (yield from pending_advice_request(procedure, call))
 
-    def decide(self, procedure: Procedure, call: Call, question: Question | None) -> Outcome:
+    def decide(self, procedure: Procedure, call: Call, question: AdviceRequest | None) -> Outcome:
         if procedure.pending_request is not None:
             asked = procedure.pending_request.value.lower()
             raise self.cannot("request_pending", f"The conduct is being asked to {asked}; it takes no advice now.")
@@ -345,7 +316,7 @@ class RecordProcedureOutcome(JudgedVerb[Procedure, tuple[ProcedureOutcomeRecorde
     outcome: ProcedureOutcomeRecorded
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[ProcedureOutcomeRecorded, ...]]:
-        return (yield from happened(procedure.id, ProcedureOutcomeRecorded))
+        return (yield from events_of(procedure.id, ProcedureOutcomeRecorded))
 
     def decide(self, procedure: Procedure, call: Call, recorded: tuple[ProcedureOutcomeRecorded, ...]) -> Outcome:
         known = any(one.iteration_index == self.outcome.iteration_index for one in recorded)

@@ -1,4 +1,4 @@
-"""Steering: what a decider is asked, what it may answer, and how question and answer fit the steps they steer."""
+"""Steering: the evidence that a decider gets, the advice that it gives, and whether the advice can be followed."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Self
@@ -11,8 +11,8 @@ from baton.domain.kernel import Value
 from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.results import Measured
 from baton.domain.recipe.sentinels import is_finite
+from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.units import Seconds
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Number = Annotated[float, Field(strict=True)]
@@ -68,7 +68,7 @@ class SteeringAxis(Value):
 
     @property
     def first(self) -> Any:
-        """Where the search begins on this axis."""
+        """The coordinate where the search begins."""
         return self.choices[0] if self.choices else self.lower
 
     @property
@@ -77,7 +77,7 @@ class SteeringAxis(Value):
         return None if self.lower is None or self.upper is None else (self.lower, self.upper)
 
     def admits(self, value: Any) -> bool:
-        """Whether a coordinate lies on this axis."""
+        """Return whether a coordinate lies on this axis."""
         if isinstance(value, bool):
             return False
         if self.bounds is None:
@@ -120,7 +120,7 @@ class SteeringObservation(Value):
     succeeded: bool
 
     def good(self, name: str | None) -> float | None:
-        """The number that a pass which succeeded measured under this name, if it is Good; the last one counts."""
+        """Return the last Good number that a succeeded pass measured under this name, or None."""
         found = next((item for item in reversed(self.measurements) if item.name == name), None)
         if found is None or found.quality != "Good" or not self.succeeded:
             return None
@@ -160,18 +160,18 @@ def check_advice(advice: SteeringAdvice, space: SteeringSpace) -> None:
     """Refuse advice that nobody could follow."""
     if advice.verdict is SteeringVerdict.STOP:
         if advice.next_point is not None:
-            raise malformed("Stop names no next point; leave next_point out.", "stop_with_point")
+            raise malformed_advice("Stop names no next point; leave next_point out.", "stop_with_point")
         return
     if advice.next_point is None:
-        raise malformed("Measure needs a point to measure at; give next_point.", "point_missing")
+        raise malformed_advice("Measure needs a point to measure at; give next_point.", "point_missing")
     names = {axis.name for axis in space.axes}
     if advice.next_point.keys() != names:
-        raise malformed(f"The point must name exactly the axes {', '.join(sorted(names))}.", "axes_differ")
+        raise malformed_advice(f"The point must name exactly the axes {', '.join(sorted(names))}.", "axes_differ")
     outside = [axis.name for axis in space.axes if not axis.admits(advice.next_point[axis.name])]
     if outside:
-        raise malformed(f"The point lies outside the space on {', '.join(outside)}.", "outside_space", axes=outside)
+        raise malformed_advice(f"The point lies outside the space on {', '.join(outside)}.", "outside_space", axes=outside)
 
 
-def malformed(detail: str, reason: str, **facts: Any) -> DecideAdviceMalformedError:
-    """The refusal of advice."""
+def malformed_advice(detail: str, reason: str, **facts: Any) -> DecideAdviceMalformedError:
+    """Return the refusal of advice."""
     return DecideAdviceMalformedError(detail, reason=reason, facts=facts)

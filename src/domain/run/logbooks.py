@@ -1,4 +1,4 @@
-"""Readings taken while a run is on: scalar values by channel, in the run's observation logbook."""
+"""The logbooks of a run: readings by channel while it is on, and what people and agents write about it at any time."""
 
 import math
 from collections import defaultdict
@@ -11,13 +11,14 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Call, Outcome, Query, Value, Verb
-from baton.domain.run.run import LIVE, Run, RunObservationLogbookOpened, run
+from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, Verb
+from baton.domain.run.run import LIVE, Run, RunNarrativeLogbookOpened, RunObservationLogbookOpened, run
 from baton.domain.shared.listing import ListQuery, Page, Where
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
-from baton.domain.shared.reads import Reads, records_of
+from baton.domain.shared.reads import Reads, existing, records_of
 from baton.domain.shared.refusals import Conflict, Invalid
-from baton.domain.shared.text import Text, Word, refuse_blank_text
+from baton.domain.shared.text import FreeText, Text, Word, refuse_blank_text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Answer, Enter, Record
 
@@ -27,9 +28,6 @@ class SamplingProcedure(StrEnum):
     """A snapshot at a boundary of the run."""
     MONITOR = "monitor"
     """A slow series during the run."""
-
-
-PROCEDURES = frozenset(SamplingProcedure)
 
 
 class InvalidChannelNameError(Invalid, context="run"):
@@ -90,7 +88,7 @@ class AppendObservations(Verb[Run]):
                     f"The value of {sample.channel_name} is not finite; leave it out.",
                     facts={"event_id": str(sample.event_id)},
                 )
-            if sample.sampling_procedure not in PROCEDURES:
+            if sample.sampling_procedure not in frozenset(SamplingProcedure):
                 raise InvalidSamplingProcedureError(
                     f"There is no sampling procedure {sample.sampling_procedure}; use {' or '.join(SamplingProcedure)}.",
                     facts={"event_id": str(sample.event_id)},
@@ -124,7 +122,7 @@ class ListRunObservations(ListQuery):
 
 @dataclass(frozen=True)
 class Channel(Record):
-    """What a run has recorded under one name; nobody writes it, it is summed up where the observations are kept."""
+    """A channel of a run: its count and its latest reading, derived where the observations are stored."""
 
     relation: ClassVar[str] = "run_channels"
     key: ClassVar[tuple[str, ...]] = ("run_id", "channel_name")
@@ -141,14 +139,14 @@ class Channel(Record):
 
 
 def channels_of(readings: Iterable[Observation]) -> tuple[Channel, ...]:
-    """What stored readings come to, by run and channel; the latest is the one recorded last."""
+    """Return the channels of stored readings by run and name; the latest reading is the one recorded last."""
     by_channel: dict[tuple[UUID, str], list[Observation]] = defaultdict(list)
     for reading in readings:
         by_channel[reading.run_id, reading.channel_name].append(reading)
-    return tuple(_summed(by_channel[key]) for key in sorted(by_channel))
+    return tuple(_channel(by_channel[key]) for key in sorted(by_channel))
 
 
-def _summed(readings: list[Observation]) -> Channel:
+def _channel(readings: list[Observation]) -> Channel:
     def recorded(reading: Observation) -> tuple[datetime, UUID]:
         assert reading.recorded_at is not None, "the store says when it recorded a reading"
         return reading.recorded_at, reading.event_id
@@ -173,3 +171,72 @@ class ListRunChannels(Query):
 
     def answer(self, run: Run, call: Call) -> Reads[Page[Channel]]:
         return Page((yield from records_of(Channel, run_id=run.id)), None)
+
+
+class RunLogbookEntryKind(StrEnum):
+    NOTE = "Note"
+    DEBRIEF = "Debrief"
+
+
+class InvalidRunLogbookEntryError(Invalid, context="run"):
+    """An entry needs a text; a Debrief comes from an agent and names its decision, a Note names none."""
+
+
+class NarrativeEntry(Value):
+    """One entry as its author sends it; a repeated event_id is ignored."""
+
+    event_id: ProducedId
+    text: Annotated[str, Text(4000, InvalidRunLogbookEntryError, "text", personal=True)]
+    entry_kind: RunLogbookEntryKind = RunLogbookEntryKind.NOTE
+    decision_id: UUID | None = None
+    occurred_at: Instant | None = None
+
+
+class RunLogbookEntry(Entry):
+    """A stored entry."""
+
+    relation: ClassVar[str] = "entries_run_narrative"
+    time: ClassVar[str] = "recorded_at"
+    kind: ClassVar[LogbookKind] = LogbookKind.NARRATIVE
+    run_id: UUID
+    entry_kind: RunLogbookEntryKind
+    text: FreeText
+    decision_id: UUID | None
+
+
+@run.command(post="/{run_id}/logbook", status=200, returns=Appended, attempts=3, essential=True)
+class AppendRunLogbookEntries(JudgedVerb[Run, Actor | None]):
+    """Write into the logbook of a run, whether it is on or over; debriefs are for agents."""
+
+    entries: Annotated[tuple[NarrativeEntry, ...], Field(min_length=1, max_length=100)]
+
+    def gather(self, run: Run, call: Call) -> Reads[Actor | None]:
+        return (yield from existing(Actor, call.principal_id))
+
+    def decide(self, run: Run, call: Call, author: Actor | None) -> Outcome:
+        for writing in self.entries:
+            check_writing(writing, author)
+        logbook_id, opening = open_logbook(run.narrative_logbook_id, RunNarrativeLogbookOpened, RunLogbookEntry, call)
+        rows = [RunLogbookEntry.by(call, self, logbook_id, run_id=run.id, **dict(writing)) for writing in self.entries]
+        return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
+
+
+def check_writing(writing: NarrativeEntry, author: Actor | None) -> None:
+    """Refuse a debrief that no agent wrote or that names no decision, and a note that names one."""
+    debrief = writing.entry_kind is RunLogbookEntryKind.DEBRIEF
+    if debrief and (author is None or author.kind is not ActorKind.AGENT):
+        raise InvalidRunLogbookEntryError("Only agents write debriefs; send a Note instead.", reason="agent_only")
+    if debrief and writing.decision_id is None:
+        raise InvalidRunLogbookEntryError("A Debrief names its decision; give decision_id.", reason="decision_missing")
+    if not debrief and writing.decision_id is not None:
+        raise InvalidRunLogbookEntryError("A Note names no decision; leave decision_id out.", reason="decision_unexpected")
+
+
+@run.listing(RunLogbookEntry, get="/{run_id}/logbook")
+class ListRunLogbookEntries(ListQuery):
+    """What was written about a run, in the order it was recorded."""
+
+    entry_kind: RunLogbookEntryKind | None = None
+
+    def scope(self, target: Run) -> Iterator[Where]:
+        yield Where("run_id", "is", target.id)
