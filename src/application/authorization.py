@@ -1,4 +1,4 @@
-"""The two adapters of the authorization seam: permissive for development, and policies folded from their streams."""
+"""The two authorizers: a permissive one for development, and one by policies folded from their streams."""
 
 from typing import Any
 from uuid import UUID
@@ -9,24 +9,22 @@ from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.agent.agent import Agent, AgentStatus
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Aggregate
 from baton.domain.registry import REGISTRY
-from baton.domain.trust.authorization import AuthzResult, Standing, denied, judge, permitted_commands
-from baton.domain.trust.conduit import Decision
-from baton.domain.trust.policy import LISTENERS, Policy, look_up_key
+from baton.domain.trust.authorization import AuthzResult, Standing, deny, judge, permitted_commands
+from baton.domain.trust.conduit import AccessDecision
+from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, policy_key
 
-ALLOWED = AuthzResult(Decision.ALLOW)
+ALLOWED = AuthzResult(AccessDecision.ALLOW)
 
 
 class PrincipalStandings:
-    """Who principals are, folded up to the very latest event: whether they are active, and agents in service.
-
-    Folds are kept between calls and only newer events are read.
-    """
+    """The standing of principals by the very latest event; folds are kept between calls and only newer events are read."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[tuple[str, UUID], tuple[int, Any]] = {}
 
     async def of(self, principal_id: UUID) -> Standing:
+        """Return whether a principal is active, and an agent in service."""
         actor: Actor | None = await self._latest(Actor.aggregate, principal_id)
         if actor is None or actor.kind is not ActorKind.AGENT:
             return Standing(actor)
@@ -34,17 +32,14 @@ class PrincipalStandings:
         status = None if agent is None else agent.status
         return Standing(actor, status is AgentStatus.VERSIONED, status is AgentStatus.SUSPENDED)
 
-    async def folded(self, principal_id: UUID, *, known_only: bool) -> FoldedStanding:
-        """Why a principal may not act, if so, with the versions that were read; `known_only` objects to strangers too."""
+    async def standing_of(self, principal_id: UUID, *, known_only: bool) -> FoldedStanding:
+        """Return why a principal may not act, if so, with the versions read; `known_only` objects to strangers too."""
         standing = await self.of(principal_id)
         unknown = "principal_unknown" if known_only and standing.actor is None else None
         is_agent = standing.actor is not None and standing.actor.kind is ActorKind.AGENT
-        return FoldedStanding(
-            principal_id,
-            standing.objection or unknown,
-            self._version(Actor.aggregate, principal_id),
-            self._version(Agent.aggregate, principal_id) if is_agent else None,
-        )
+        agent_version = self._version(Agent.aggregate, principal_id) if is_agent else None
+        actor_version = self._version(Actor.aggregate, principal_id)
+        return FoldedStanding(principal_id, standing.objection or unknown, actor_version, agent_version)
 
     def _version(self, aggregate: Aggregate[Any], id: UUID) -> int:
         return self._known.get((aggregate.name, id), (0, None))[0]
@@ -59,10 +54,7 @@ class PrincipalStandings:
 
 
 class PermissiveAuthorizer:
-    """Allows everything and records nothing; for development and tests.
-
-    Who acts in process, agents and monitors, is looked at nevertheless: whoever was switched off stays off.
-    """
+    """Allows everything and records nothing, for development and tests; a deactivated agent or monitor stays denied."""
 
     def __init__(self, standings: PrincipalStandings | None = None) -> None:
         self._standings = standings
@@ -72,8 +64,8 @@ class PermissiveAuthorizer:
         if self._standings is None or surface_id != NIL or caller.principal_id == NIL:
             return ALLOWED
         standing = await self._standings.of(caller.principal_id)
-        objection = standing.objects_to(command_name, caller.completing)
-        return ALLOWED if objection is None else denied(objection)
+        objection = standing.objection_to(command_name, caller.completing)
+        return ALLOWED if objection is None else deny(objection)
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return REGISTRY.command_names()
@@ -81,15 +73,12 @@ class PermissiveAuthorizer:
     async def standing(self, caller: Caller) -> FoldedStanding:
         if self._standings is None or caller.principal_id == NIL:
             return FoldedStanding(caller.principal_id)
-        return await self._standings.folded(caller.principal_id, known_only=False)
+        return await self._standings.standing_of(caller.principal_id, known_only=False)
 
 
 class PolicyAuthorizer:
-    """Judges by the policies of the caller's conduit and surface, folded up to the very latest event.
-
-    Folds are kept between calls and only newer events are read, so a revocation counts at once and a call costs two
-    small queries, of an agent three, however many policies there are.
-    """
+    """Judges by the policies of the caller's conduit and surface, folded up to the very latest event. Folds are kept and
+    only newer events read, so a revocation counts at once and a call costs two or three small queries."""
 
     def __init__(self, store: Store, verdicts: VerdictLog) -> None:
         self._store = store
@@ -101,39 +90,32 @@ class PolicyAuthorizer:
         surface_id = caller.surface_id if surface_id is None else surface_id
         if is_system(caller, surface_id):
             return ALLOWED
-        result = judge(
+        standing, principal_id, conduit_id = (
             await self._standings.of(caller.principal_id),
-            await self._applicable(caller.conduit_id, surface_id),
             caller.principal_id,
-            command_name,
             caller.conduit_id,
-            surface_id,
-            completing=caller.completing,
         )
+        policies, completing = await self._applicable(conduit_id, surface_id), caller.completing
+        result = judge(standing, policies, principal_id, command_name, conduit_id, surface_id, completing=completing)
         self._verdicts.record(caller, surface_id, command_name, result)
         return result
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
         if is_system(caller, caller.surface_id):
             return REGISTRY.command_names()
-        return permitted_commands(
-            await self._standings.of(caller.principal_id),
-            await self._applicable(caller.conduit_id, caller.surface_id),
-            caller.principal_id,
-            caller.conduit_id,
-            caller.surface_id,
-        )
+        standing, place = await self._standings.of(caller.principal_id), (caller.conduit_id, caller.surface_id)
+        return permitted_commands(standing, await self._applicable(*place), caller.principal_id, *place)
 
     async def standing(self, caller: Caller) -> FoldedStanding:
         if is_system(caller, caller.surface_id):
             return FoldedStanding(caller.principal_id)
-        return await self._standings.folded(caller.principal_id, known_only=True)
+        return await self._standings.standing_of(caller.principal_id, known_only=True)
 
     async def _applicable(self, conduit_id: UUID, surface_id: UUID) -> list[Policy]:
-        key = look_up_key(conduit_id, surface_id)
+        key = policy_key(conduit_id, surface_id)
         known = self._policies.get(key, {})
         versions = {id: version for id, (version, _) in known.items()}
-        for row in await self._store.newer(Policy.__name__, versions, (LISTENERS, key)):
+        for row in await self._store.newer(Policy.__name__, versions, (POLICIES_BY_SURFACE, key)):
             version, policy = known.get(row.stream_id, (0, None))
             if row.version == version + 1:
                 known[row.stream_id] = (row.version, Policy.aggregate.after(policy, decode_event(Policy.aggregate, row)))
@@ -143,5 +125,5 @@ class PolicyAuthorizer:
 
 
 def is_system(caller: Caller, surface_id: UUID) -> bool:
-    """Whether the service itself is calling; no transport can form this combination."""
+    """Return whether the service itself is calling; no transport can form this combination."""
     return caller.principal_id == NIL and surface_id == NIL and caller.conduit_id == SYSTEM_CONDUIT

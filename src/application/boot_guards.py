@@ -1,4 +1,4 @@
-"""Settings that no process starts with, and those that leave something idle: what is wrong, and how to mend it."""
+"""Guards against settings that no process may start with, or that leave an agent idle; each says how to mend it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -7,10 +7,10 @@ from ipaddress import ip_address
 from os.path import isabs, normpath
 from uuid import UUID
 
-from baton.application.identity_providers import provider_objections, reaches
-from baton.application.language_models import OFFLINE, named_model
+from baton.application.identity_providers import is_absolute_url, provider_objections
+from baton.application.language_models import OFFLINE, parse_model_name
 from baton.application.settings import ComputeSubstrate, PidMinter, Settings, TraceExporter
-from baton.domain.agent.seeded_ids import SEEDED_IDS
+from baton.domain.access.principals import SEEDED_AGENT_IDS
 from baton.domain.kernel import NIL
 from baton.domain.operation.steering.decider_choice import DecideSubstrate
 
@@ -18,17 +18,11 @@ OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 
 def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
-    """Why a process with these settings must not start; `stdio` asks for the process that serves MCP over stdio."""
-    return [
-        *_access_guards(settings),
-        *_plant_guards(settings),
-        *_work_guards(settings),
-        *_minter_guards(settings),
-        *_model_guards(settings),
-        *_engine_guards(settings),
-        *provider_objections(settings.identity_providers),
-        *(_stdio_guards(settings) if stdio else ()),
-    ]
+    """Return why a process with these settings must not start; `stdio` asks for the process that serves MCP over stdio."""
+    guards = (_access_guards, _plant_guards, _work_guards, _minter_guards, _model_guards, _engine_guards)
+    objections = [objection for guard in guards for objection in guard(settings)]
+    stdio_objections = _stdio_guards(settings) if stdio else ()
+    return [*objections, *provider_objections(settings.identity_providers), *stdio_objections]
 
 
 def _access_guards(settings: Settings) -> Iterator[str]:
@@ -61,7 +55,7 @@ def _access_guards(settings: Settings) -> Iterator[str]:
     for name in ("bootstrap_principal_id", "mcp_stdio_principal_id"):
         if getattr(settings, name) == NIL:
             yield f"{name.upper()} is the nil UUID, which stands for the service itself; give the id of an actor."
-    if settings.bootstrap_principal_id in SEEDED_IDS:
+    if settings.bootstrap_principal_id in SEEDED_AGENT_IDS:
         yield (
             f"BOOTSTRAP_PRINCIPAL_ID is {settings.bootstrap_principal_id}, which is an agent of the service itself; choose "
             "another id for the administrator."
@@ -105,9 +99,11 @@ def _work_guards(settings: Settings) -> Iterator[str]:
                 yield f"COMPUTE_PROGRAMS lists {program}, which is no plain absolute path; say where the program is."
     if settings.compute_user == "root":
         yield "COMPUTE_USER=root lets programs read and change everything; name a user of their own."
-    modelling = [name.value for name in settings.decide_substrates if name is not DecideSubstrate.LLM]
+    built_in = [name for name in settings.decide_substrates if isinstance(name, DecideSubstrate)]
+    modelling = [name.value for name in built_in if name is not DecideSubstrate.LLM]
     if modelling and not all(find_spec(library) for library in ("scipy", "sklearn")):
-        yield f"DECIDE_SUBSTRATES offers {', '.join(modelling)}, whose libraries are not installed; install baton[optimize]."
+        offered = ", ".join(modelling)
+        yield f"DECIDE_SUBSTRATES offers {offered}, whose libraries are not installed; install baton-facility[optimize]."
 
 
 def _minter_guards(settings: Settings) -> Iterator[str]:
@@ -121,10 +117,10 @@ def _minter_guards(settings: Settings) -> Iterator[str]:
     needed = ("datacite_prefix", "datacite_repository_id", "datacite_password")
     if missing := [name.upper() for name in needed if getattr(settings, name) is None]:
         yield f"PID_MINTER=datacite registers as a repository of DataCite; set {', '.join(missing)}."
-    if settings.production and not reaches(settings.datacite_address, ("https",)):
+    if settings.production and not is_absolute_url(settings.datacite_address, ("https",)):
         yield f"DATACITE_ADDRESS sends a password without https, which APP_ENV={settings.app_env} refuses; use https."
     template = settings.landing_page_template
-    if template is not None and not reaches(template, ("http", "https")):
+    if template is not None and not is_absolute_url(template, ("http", "https")):
         yield "LANDING_PAGE_TEMPLATE is no absolute URL, so identifiers would lead nowhere; begin it with https://."
     if template is None and settings.public_base_url is None:
         yield (
@@ -138,7 +134,7 @@ def _model_guards(settings: Settings) -> Iterator[str]:
         if (chosen := getattr(settings, name)) is None:
             continue
         try:
-            model = named_model(chosen)
+            model = parse_model_name(chosen)
         except ValueError as error:
             yield f"{name.upper()} {error}."
         else:
@@ -166,11 +162,14 @@ def _engine_guards(settings: Settings) -> Iterator[str]:
     if (settings.worker_deployment_name is None) != (settings.worker_build_id is None):
         yield "WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID name a worker together; set both, or none."
     if settings.trace_exporter is TraceExporter.OTLP and not _installed(OTLP_EXPORTER):
-        yield "TRACE_EXPORTER=otlp needs an exporter that is not installed; install baton[otlp], or choose console or none."
+        yield (
+            "TRACE_EXPORTER=otlp needs an exporter that is not installed; install baton-facility[otlp], or choose console "
+            "or none."
+        )
 
 
 def is_on_this_machine(address: str) -> bool:
-    """Whether a host:port is an address of this machine's own."""
+    """Return whether a host:port is a loopback address."""
     host = address.rpartition(":")[0].strip("[]") or address
     try:
         return ip_address(host).is_loopback
@@ -186,14 +185,14 @@ def _stdio_guards(settings: Settings) -> Iterator[str]:
 
 
 def bootstrap_awaits_binding(settings: Settings) -> bool:
-    """Whether the bootstrap principal must be named by a stored binding, because configuration names it nowhere."""
+    """Return whether only a stored binding can name the bootstrap principal, because configuration does not."""
     configured = {binding.actor_id for provider in settings.identity_providers for binding in provider.subject_bindings}
     bootstrap = settings.bootstrap_principal_id
     return settings.production and settings.enforced and bootstrap is not None and bootstrap not in configured
 
 
 def bootstrap_objections(settings: Settings, stored: Iterable[UUID]) -> list[str]:
-    """The guard that needs the database: nobody can log in as a bootstrap principal that no binding names."""
+    """Return the objection to a bootstrap principal that no binding, configured or stored, names."""
     if not bootstrap_awaits_binding(settings) or settings.bootstrap_principal_id in set(stored):
         return []
     return [
@@ -203,7 +202,7 @@ def bootstrap_objections(settings: Settings, stored: Iterable[UUID]) -> list[str
 
 
 def database_objections(settings: Settings, *, can_rewrite_log: bool) -> list[str]:
-    """The other guard that needs the database: in production nobody serves who can rewrite the log."""
+    """Return the objection to a production login that can rewrite the log."""
     if not settings.production or not can_rewrite_log:
         return []
     return [
@@ -214,7 +213,7 @@ def database_objections(settings: Settings, *, can_rewrite_log: bool) -> list[st
 
 
 def idle_agents(settings: Settings) -> list[str]:
-    """The agents that are on and whose model nobody here can ask, so that they start nothing; each with what mends it."""
+    """Return the agents that are on although their model cannot be asked here, each with what mends it."""
     chosen = {
         "RunDebriefer": ("RUN_DEBRIEFER_MODEL", settings.run_debriefer_enabled, settings.run_debriefer_model),
         "CautionDrafter": ("CAUTION_DRAFTER_MODEL", settings.caution_drafter_enabled, settings.caution_drafter_model),

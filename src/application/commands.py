@@ -1,11 +1,12 @@
-"""The authorized command path: the only way anything is ever appended.
-
-authorize, claim the idempotency key, load and fold, gather, decide, and write everything in one transaction.
-"""
+"""The command path: authorize, claim the idempotency key, load, decide, and write everything in one transaction. Every event
+comes from here: from a command, or with `add_outcome` from seeds and from a finished publication. Rows outside any command
+(bookmarks, locks, the state of long work) are written with `system_batch`; conducts write their own ledger."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TypeVar
 from uuid import UUID
 
 from baton.application.authorization import is_system
@@ -28,32 +29,26 @@ from baton.domain.kernel import Call, Command, Event, Outcome
 from baton.domain.registry import Operation
 from baton.domain.shared.canonical import content_hash, derived_uuid7
 from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
 from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Release
 from baton.domain.trust.authorization import AuthzResult
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0
-"""Seconds before a command that lost a race is given again, if it lost more than one."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0  # seconds before a command that lost more than one race is given again
+
+T = TypeVar("T")
 
 
+@dataclass
 class Commands:
     """Executes commands for callers on every surface, workflows, agents and monitors alike."""
 
-    def __init__(
-        self,
-        store: Store,
-        authorizer: Authorizer,
-        clock: Clock,
-        new_id: IdGenerator,
-        ports: Ports,
-        lock_stale_after: timedelta = timedelta(seconds=60),
-    ) -> None:
-        self._store = store
-        self._authorizer = authorizer
-        self._clock = clock
-        self._new_id = new_id
-        self._ports = ports
-        self._lock_stale_after = lock_stale_after
+    store: Store
+    authorizer: Authorizer
+    clock: Clock
+    new_id: IdGenerator
+    ports: Ports
+    lock_stale_after: timedelta = timedelta(seconds=60)
 
     async def execute(
         self,
@@ -64,28 +59,45 @@ class Commands:
         key: str | None = None,
         new_id: UUID | None = None,
     ) -> CommandResult:
-        """Carry out one command, or refuse it and change nothing; `new_id` is what it opens or creates."""
+        """Execute one command, or refuse it and change nothing; `new_id` is what it opens or creates."""
         operation = command.operation
-        refuse_denied(operation, await self._authorizer.authorize(caller, operation.command_name))
+        refuse_denied(operation, await self.authorizer.authorize(caller, operation.command_name))
         await self._refuse_other_kinds(operation, caller)
         claim = self._claim(operation, command, caller, target_id, key) if key is not None else None
         if claim is not None:
-            stored = await self._store.claim_key(claim, claim.claimed_at - self._lock_stale_after)
+            stored = await self.store.claim_key(claim, claim.claimed_at - self.lock_stale_after)
             if stored is not None:
                 return stored
-            new_id = new_id or work_id(claim)
+            new_id = new_id or claimed_id(claim)
         try:
-            return await self._until_won(operation, command, caller, target_id, claim, new_id)
+            for remaining in reversed(range(operation.attempts)):
+                try:
+                    async with self.store.session(operation.lock) as session:
+                        call = caller.call(self.clock(), new_id or self.new_id())
+                        return await self._attempt(session, command, call, caller, target_id, claim)
+                except ConcurrencyError:
+                    if not remaining:
+                        raise
+            raise AssertionError("a command has at least one attempt")
         except Refusal:
             if claim is not None:
-                await self._store.release_key(claim)
+                await self.store.release_key(claim)
             raise
+
+    async def read(self, reads: Reads[T], caller: Caller) -> T:
+        """Fulfil what a rule asks to know, in a session of its own."""
+        async with self.store.session() as session:
+            return await self.unit_of_work(session, caller).fulfil(reads)
+
+    def unit_of_work(self, session: Session, caller: Caller) -> UnitOfWork:
+        """Return a unit of work of this caller."""
+        return UnitOfWork(session, caller, self.authorizer, self.ports)
 
     async def _refuse_other_kinds(self, operation: Operation, caller: Caller) -> None:
         """Refuse a caller whose actor is not of a kind the operation is for, before anything of the target is read."""
         if not operation.callers or is_system(caller, caller.surface_id):
             return
-        actor = await load_state(self._store, Actor, caller.principal_id)
+        actor = await load_state(self.store, Actor, caller.principal_id)
         if actor is None or actor.kind not in operation.callers:
             kinds = " or ".join(sorted(kind.value for kind in operation.callers))
             raise UnauthorizedError(
@@ -93,81 +105,52 @@ class Commands:
                 reason="caller_kind_not_permitted",
             )
 
-    async def _until_won(
-        self,
-        operation: Operation,
-        command: Command,
-        caller: Caller,
-        target_id: UUID | None,
-        claim: KeyClaim | None,
-        new_id: UUID | None,
-    ) -> CommandResult:
-        for remaining in reversed(range(operation.attempts)):
-            try:
-                async with self._store.session(operation.lock) as session:
-                    call = caller.call(self._clock(), new_id or self._new_id())
-                    return await self._attempt(session, operation, command, call, caller, target_id, claim)
-            except ConcurrencyError:
-                if not remaining:
-                    raise
-        raise AssertionError("a command has at least one attempt")
-
     async def _attempt(
-        self,
-        session: Session,
-        operation: Operation,
-        command: Command,
-        call: Call,
-        caller: Caller,
-        target_id: UUID | None,
-        claim: KeyClaim | None,
+        self, session: Session, command: Command, call: Call, caller: Caller, target_id: UUID | None, claim: KeyClaim | None
     ) -> CommandResult:
+        operation = command.operation
         if hasattr(command, "examine"):
             command.examine()
-        unit = UnitOfWork(session, caller, self._authorizer, self._ports)
+        unit = self.unit_of_work(session, caller)
         state = None
         if operation.target is not None and operation.aggregate is not None and target_id is not None:
             state = await unit.target(operation.aggregate, target_id)
         outcome = await unit.fulfil(operation.decision(command, state, call))
         stream_id = call.new_id if target_id is None else target_id
         batch = Batch(call, operation.command_name)
-        add_outcome(batch, outcome, stream_id, unit.version, self._new_id)
-        answer = next((effect for effect in outcome if isinstance(effect, Answer)), None)
-        body = None if answer is None else answer.body
-        if body is None and operation.creates and operation.aggregate is not None:
-            body = {operation.aggregate.id_name: str(stream_id)}
-        status = answer.status if answer is not None and answer.status is not None else operation.status
-        replayed = answer is not None and answer.replayed
-        executed = CommandResult(status, body, unit.position, replayed)
+        add_outcome(batch, outcome, stream_id, unit.version, self.new_id)
+        result = CommandResult(operation.status, None, unit.position)
+        if (answer := next((effect for effect in outcome if isinstance(effect, Answer)), None)) is not None:
+            result = CommandResult(answer.status or operation.status, answer.body, unit.position, answer.replayed)
+        elif operation.creates and operation.aggregate is not None:
+            result = replace(result, body={operation.aggregate.id_name: str(stream_id)})
         if claim is not None:
-            batch.outcome = (claim, executed)
+            batch.outcome = (claim, result)
         if batch.empty and claim is None:
-            return executed
+            return result
         try:
             position = await session.append(batch)
         except ConcurrencyError:
             if operation.creates and operation.aggregate is not None and not any(append.after for append in batch.appends):
-                raise operation.aggregate.AlreadyExists(
-                    f"The {operation.aggregate.label} {stream_id} exists already."
-                ) from None
+                detail = f"The {operation.aggregate.label} {stream_id} exists already."
+                raise operation.aggregate.AlreadyExists(detail) from None
             raise
-        return CommandResult(status, body, position or unit.position, replayed)
+        return replace(result, position=position or unit.position)
 
     def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
-        beside = {"wait"} if operation.work is not None else None  # how long somebody waits is not what is asked for
-        asked = command.model_dump(mode="json", exclude_unset=True, exclude=beside)
-        request = [operation.command_name, target_id, asked]
-        fingerprint = content_hash(request)
-        return KeyClaim(caller.principal_id, key, caller.surface_id, operation.command_name, fingerprint, self._clock())
+        ignored = {"wait"} if operation.work is not None else None  # how long the caller waits is not what it asks for
+        request = command.model_dump(mode="json", exclude_unset=True, exclude=ignored)
+        fingerprint = content_hash([operation.command_name, target_id, request])
+        return KeyClaim(caller.principal_id, key, caller.surface_id, operation.command_name, fingerprint, self.clock())
 
 
 def add_outcome(
     batch: Batch, outcome: Outcome, stream_id: UUID, version: Callable[[str, UUID], int], new_id: IdGenerator
 ) -> None:
-    """Add the outcome of one stream to what is written; `version` is what was last seen of a stream."""
+    """Add the outcome of one stream to a batch; `version` returns the last version seen of a stream."""
     if events := [effect for effect in outcome if isinstance(effect, Event)]:
         name = events[0].aggregate.name
-        stamped = [(event.known_id or new_id(), event.stamped(stream_id, batch.call.now)) for event in events]
+        stamped = [(event.own_id or new_id(), event.stamp(stream_id, batch.call.now)) for event in events]
         batch.appends.append(StreamAppend(name, stream_id, version(name, stream_id), stamped))
     for effect in outcome:
         match effect:
@@ -191,10 +174,24 @@ def add_outcome(
                 pass
 
 
+def system_batch(
+    command_name: str,
+    clock: Clock,
+    new_id: IdGenerator,
+    *,
+    correlation_id: UUID | None = None,
+    puts: Sequence[Put] = (),
+    drops: Sequence[Drop] = (),
+) -> Batch:
+    """Return a batch of rows that the service writes outside any command: bookmarks, locks, the state of long work."""
+    call = Caller.system(correlation_id or new_id()).call(clock(), new_id())
+    return Batch(call, command_name, puts=list(puts), drops=list(drops))
+
+
 async def execute_with_retry(
     commands: Commands, command: Command, caller: Caller, *, target_id: UUID | None = None, new_id: UUID | None = None
 ) -> CommandResult:
-    """Give a command however often somebody else comes first: that only makes it be decided again."""
+    """Execute a command again and again while it loses races: each loss only makes it be decided anew."""
     pause = 0.0
     while True:
         try:
@@ -204,8 +201,8 @@ async def execute_with_retry(
             pause = min(pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
 
 
-def work_id(claim: KeyClaim) -> UUID:
-    """The id of what a request with a key opens; it is kept with the outcome of the key, so a repeat finds it there."""
+def claimed_id(claim: KeyClaim) -> UUID:
+    """Return the id of what a request with a key opens; a repeat of the request finds it with the key's outcome."""
     at = int(claim.claimed_at.timestamp() * 1000)
     return derived_uuid7(at, f"{claim.principal_id}:{claim.surface_id}:{claim.key}", claim.fingerprint)
 
@@ -220,7 +217,7 @@ DENIALS: dict[str, str] = {
 
 
 def refuse_denied(operation: Operation, verdict: AuthzResult) -> None:
-    """Refuse a call that the authorization seam denied; which policies exist stays unsaid."""
+    """Refuse a call that the authorizer denied; which policies exist stays unsaid."""
     if not verdict.allowed:
         reason = verdict.reason or "denied"
         advice = DENIALS.get(reason, "Ask an administrator for it.")

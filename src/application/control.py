@@ -1,4 +1,4 @@
-"""The control port: what the service reads from and writes to the plant's control system, whatever the system is."""
+"""The control port: reading and writing the signals of any control system."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -7,17 +7,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-READ_TIMEOUT = 5.0
-"""Seconds a control system has to connect and to give a value."""
-WRITE_TIMEOUT = 30.0
-"""Seconds a control system has to confirm a write, unless the writer says otherwise."""
+READ_TIMEOUT = 5.0  # seconds a control system has to connect and to give a value
+WRITE_TIMEOUT = 30.0  # seconds a control system has to confirm a write, unless the writer says otherwise
 
-Fence = Callable[[], None]
-"""Asked immediately before something is sent to the plant; it raises where nothing may be sent any more."""
+Fence = Callable[[], None]  # called right before a send; raises where nothing may be sent any more
 
 
 def always_open() -> None:
-    """Let every write pass: the fence of code that stops motion or restores a safe state."""
+    """Allow every write: the fence of code that stops motion or restores a safe state."""
 
 
 class ReadingKind(StrEnum):
@@ -29,7 +26,7 @@ class ReadingKind(StrEnum):
 
 
 class Quality(StrEnum):
-    """What the control system says of a value: good, in alarm but measured, or not to be believed."""
+    """The control system's judgement of a value: good, in alarm but measured, or not to be trusted."""
 
     GOOD = "Good"
     UNCERTAIN = "Uncertain"
@@ -38,11 +35,8 @@ class Quality(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One value of a signal, as plain JSON data: an array is a list, an image a list of rows, a table its columns by name.
-
-    `sampled_at` is the source's own time and never invented. A categorical value is its label, `index` its place among the
-    labels. `name` and `units` are what the control system calls the signal and counts it in.
-    """
+    """One value of a signal as plain JSON data: an array is a list, an image rows, a table columns by name, a choice its
+    label. `sampled_at` is the source's own time and never invented; `index` is the place of a choice among the labels."""
 
     value: Any
     kind: ReadingKind = ReadingKind.SCALAR
@@ -94,38 +88,25 @@ class Control(Protocol):
     """One control system, or several behind their routes. Channels connect on first use."""
 
     async def read(self, address: str) -> Reading:
-        """The current value of a signal; raises ControlError."""
-        ...
+        """Return the current value of a signal; raise ControlError."""
 
     async def write(
         self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
-        """Set a signal, and return when the control system confirms it; without `wait`, as soon as it is on its way.
-
-        The fence is asked when the channel is connected and the value is encoded, right before the bytes go out; where it
-        raises, nothing is sent. None is the fence of whoever hands this control on, if there is one.
-        """
-        ...
+        """Set a signal, and return when that is confirmed, or without `wait` as soon as it is on its way. The fence is
+        called right before the bytes go out, and nothing is sent where it raises; None means that of a wrapping control."""
 
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
-        """The current value as soon as there is one, then the changes.
-
-        Whoever is far behind gets the newest of them; what came long before is passed over. A disconnect raises
-        ControlNotConnectedError after the last value, it never pauses silently. Closing the iterator unsubscribes.
-        """
-        ...
+        """Yield the current value as soon as there is one, then the changes; a slow reader gets only the newest of them. A
+        disconnect raises ControlNotConnectedError after the last value. Closing the iterator unsubscribes."""
 
     async def close(self) -> None:
-        """Let go of every channel; may be repeated."""
-        ...
+        """Close every channel; may be repeated."""
 
 
-class Witness:
-    """A control with a fence that every write through it must pass, and that remembers what was done through it.
-
-    `touched` are the addresses in the order of first touch, whether or not it worked; `written` is the last value that each
-    address took; `unconfirmed` are the values sent since then of which nobody knows whether they had their effect.
-    """
+class FencedControl:
+    """A control with a fence for every write, which remembers what was done: `touched` addresses in the order of first use,
+    the last confirmed values (`written`), and those sent since that may have had an effect (`unconfirmed`)."""
 
     def __init__(self, control: Control, fence: Fence) -> None:
         self._control = control
@@ -145,13 +126,13 @@ class Witness:
     async def write(
         self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
-        """Set a signal unless the fence is closed; a task that is being cancelled stops what it set going, and passes."""
+        """Set a signal unless the fence is closed; a task that is being cancelled stops what it started, and passes."""
         self._touched[address] = None
-        asked = fence or (always_open if is_cancelled() else self._fence)
+        check = fence or (always_open if is_cancelled() else self._fence)
         before = self.unconfirmed.get(address, [])
 
         def send() -> None:
-            asked()
+            check()
             self.unconfirmed[address] = [*before, value]
 
         try:
@@ -169,10 +150,10 @@ class Witness:
         return self._control.subscribe(address)
 
     async def close(self) -> None:
-        """Nothing to let go of: the channels belong to whoever opened them."""
+        """Close nothing: the channels belong to the wrapped control."""
 
 
 def is_cancelled() -> bool:
-    """Whether the current task is being cancelled."""
+    """Return whether the current task is being cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,7 +1,4 @@
-"""Who is calling: what a verified token says, the ports that establish it, and the refusals of the edge.
-
-A token's text and its subject may identify a person: neither is ever logged, echoed or shown by `repr`.
-"""
+"""Authentication: verified tokens, the ports that verify them, and refusals. No token or subject is ever logged or shown."""
 
 import re
 from collections.abc import Mapping
@@ -14,13 +11,12 @@ from uuid import UUID
 from baton.domain.access.actor import ActorKind
 from baton.domain.shared.refusals import Refusal, Unavailable
 
-REALM = "baton"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 
 
 @dataclass(frozen=True)
 class VerifiedToken:
-    """What a genuine token says, before anyone is looked up for it."""
+    """The content of a genuine token, before an actor is looked up for it."""
 
     issuer: str
     subject: str = field(repr=False)
@@ -107,50 +103,43 @@ class IntrospectionUnavailableError(ProviderUnavailable):
 
 
 class TokenVerifier(Protocol):
-    """Tells whether a token of one issuer is genuine and meant for an audience."""
+    """Verifies that a token of one issuer is genuine and meant for an audience."""
 
     async def verify(self, token: str, audience: str) -> VerifiedToken:
-        """What the token says; raises InvalidTokenError or ProviderUnavailable."""
-        ...
+        """Return what the token says; raise InvalidTokenError or ProviderUnavailable."""
 
 
 class SubjectBindings(Protocol):
     """The token bindings made at run time."""
 
     async def actor_of(self, issuer: str, subject: str) -> tuple[UUID, ActorKind] | None:
-        """The actor a stored row binds this pair to, and its kind; both texts match exactly."""
-        ...
+        """Return the actor that a stored row binds this pair to, and its kind; both texts match exactly."""
 
 
 class IdentityRegistry(Protocol):
     """The configured identity providers, as the edge and the commands about bindings see them."""
 
     async def authenticate(self, token: str, surface_id: UUID) -> VerifiedPrincipal:
-        """Whom this token stands for on the surface it arrived on; raises InvalidTokenError or ProviderUnavailable."""
-        ...
+        """Return the principal of a token on the surface it arrived on; raise InvalidTokenError or ProviderUnavailable."""
 
     def knows(self, issuer: str) -> bool:
-        """Whether a provider with exactly this issuer is configured."""
-        ...
+        """Return whether a provider with exactly this issuer is configured."""
 
     def binds(self, issuer: str, subject: str) -> bool:
-        """Whether configuration binds this pair."""
-        ...
+        """Return whether configuration binds this pair."""
 
     def issuers(self) -> tuple[str, ...]:
-        """Every configured issuer, sorted."""
-        ...
+        """Return every configured issuer, sorted."""
 
     def audiences(self) -> Mapping[UUID, tuple[str, ...]]:
-        """The audiences accepted on each surface, sorted; surfaces that accept none are left out."""
-        ...
+        """Return the audiences accepted on each surface, sorted; surfaces that accept none are left out."""
 
 
 BEARER = re.compile(r"[ \t]*bearer[ \t]+([^ \t]+)[ \t]*", re.IGNORECASE)
 
 
 def bearer_token(authorization: str) -> str:
-    """The token in an `Authorization` header; any other shape is refused as malformed."""
+    """Return the token in an `Authorization` header; refuse any other shape as malformed."""
     found = BEARER.fullmatch(authorization)
     if found is None:
         raise InvalidTokenError(TokenFault.MALFORMED)
@@ -158,8 +147,8 @@ def bearer_token(authorization: str) -> str:
 
 
 def challenge(refusal: UnauthenticatedError | InvalidTokenError, resource_metadata: str) -> str:
-    """The `WWW-Authenticate` header of a 401; the metadata URL may come from request headers, so it is made safe."""
-    parameters = {"realm": REALM, "resource_metadata": resource_metadata}
+    """Return the `WWW-Authenticate` header of a 401; the metadata URL may come from request headers, so it is made safe."""
+    parameters = {"realm": "baton", "resource_metadata": resource_metadata}
     if isinstance(refusal, InvalidTokenError):
         parameters |= {"error": "invalid_token", "error_description": refusal.reason or ""}
     return "Bearer " + ", ".join(f'{name}="{_quotable(value)}"' for name, value in parameters.items())

@@ -1,4 +1,4 @@
-"""Whose tokens are accepted: the identity providers of a deployment, and what is wrong with them."""
+"""The settings of identity providers, whose tokens are accepted, and the objections to them."""
 
 import re
 from collections import Counter
@@ -10,20 +10,17 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from baton.domain.access.actor import ActorKind
-from baton.domain.agent.seeded_ids import SEEDED_IDS
+from baton.domain.access.principals import SEEDED_AGENT_IDS
 from baton.domain.kernel import NIL
 
 SIGNATURE_ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "ES256K", "EdDSA"),
 )
-"""Algorithms whose verifying key may be public; `none` and the symmetric ones are not among them."""
 TokenText = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class ProviderBinding(BaseModel):
-    """A token subject that configuration binds to an actor."""
-
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
     subject: TokenText = Field(repr=False)
     actor_id: UUID
@@ -50,7 +47,7 @@ class IdentityProvider(BaseModel):
 
 
 def provider_objections(providers: Sequence[IdentityProvider]) -> list[str]:
-    """Why these identity providers cannot be used, each alone and all together."""
+    """Return why these identity providers cannot be used, each alone and all together."""
     found = [
         f"Identity provider {number} ({provider.issuer}) {fault}"
         for number, provider in enumerate(providers, start=1)
@@ -94,16 +91,16 @@ def _provider_faults(provider: IdentityProvider) -> Iterator[str]:
         ("introspection_url", provider.allow_insecure_introspection_url),
     ):
         url = getattr(provider, name)
-        if url is not None and not reaches(url, ("http", "https") if insecure else ("https",)):
+        if url is not None and not is_absolute_url(url, ("http", "https") if insecure else ("https",)):
             yield f"has a {name} that is no https URL; use https (in development, allow_insecure_{name} admits http)."
     if any(binding.actor_id == NIL for binding in provider.subject_bindings):
         yield "binds a subject to the nil UUID, which stands for the service itself; give the id of an actor."
-    for taken in sorted({binding.actor_id for binding in provider.subject_bindings} & SEEDED_IDS):
+    for taken in sorted({binding.actor_id for binding in provider.subject_bindings} & SEEDED_AGENT_IDS):
         yield f"binds a subject to {taken}, which is an agent of the service itself; choose another id for the actor."
 
 
-def reaches(url: str, schemes: tuple[str, ...]) -> bool:
-    """Whether this is an absolute URL of one of these schemes."""
+def is_absolute_url(url: str, schemes: tuple[str, ...]) -> bool:
+    """Return whether this is an absolute URL of one of these schemes."""
     try:
         parts = urlsplit(url)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0 and not re.search(r"\s", url)

@@ -1,4 +1,4 @@
-"""The language-model port: one request, one answer of the shape that was asked for, and how often it is asked again."""
+"""The language-model port: one request, one answer that fits a schema, and how often a request is repeated."""
 
 import json
 import re
@@ -11,17 +11,14 @@ from typing import Any, Protocol
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.language_model import ModelRef
 from baton.domain.shared.text import UNWRITABLE, writable
 
 ATTEMPTS = 3
-FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
-"""Seconds before the second attempt, and before any attempt at most."""
-OFFLINE = ModelRef(provider="offline", model="rules-1")
-"""The model that answers by rules, without a network."""
+FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0  # seconds before the second attempt, and before any attempt at most
+OFFLINE = ModelRef(provider="offline", model="rules-1")  # the model that answers by rules, without a network
 PROVIDERS = ("anthropic", "openai", "offline")
 NAMED_MODEL = re.compile(r"(?P<provider>[a-z]+)/(?P<model>[^@\s]+)(@(?P<pin>[^@\s]+))?")
-LONGEST_ERROR = 200
 KEY_LIKE = re.compile(
     r"\b(?:Bearer|Basic)\s+[^\s\"',]+"
     r"|\b(?:api[-_ ]?key(?: provided)?|token|secret|password|authorization)[\"']?\s*[:=]\s*[\"']?[^\s\"',]+"
@@ -34,7 +31,7 @@ HIDDEN = "***"
 
 
 class Purpose(StrEnum):
-    """What a model is asked for; nothing of it is sent."""
+    """What a model is asked for; it is not sent to the model."""
 
     RUN_DEBRIEF = "run-debrief"
     CAUTION_DRAFT = "caution-draft"
@@ -55,7 +52,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a call took, in tokens, each counted once: what came from or went to a cache is no input besides."""
+    """The tokens of a call, each counted once: tokens of a cache are not counted as input too."""
 
     input_tokens: int
     output_tokens: int
@@ -71,20 +68,16 @@ class ChatResponse:
     """An answer that fits its schema, and the model that gave it."""
 
     parsed: Mapping[str, Any]
-    raw_text: str
     usage: Usage
     stop_reason: str
     model_id: str
 
 
 class LanguageModelError(Exception):
-    """The model gave no usable answer. The message is short and holds no secrets.
-
-    A call that cost something although nothing came of it says what it took, and which model took it.
-    """
+    """The model gave no usable answer; the message is short and holds no secrets, and `usage` is what the call cost."""
 
     def __init__(self, said: str = "", *, usage: Usage | None = None, model_id: str | None = None) -> None:
-        super().__init__(harmless(said))
+        super().__init__(without_secrets(said))
         self.usage = usage
         self.model_id = model_id
 
@@ -115,38 +108,38 @@ class LanguageModelSchemaValidationError(LanguageModelError):
     """The answer does not fit the schema: it is malformed, cut off, refused or empty."""
 
 
-PASSING = (LanguageModelRateLimitError, LanguageModelServerError, LanguageModelTimeoutError)
-"""What may be over when the model is asked again."""
+TRANSIENT = (LanguageModelRateLimitError, LanguageModelServerError, LanguageModelTimeoutError)
 
 
 class ModelProvider(Protocol):
     """A provider's models."""
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
-        """One answer; raises LanguageModelError."""
-        ...
+        """Return one answer; raise LanguageModelError."""
 
 
-async def asked(provider: ModelProvider, request: ChatRequest, sleep: Callable[[float], Awaitable[None]]) -> ChatResponse:
-    """The answer to a request, which is repeated where that may help; raises the LanguageModelError of the last attempt."""
+async def chat_with_retry(
+    provider: ModelProvider, request: ChatRequest, sleep: Callable[[float], Awaitable[None]]
+) -> ChatResponse:
+    """Return the answer to a request, repeated where that may help; raise the LanguageModelError of the last attempt."""
     for attempt in range(ATTEMPTS - 1):
         try:
             return await provider.chat(request)
-        except PASSING as error:
-            await sleep(pause(attempt, error))
+        except TRANSIENT as error:
+            await sleep(pause_after(attempt, error))
     return await provider.chat(request)
 
 
-def pause(attempt: int, error: LanguageModelError) -> float:
-    """How many seconds to wait after a failed attempt: twice as long each time, or as long as the provider asks for."""
+def pause_after(attempt: int, error: LanguageModelError) -> float:
+    """Return the seconds to wait after a failed attempt: twice as long each time, or as long as the provider asks for."""
     wanted = error.retry_after if isinstance(error, LanguageModelRateLimitError) else None
     return min(LONGEST_WAIT, max(FIRST_WAIT * float(2**attempt), wanted or 0.0))
 
 
-def fitting(
+def checked_answer(
     answer: Any, request: ChatRequest, *, usage: Usage | None = None, model_id: str | None = None
 ) -> Mapping[str, Any]:
-    """The answer, if it can be kept and fits the schema; what is wrong with it is told without quoting it."""
+    """Return an answer that can be stored and fits the schema; raise an error that does not quote it."""
     if not isinstance(answer, Mapping):
         raise LanguageModelSchemaValidationError("The answer is no JSON object.", usage=usage, model_id=model_id)
     if not writable(answer):
@@ -162,17 +155,17 @@ def fitting(
 
 @lru_cache(maxsize=64)
 def validator(schema: str) -> Draft202012Validator:
-    """The validator of a schema in its one sorted text form."""
+    """Return the validator of a schema, given as sorted JSON text."""
     return Draft202012Validator(json.loads(schema))
 
 
-def harmless(text: str) -> str:
-    """An error's text without whatever looks like a key or cannot be written, cut to what a log line needs."""
-    return KEY_LIKE.sub(HIDDEN, UNWRITABLE.sub(" ", text))[:LONGEST_ERROR]
+def without_secrets(text: str) -> str:
+    """Return an error's text without anything that looks like a key or cannot be written, cut to a log line."""
+    return KEY_LIKE.sub(HIDDEN, UNWRITABLE.sub(" ", text))[:200]
 
 
-def named_model(text: str) -> ModelRef:
-    """The model that a setting names as `provider/model` or `provider/model@pin`; a ValueError says what is wrong."""
+def parse_model_name(text: str) -> ModelRef:
+    """Return the model that a setting names as `provider/model` or `provider/model@pin`; raise ValueError."""
     parts = NAMED_MODEL.fullmatch(text.strip())
     if parts is None:
         raise ValueError("is no model; write provider/model, or provider/model@pin")

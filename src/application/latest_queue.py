@@ -1,4 +1,4 @@
-"""What passes news to a reader that may be slower than they come: the newest wait, and the end behind them."""
+"""A queue for one reader that may be slower than its writer: only the newest items wait."""
 
 import asyncio
 from collections import deque
@@ -9,58 +9,54 @@ from typing import Generic, Self, TypeVar
 T = TypeVar("T")
 
 
-MOST = 256
-"""Items that wait for a reader; of more, the oldest are passed over."""
+MOST = 256  # items that wait for a reader; of more, the oldest are dropped
 
 
 class LatestQueue(Generic[T]):
-    """News for one reader, in order. An item takes the place of an unread one before it that says the same.
+    """Items for one reader, in order; an item replaces an unread one before it that is `alike`. The end comes last, once."""
 
-    The end comes after the last item, once.
-    """
-
-    def __init__(self, alike: Callable[[T, T], bool] = lambda said, item: False) -> None:
+    def __init__(self, alike: Callable[[T, T], bool] = lambda unread, item: False) -> None:
         self._alike = alike
         self._unread: deque[T] = deque(maxlen=MOST)
         self._ended = False
         self._failure: Exception | None = None
-        self._news = asyncio.Event()
+        self._readable = asyncio.Event()
 
     def put(self, item: T) -> None:
-        """Say this next; after the end nothing is said any more."""
+        """Add an item; after the end it is dropped."""
         if not self._ended:
             if self._unread and self._alike(self._unread[-1], item):
                 self._unread.pop()
             self._unread.append(item)
-            self._news.set()
+            self._readable.set()
 
     def end(self, failure: Exception | None = None) -> None:
-        """End the news, with this failure if there is one; the first end counts."""
+        """End the queue, with this failure if there is one; the first end counts."""
         if not self._ended:
             self._ended, self._failure = True, failure
-            self._news.set()
+            self._readable.set()
 
     @property
     def waiting(self) -> bool:
         """Whether an item or the end is there to be read."""
-        return self._news.is_set()
+        return self._readable.is_set()
 
     async def arrive(self, within: float | None) -> bool:
-        """Wait so many seconds for something to read; answers whether there is."""
+        """Wait so many seconds for something to read; return whether there is."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
-                await self._news.wait()
+                await self._readable.wait()
         return self.waiting
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> T:
-        await self._news.wait()
+        await self._readable.wait()
         if self._unread:
             item = self._unread.popleft()
             if not self._unread and not self._ended:
-                self._news.clear()
+                self._readable.clear()
             return item
         if self._failure is not None:
             raise self._failure

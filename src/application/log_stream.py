@@ -1,4 +1,4 @@
-"""Standard output and error of a process that must go on when nobody takes its lines: those are dropped and counted."""
+"""Standard output and error of a process that must go on when nobody reads its lines: those are dropped and counted."""
 
 import io
 import os
@@ -7,10 +7,8 @@ import stat
 import sys
 import threading
 
-CHUNK = select.PIPE_BUF
-"""Bytes that a pipe takes whole once it says that it takes any."""
-PATIENCE = 100
-"""Milliseconds that a reader may keep the process waiting, once; then lines are dropped until it reads again."""
+CHUNK = select.PIPE_BUF  # bytes that a pipe takes whole once it says that it takes any
+READER_WAIT_MILLISECONDS = 100  # how long a reader may delay the process, once; then lines are dropped until it reads again
 
 
 class LogStream(io.TextIOBase):
@@ -22,8 +20,7 @@ class LogStream(io.TextIOBase):
         self.dropped = 0
         self._descriptor = descriptor
         self._rest = ""
-        self._torn = False
-        """Whether the last line that was written is not whole."""
+        self._torn = False  # whether the last line that was written is not whole
         self._stuck = False
         self._lock = threading.RLock()
 
@@ -54,42 +51,40 @@ class LogStream(io.TextIOBase):
         return self._descriptor is not None and os.isatty(self._descriptor)
 
     def close(self) -> None:
-        """Stay open: others may have something to say until the very end."""
+        """Stay open: other code may write until the very end."""
 
     def _put(self, text: str) -> None:
         separator = b"\n" if self._torn else b""
         data = separator + text.encode(errors="backslashreplace")
-        written = self._written(data)
+        written = self._write(data)
         if written < len(data):
             self.dropped += max(1, data[max(written, len(separator)) :].count(b"\n"))
         if written:
             self._torn = written < len(data) and data[written - 1 : written] != b"\n"
 
-    def _written(self, data: bytes) -> int:
-        """How many bytes could be written."""
+    def _write(self, data: bytes) -> int:
         written = 0
         if self._descriptor is None:
             return written
         try:
             chunk = len(data) if stat.S_ISREG(os.fstat(self._descriptor).st_mode) else CHUNK
-            while written < len(data) and (chunk == len(data) or self._is_read()):
+            while written < len(data) and (chunk == len(data) or self._is_writable()):
                 written += os.write(self._descriptor, data[written : written + chunk])
         except OSError:  # no space, no reader, no file
             pass
         return written
 
-    def _is_read(self) -> bool:
-        """Whether a write returns at once: with success, or with the error that the descriptor is in."""
+    def _is_writable(self) -> bool:
         poll = select.poll()
         poll.register(self.fileno(), select.POLLOUT)
-        self._stuck = not poll.poll(0 if self._stuck else PATIENCE)
+        self._stuck = not poll.poll(0 if self._stuck else READER_WAIT_MILLISECONDS)
         return not self._stuck
 
 
 def protect_streams(*, stdout: bool = True) -> None:
-    """Let no line on standard error, or on standard output, stop this process; also where they were closed at its start."""
+    """Let no line on standard error or output stop this process, even where they were closed at its start."""
     closed = [descriptor for descriptor in (0, 1, 2) if not _is_open(descriptor)]
-    for _ in closed:  # or the next socket takes the number, and whoever writes there writes to a server
+    for _ in closed:  # or the next socket takes the number, and a log line is sent to a server
         os.open(os.devnull, os.O_RDWR)
     for name, descriptor in {"stderr": 2, **({"stdout": 1} if stdout else {})}.items():
         if not isinstance(getattr(sys, name), LogStream):
@@ -97,7 +92,7 @@ def protect_streams(*, stdout: bool = True) -> None:
 
 
 def dropped_lines() -> int:
-    """The lines that this process could not write to standard output and error."""
+    """Return the number of lines that this process could not write to standard output and error."""
     return sum(stream.dropped for stream in (sys.stdout, sys.stderr) if isinstance(stream, LogStream))
 
 

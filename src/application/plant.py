@@ -1,4 +1,4 @@
-"""What a deployment says of its plant: which control system serves which signals, what is simulated, what is observed."""
+"""The settings of the plant: which control system serves which signals, what is simulated, what is monitored."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -21,10 +21,12 @@ SignalAddress = Annotated[str, StringConstraints(strip_whitespace=True, min_leng
 MonitoredName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 FacilityCode = Annotated[str, AfterValidator(_facility_code)]
 SignalValue = bool | int | float | str
+PluginName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,49}$")]
+"""The name under which an installed package offers a plugin."""
 
 
 class Substrate(StrEnum):
-    """The control systems there is an adapter for."""
+    """The control systems that have a built-in adapter."""
 
     IN_MEMORY = "in_memory"
     EPICS_CA = "epics_ca"
@@ -32,24 +34,27 @@ class Substrate(StrEnum):
 
 
 class ControlRoute(BaseModel):
-    """The control system that serves every address with this prefix; `simulated` is declared, never inferred."""
+    """The control system that serves every address with this prefix: a built-in one, or that of an installed package.
+
+    `simulated` is declared, never inferred.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     prefix: Annotated[str, Field(max_length=200)]
-    substrate: Substrate
+    substrate: Annotated[Substrate | PluginName, Field(union_mode="left_to_right")]
     simulated: bool = False
     read_only: bool = False
 
 
 class SimulatedComponent(BaseModel):
-    """Something of a simulated plant, at its address."""
+    """A part of a simulated plant, at its address."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     address: SignalAddress
 
 
 class SimulatedMeasurement(SimulatedComponent):
-    """Something that reads a number, which scatters by `noise`, its standard deviation."""
+    """A part that reads a number, which scatters by `noise`, its standard deviation."""
 
     noise: Annotated[float, Field(ge=0)] = 0
     units: str | None = None
@@ -76,8 +81,7 @@ class SimulatedMotor(SimulatedMeasurement):
     """An axis that takes time: written at its address, read back at `readback`, with the fields of a motor record."""
 
     kind: Literal["motor"] = "motor"
-    readback: SignalAddress | None = None
-    """Where the position is read; unset, at the address with `.RBV`."""
+    readback: SignalAddress | None = None  # where the position is read; unset, at the address with `.RBV`
     position: float = 0
     velocity: Annotated[float, Field(gt=0)] = 1
     lower: float | None = None
@@ -88,10 +92,8 @@ class SimulatedDetector(SimulatedComponent):
     """A camera with the signals of areaDetector, and a file writer beside it."""
 
     kind: Literal["detector"] = "detector"
-    readout: Annotated[float, Field(ge=0)] = 0
-    """Seconds that each image takes beyond its exposure."""
-    directory: str = "/tmp"
-    """Where its files are said to be."""
+    readout: Annotated[float, Field(ge=0)] = 0  # seconds that each image takes beyond its exposure
+    directory: str = "/tmp"  # where its files are said to be
 
 
 class SimulatedPeak(SimulatedMeasurement):
@@ -134,7 +136,7 @@ class ReadingRule(BaseModel):
 
 
 class MonitoredSupply(BaseModel):
-    """A supply by its address, the signal that tells of it, and what its readings mean: the first rule that fits."""
+    """A supply by its address, its signal, and the rules of its readings, of which the first that fits counts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: MonitoredName
@@ -146,6 +148,6 @@ class MonitoredSupply(BaseModel):
 
     @property
     def code(self) -> str:
-        """What tells this supply from the others of the configuration."""
+        """The key of this supply among the configured ones."""
         address = (self.facility_code, self.containing_asset_id, self.kind, self.name)
         return "/".join(str(part) for part in address if part is not None)

@@ -1,6 +1,6 @@
 """The ports of every side effect, and the plain data that crosses them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,15 +8,24 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+from baton.domain.agent.budget import SpentAmounts
 from baton.domain.agent.reactions import OpenItem
+from baton.domain.agent.redaction import NameBook
+from baton.domain.calibration.publication import Signature
+from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, StoredEvent
+from baton.domain.shared.citation import Citation
 from baton.domain.shared.listing import ListQuery, Page, Summary, Where
 from baton.domain.shared.logbooks import Entry
-from baton.domain.shared.refusals import Unavailable
+from baton.domain.shared.ports import MintedIdentifier
+from baton.domain.shared.reads import LatestEvents
+from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Unavailable
 from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Record, Release
 from baton.domain.trust.authorization import AuthzResult
 
 R = TypeVar("R", bound=Record)
+Clock = Callable[[], datetime]
+IdGenerator = Callable[[], UUID]
 
 
 @dataclass(frozen=True)
@@ -29,12 +38,11 @@ class Caller:
     causation_id: UUID | None = None
     conduit_id: UUID = SYSTEM_CONDUIT
     expires_at: datetime | None = None
-    completing: bool = False
-    """Whether an agent completes what it held the lease for before it was suspended; no transport can say so."""
+    completing: bool = False  # an agent completes what it held the lease for; no transport can say so
 
     @classmethod
     def system(cls, correlation_id: UUID) -> "Caller":
-        """The service itself; only in-process code can form this caller."""
+        """Return the service itself as a caller, which only in-process code can form."""
         return cls(principal_id=NIL, surface_id=NIL, correlation_id=correlation_id)
 
     @classmethod
@@ -43,28 +51,23 @@ class Caller:
         return cls(call.principal_id, call.surface_id, call.correlation_id, call.causation_id, call.conduit_id)
 
     def call(self, now: datetime, new_id: UUID) -> Call:
-        """One call of this caller, as decisions and answers see it."""
-        return Call(
-            principal_id=self.principal_id,
-            surface_id=self.surface_id,
-            conduit_id=self.conduit_id,
-            correlation_id=self.correlation_id,
-            causation_id=self.causation_id,
-            now=now,
-            new_id=new_id,
-        )
+        """Return one call of this caller, as decisions and answers see it."""
+        ids = (self.principal_id, self.surface_id, now, new_id, self.correlation_id)
+        return Call(*ids, conduit_id=self.conduit_id, causation_id=self.causation_id)
 
 
 class StoreUnavailableError(Unavailable):
     """The database cannot be reached; repeat the request, with the same idempotency key if it was a command."""
 
 
-class Clock(Protocol):
-    def __call__(self) -> datetime: ...
+class Timekeeper(Protocol):
+    """The wall clock, or a clock that tests and simulations move."""
 
+    def now(self) -> datetime:
+        """Return the present time, with its zone."""
 
-class IdGenerator(Protocol):
-    def __call__(self) -> UUID: ...
+    async def sleep(self, seconds: float) -> None:
+        """Wait this long."""
 
 
 class EventRow(NamedTuple):
@@ -85,8 +88,7 @@ class EventRow(NamedTuple):
     causation_id: UUID | None
     occurred_at: datetime
     recorded_at: datetime
-    surface_id: UUID | None
-    """The surface that the call came through, nil for in-process ones; null for events from before it was kept."""
+    surface_id: UUID | None  # nil for in-process calls; null for events from before it was kept
 
 
 class Bookmark(NamedTuple):
@@ -120,8 +122,6 @@ class KeyClaim:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """A command's answer."""
-
     status: int
     body: Mapping[str, Any] | None
     position: int
@@ -155,31 +155,19 @@ class Session(Protocol):
     """One command's or query's view of the store; under a named lock it is one transaction from lock to append."""
 
     async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
-        """The events of these streams, each in version order; what a later event of its type overwrites may be left out,
-        and so may the payload of an event that never changes the state."""
-        ...
+        """Return the events of these streams in version order; an event that a later one of its type overwrites may be
+        left out, and so may the payload of an event that never changes the state."""
 
     async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
-        """The events of these types on a stream in version order, whole and with their envelopes."""
-        ...
+        """Return the events of these types on a stream in version order, with their envelopes."""
 
-    async def load_latest(
-        self,
-        stream_type: str,
-        id: UUID,
-        event_types: Sequence[str],
-        count: int,
-        as_of: datetime | None = None,
-        as_of_version: int | None = None,
-    ) -> Sequence[EventRow]:
-        """The last few events of these types on a stream, newest first; of its past, where one is named."""
-        ...
+    async def load_latest(self, wanted: LatestEvents) -> Sequence[EventRow]:
+        """Return the last few events that are wanted of a stream, newest first; of its past, where one is named."""
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
     ) -> Sequence[StoredEvent]:
-        """The events of a stream up to a version, or up to the highest version that had occurred by a time."""
-        ...
+        """Return the events of a stream up to a version, or up to the highest version that had occurred by a time."""
 
     async def history(self, stream_type: str, id: UUID, after_version: int, limit: int) -> Sequence[EventRow]: ...
     async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]: ...
@@ -189,11 +177,8 @@ class Session(Protocol):
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]: ...
 
     async def append(self, batch: Batch) -> int | None:
-        """Write a batch and answer its highest position; a lost race raises ConcurrencyError or the claim's rival.
-
-        Where the batch finishes an idempotency key that somebody else took over meanwhile, IdempotencyClaimLostError.
-        """
-        ...
+        """Write a batch and return its highest position; raise ConcurrencyError or the claim's rival for a lost race,
+        and IdempotencyClaimLostError where another request took over the idempotency key that the batch finishes."""
 
 
 class Store(Protocol):
@@ -202,49 +187,37 @@ class Store(Protocol):
     def session(self, lock: str | None = None) -> AbstractAsyncContextManager[Session]: ...
 
     def snapshot(self) -> AbstractAsyncContextManager[Session]:
-        """A session that only reads, and sees everything as it was at one moment."""
-        ...
+        """Open a session that only reads, and sees everything as it was at one moment."""
 
     async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> CommandResult | None:
-        """Claim an idempotency key, or answer its stored outcome; raises the two idempotency refusals."""
-        ...
+        """Claim an idempotency key, or return its stored result; raise the two idempotency refusals."""
 
     async def release_key(self, claim: KeyClaim) -> None:
-        """Give a claimed key back; one that was taken over or finished stays as it is."""
-        ...
+        """Release a claimed key; one that was taken over or finished stays as it is."""
 
     async def newer(
         self, stream_type: str, known: Mapping[UUID, int], look_up: tuple[str, str] | None = None
     ) -> Sequence[StoredEvent]:
-        """The events behind these known versions, and all events of further streams enlisted under a look-up key."""
-        ...
+        """Return the events behind these known versions, and all events of other streams enlisted under a look-up key."""
 
     async def follow(self, after: Bookmark, limit: int, only: Sequence[str] | None = None) -> Sequence[EventRow]:
-        """Committed events behind a bookmark in commit-safe order; one still in flight is never skipped.
-
-        Of so many events, `only` asks for those of these types; the last one comes in any case, to go on from.
-        """
-        ...
+        """Return committed events behind a bookmark in commit-safe order; one still in flight is never skipped. With `only`,
+        those of these types among so many events; the last one comes in any case, to go on from."""
 
     async def event(self, event_id: UUID) -> EventRow | None:
-        """One event by its id."""
-        ...
+        """Return one event by its id."""
 
     async def locate(self, position: int) -> Bookmark | None:
-        """The bookmark of a position, or of the newest visible one before it; None before the first."""
-        ...
+        """Return the bookmark of a position, or of the newest visible one before it; None before the first."""
 
     async def end(self) -> Bookmark:
-        """The bookmark of the last event that a follower would be given now; what is still in flight comes behind it."""
-        ...
+        """Return the bookmark of the last event that a follower can see; what is still in flight comes behind it."""
 
     async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
-        """The ids of the next committed events of these types behind a bookmark, in commit-safe order."""
-        ...
+        """Return the ids of the next committed events of these types behind a bookmark, in commit-safe order."""
 
     async def passed(self, follower: str, position: int) -> bool:
-        """Whether a follower's bookmark has passed a position."""
-        ...
+        """Return whether a follower's bookmark has passed a position."""
 
 
 @dataclass(frozen=True)
@@ -254,8 +227,7 @@ class FoldedStanding:
     principal_id: UUID
     objection: str | None = None
     actor_version: int | None = None
-    agent_version: int | None = None
-    """The versions are None where nothing was read: of the service itself, and of an agent where the principal is none."""
+    agent_version: int | None = None  # None where nothing was read, as for the service itself
 
     @property
     def is_agent(self) -> bool:
@@ -263,25 +235,20 @@ class FoldedStanding:
 
 
 class Authorizer(Protocol):
-    """The authorization seam."""
+    """Judges every call."""
 
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
         """Judge one call and record the verdict."""
-        ...
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
-        """Every command the caller may call on its surface; records nothing."""
-        ...
+        """Return every command the caller may call on its surface; record nothing."""
 
     async def standing(self, caller: Caller) -> FoldedStanding:
-        """Whether the caller may act at all, whatever it was permitted, by the very latest event; records nothing."""
-        ...
+        """Return whether the caller may act at all, by the very latest event; record nothing."""
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far work has come, of how much where that is known, and what it is at."""
-
+class WorkProgress:
     done: float
     total: float | None
     message: str
@@ -293,63 +260,48 @@ class EngineUnavailableError(Unavailable):
 
 @dataclass(frozen=True)
 class Job:
-    """A workflow to be run: its kind, the id that only one has at a time, what it is told, and how people find it."""
+    """A workflow to be run: its type, an id that only one has at a time, its argument, and how people find it."""
 
     workflow: str
     id: str
-    argument: Any
-    """Nothing is told where this is None."""
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    """Search attributes."""
+    argument: Any  # the workflow gets no argument where this is None
+    attributes: Mapping[str, str] = field(default_factory=dict)  # search attributes
     summary: str | None = None
-    succeeds: bool = False
-    """Whether an earlier job may still have the id for a moment."""
-    once: bool = False
-    """Whether none is ever started again under this id, not even after its end."""
-    memo: Mapping[str, str] = field(default_factory=dict)
-    """What is kept with it for people who look at it."""
+    succeeds: bool = False  # whether an earlier job may still have the id for a moment
+    once: bool = False  # whether none is ever started again under this id, not even after its end
+    memo: Mapping[str, str] = field(default_factory=dict)  # notes for people who look at it in the engine
 
 
 class EngineView(StrEnum):
-    """What the engine knows of a workflow."""
-
-    ABSENT = "absent"
-    """None is open under this id."""
+    ABSENT = "absent"  # none is open under this id
     OPEN = "open"
-    STALLED = "stalled"
-    """It is open, and again and again fails to go on."""
+    STALLED = "stalled"  # it is open, and fails again and again
 
 
 class Engine(Protocol):
     """The workflow engine: follows the record, never leads it. Everything raises EngineUnavailableError."""
 
     async def start(self, job: Job) -> bool:
-        """Start a workflow; false where one is open under its id, or was and `once` is enough: that one is left alone."""
-        ...
+        """Start a workflow; return false where one is open under its id, or ever was and `once` is set."""
 
     async def look(self, id: str) -> EngineView:
-        """What the engine knows of the workflow under this id."""
-        ...
+        """Return the state of the workflow under this id."""
 
     async def terminate(self, id: str, reason: str) -> None:
-        """End the workflow under this id at once, if one is open."""
-        ...
+        """Terminate the workflow under this id, if one is open."""
 
     async def open_items(self, workflows: Sequence[str]) -> Sequence[OpenItem]:
-        """What is open of these kinds of workflow and was started for an event, the oldest first, as far as a page goes."""
-        ...
+        """Return the open workflows of these types that were started for an event, oldest first, up to one page."""
 
 
 @dataclass(frozen=True)
 class WorkItem:
-    """One piece of long work, for whoever asks after it: whose it is, what it is about, and the ids of its answer."""
+    """One piece of long work, as its readers see it: its owner, its permission and the ids of its answer."""
 
     principal_id: UUID
-    readable_with: str
-    """The permission with which others may ask after it too."""
+    readable_with: str  # the permission with which others may read it too
     ids: Mapping[str, Any]
-    correlation_id: UUID | None = None
-    """That of the request which began it."""
+    correlation_id: UUID | None = None  # that of the request which began it
 
 
 class Work(Protocol):
@@ -358,27 +310,107 @@ class Work(Protocol):
     workflow: str
 
     async def job(self, work_id: UUID) -> Job | None:
-        """How the engine is told of it; None where there is nothing to tell any more."""
-        ...
+        """Return the job to start; None where there is nothing left to do."""
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
-        """The answer, once the work is done; raises the refusal it ended with."""
-        ...
+        """Return the answer once the work is done; raise the refusal it ended with."""
 
     async def unfinished(self) -> Sequence[UUID]:
-        """What the record says is under way and the engine may not know of."""
-        ...
+        """Return the work under way on the record, which the engine may not know of."""
 
     async def item(self, work_id: UUID) -> WorkItem | None:
-        """What the work is; None where it is of another kind, or of none."""
-        ...
+        """Return the work under this id; None where there is none of this kind."""
 
-    async def progress(self, work_id: UUID) -> Progress | None:
-        """How far it is; None where nothing can be said."""
-        ...
+    async def progress(self, work_id: UUID) -> WorkProgress | None:
+        """Return the progress, where it is known."""
 
 
 class VerdictLog(Protocol):
-    """Where verdicts are recorded, best effort: a failure is logged and never changes a decision."""
+    """Records verdicts, best effort: a failure is logged and never changes a decision."""
 
     def record(self, caller: Caller, surface_id: UUID, command_name: str, result: AuthzResult) -> None: ...
+
+
+def lost_race() -> ConcurrencyError:
+    """Return the refusal of a write to a record that was changed since it was read."""
+    return ConcurrencyError(
+        "Somebody else changed this record first; read it again and repeat the request.", reason="version_taken"
+    )
+
+
+def still_in_flight() -> IdempotencyClaimLostError:
+    """Return the refusal of a repeat that comes while the first request is being worked on."""
+    return IdempotencyClaimLostError(
+        "A request with this idempotency key is still being worked on; repeat it in a second.", reason="in_flight"
+    )
+
+
+def other_request() -> IdempotencyConflictError:
+    """Return the refusal of a key that was used for another request."""
+    return IdempotencyConflictError(
+        "This idempotency key was used for another request; take a fresh key for a new request.", reason="other_request"
+    )
+
+
+class Minter(Protocol):
+    """Issues identifiers. Everything may be repeated: the same suffix is the same identifier, issued once."""
+
+    @property
+    def schemes(self) -> frozenset[ExternalIdScheme]:
+        """The schemes of the identifiers it issues."""
+
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
+        """Issue the identifier with this suffix, or find the one we issued before; its metadata is then as given. Raise
+        ExternalIdMintError, and ExternalIdMintingNotConfiguredError where the metadata name no landing page."""
+
+    async def tombstone(self, scheme: ExternalIdScheme, value: str, reason: str) -> None:
+        """Remove an identifier from the registry's catalog, once; it keeps its page. Raise ExternalIdMintError."""
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+
+
+class SigningFailedError(Exception):
+    """Nothing was signed. The message is one sentence for the caller; it never names the secret reference."""
+
+
+class SendingFailedError(Exception):
+    """Nothing was sent, for certain; any other failure leaves open whether it was, and is tried again."""
+
+
+class Signer(Protocol):
+    """Signs with keys that it alone can reach."""
+
+    async def sign(self, secret_ref: str, content: bytes) -> Signature:
+        """Return a signature over these bytes by the key that the reference points to; raise SigningFailedError."""
+
+
+class Publisher(Protocol):
+    """Sends artifacts to peers, each receipt once."""
+
+    async def is_sent(self, receipt_id: UUID) -> bool:
+        """Return whether the artifact of this receipt was sent already."""
+
+    async def send(self, receipt_id: UUID, artifact: bytes) -> None:
+        """Send an artifact; a receipt that was sent already is recognised. Raise SendingFailedError."""
+
+
+class People(Protocol):
+    """The people with a profile, whose names are kept from language models."""
+
+    async def book(self) -> NameBook:
+        """Return the present names of people; the same book until a profile changes."""
+
+
+class Spending(Protocol):
+    """Sums of the model calls that agents have recorded themselves."""
+
+    async def of(self, agent_id: UUID, at: datetime) -> SpentAmounts:
+        """Return what an agent has spent in the calendar month and on the calendar day of this time, in UTC."""
+
+
+class LogbookMirror(Protocol):
+    """Copies narratives out once their decisions are committed; it retries and logs by itself and never raises."""
+
+    async def mirror_decision(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
+        """Copy the narrative of a decision, to the letter and once, to a logbook of the outside system."""

@@ -1,203 +1,142 @@
 """Publications of calibration revisions: what the workflow's activities do, and where its answer is read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
-from baton.application.ports import Authorizer, Batch, Caller, Clock, IdGenerator, Job, Store, StreamAppend, WorkItem
-from baton.application.publishing import Publisher, SendingFailedError, Signer, SigningFailedError
-from baton.application.record_reader import load_row
-from baton.application.unit_of_work import UnitOfWork
+from baton.application.commands import Commands, add_outcome
+from baton.application.long_work import RowWork
+from baton.application.ports import Batch, Caller, Job, Publisher, SendingFailedError, Signer, SigningFailedError
+from baton.domain.calibration import publication as rules
 from baton.domain.calibration.calibration import Calibration, required_revision
 from baton.domain.calibration.publication import (
-    LOCK,
     UNDER_WAY,
     CalibrationPublication,
-    CalibrationPublicationError,
     PublicationStatus,
     PublishCalibrationRevision,
-    PublishedRevision,
-    artifact,
-    credentials_of,
-    is_recorded,
-    no_permit,
-    published_bytes,
-    recorded,
-    refusal_of,
-    refused,
-    signed,
-    signing_credential,
 )
 from baton.domain.federation.credential import Credential
 from baton.domain.federation.facility import Facility, own_facility
 from baton.domain.federation.permit import Permit
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, required
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.writes import Put
 
 
-class Publications:
+class Publications(RowWork[CalibrationPublication]):
     """Long work: a revision is signed, sent and recorded, each step once however often it is begun."""
 
     workflow = "calibration-publication"
+    row_type = CalibrationPublication
+    command_name = PublishCalibrationRevision.__name__
+    readable_with = "GetCalibration"
+    running = UNDER_WAY
 
-    def __init__(
-        self,
-        store: Store,
-        authorizer: Authorizer,
-        clock: Clock,
-        new_id: IdGenerator,
-        ports: Ports,
-        signer: Signer,
-        publisher: Publisher,
-    ) -> None:
-        self._store = store
-        self._authorizer = authorizer
-        self._clock = clock
-        self._new_id = new_id
-        self._ports = ports
+    def __init__(self, commands: Commands, signer: Signer, publisher: Publisher) -> None:
+        super().__init__(commands)
         self._signer = signer
         self._publisher = publisher
 
     async def job(self, work_id: UUID) -> Job:
-        """A repeat has the id of what was refused, whose workflow may still be ending; once it has signed, its own runs."""
-        publication = await self._publication(work_id)
-        return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id), succeeds=publication.signature is None)
-
-    async def item(self, work_id: UUID) -> WorkItem | None:
-        publication = await load_row(self._store, CalibrationPublication, receipt_id=work_id)
-        if publication is None:
-            return None
-        ids = {"receipt_id": str(work_id), "work_id": str(work_id)}
-        return WorkItem(publication.principal_id, "GetCalibration", ids, publication.correlation_id)
-
-    async def progress(self, work_id: UUID) -> None:
-        return None
+        """Return the job; an unsigned repeat has the id of a refused publication whose workflow may still be ending."""
+        return replace(await super().job(work_id), succeeds=(await self.load(work_id)).signature is None)
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
-        publication = await self._publication(work_id)
+        publication = await self.load(work_id)
         match publication.status:
             case PublicationStatus.RUNNING | PublicationStatus.SENDING:
                 return None
             case PublicationStatus.PUBLISHED:
-                return PublishedRevision(receipt_id=work_id).model_dump(mode="json")
+                return rules.PublishedRevision(receipt_id=work_id).model_dump(mode="json")
             case PublicationStatus.REFUSED:
-                raise refusal_of(publication)
-
-    async def unfinished(self) -> Sequence[UUID]:
-        """The publications that have not come to their end."""
-        async with self._store.session() as session:
-            rows = await session.records(CalibrationPublication, {"status": UNDER_WAY})
-        return [row.receipt_id for row in rows]
+                raise rules.refusal_of(publication)
 
     async def sign(self, receipt_id: UUID) -> bool:
-        """Have the revision signed, once; false where the publication has come to its end."""
-        publication = await self._publication(receipt_id)
+        """Sign the revision, once; return false where the publication has ended."""
+        publication = await self.load(receipt_id)
         if publication.status not in UNDER_WAY:
             return False
         if publication.signature is not None:
             return True
         parts = await self._parts(publication)
-        credential = signing_credential(parts.permit, parts.credentials, parts.own, self._clock())
+        credential = rules.signing_credential(parts.permit, parts.credentials, parts.own, self.commands.clock())
         if credential is None:
-            return await self._refuse(receipt_id, asked(publication).without_credential(publication.permit_id))
+            return await self._refuse(receipt_id, command_of(publication).no_credential_refusal(publication.permit_id))
         revision = required_revision(parts.calibration, publication.revision_id)
         try:
-            signature = await self._signer.sign(credential.secret_ref, published_bytes(parts.calibration, revision))
+            signature = await self._signer.sign(credential.secret_ref, rules.published_bytes(parts.calibration, revision))
         except SigningFailedError as error:
-            return await self._refuse(receipt_id, CalibrationPublicationError(str(error), reason="signing_failed"))
-        await self._change(receipt_id, lambda kept: None if kept.signature else signed(kept, signature, self._clock()))
+            return await self._refuse(receipt_id, rules.CalibrationPublicationError(str(error), reason="signing_failed"))
+        now = self.commands.clock()
+        await self.change(receipt_id, lambda row: row if row.signature else rules.with_signature(row, signature, now))
         return True
 
     async def send(self, receipt_id: UUID) -> bool:
-        """Send what is signed, once, if the permit still lets it go; what was sent before is past that question."""
-        publication = await self._publication(receipt_id)
+        """Send the signed revision, once, if the permit still allows it; one that was sent needs none any more."""
+        publication = await self.load(receipt_id)
         if publication.status not in UNDER_WAY:
             return False
         try:
-            if await self._publisher.sent(receipt_id):
+            if await self._publisher.is_sent(receipt_id):
                 return True
             parts = await self._parts(publication)
             if publication.status is PublicationStatus.RUNNING:
-                if not parts.permit.in_force(self._clock()):
-                    return await self._refuse(receipt_id, no_permit(publication.peer_facility_id))
-                if not await self._change(receipt_id, lambda kept: replace(kept, status=PublicationStatus.SENDING)):
+                if not parts.permit.is_in_force(self.commands.clock()):
+                    return await self._refuse(receipt_id, rules.no_permit_refusal(publication.peer_facility_id))
+                if not await self.change(receipt_id, lambda current: replace(current, status=PublicationStatus.SENDING)):
                     return False
             assert parts.own is not None, "what is signed comes from the own facility"
-            await self._publisher.send(receipt_id, artifact(publication, parts.calibration, parts.permit, parts.own))
+            await self._publisher.send(
+                receipt_id, rules.artifact_bytes(publication, parts.calibration, parts.permit, parts.own)
+            )
         except SendingFailedError as error:
-            return await self._refuse(receipt_id, CalibrationPublicationError(str(error), reason="sending_failed"))
+            return await self._refuse(receipt_id, rules.CalibrationPublicationError(str(error), reason="sending_failed"))
         return True
 
     async def record(self, receipt_id: UUID) -> None:
-        """Tell both streams what was sent, in one transaction; raises ConcurrencyError where one moved meanwhile."""
-        publication = await self._publication(receipt_id)
-        if publication.status not in UNDER_WAY or not await self._publisher.sent(receipt_id):
+        """Append what was sent to both streams, in one transaction; raise ConcurrencyError where one moved meanwhile."""
+        publication = await self.load(receipt_id)
+        if publication.status not in UNDER_WAY or not await self._publisher.is_sent(receipt_id):
             return
         caller = Caller(publication.principal_id, publication.surface_id, publication.correlation_id, receipt_id)
-        call = caller.call(self._clock(), self._new_id())
-        async with self._store.session() as session:
-            unit = UnitOfWork(session, caller, self._authorizer, self._ports)
+        call = caller.call(self.commands.clock(), self.commands.new_id())
+        async with self.commands.store.session() as session:
+            unit = self.commands.unit_of_work(session, caller)
             calibration: Any = await unit.target(Calibration.aggregate, publication.calibration_id)
             await unit.target(Permit.aggregate, publication.permit_id)
             batch = Batch(call, PublishCalibrationRevision.__name__)
             streams = (publication.calibration_id, publication.permit_id)
-            if not is_recorded(publication, calibration):
-                for id, event in zip(streams, recorded(publication, calibration, call.now), strict=True):
-                    name = event.aggregate.name
-                    once = (uuid5(receipt_id, type(event).__name__), event.stamped(id, call.now))
-                    batch.appends.append(StreamAppend(name, id, unit.version(name, id), [once]))
+            if not rules.is_recorded(publication, calibration):
+                for id, event in zip(streams, rules.publication_events(publication, calibration, call.now), strict=True):
+                    event_id = partial(uuid5, receipt_id, type(event).__name__)
+                    add_outcome(batch, [event], id, unit.version, event_id)
             batch.puts.append(Put(replace(publication, status=PublicationStatus.PUBLISHED)))
             await session.append(batch)
 
     async def _refuse(self, receipt_id: UUID, refusal: Refusal) -> bool:
-        """End the publication without a result."""
-        await self._change(receipt_id, lambda kept: refused(kept, refusal))
+        await self.change(receipt_id, lambda current: rules.with_refusal(current, refusal))
         return False
 
-    async def _publication(self, receipt_id: UUID) -> CalibrationPublication:
-        publication = await load_row(self._store, CalibrationPublication, receipt_id=receipt_id)
-        assert publication is not None, "what is worked on was asked for"
-        return publication
-
-    async def _parts(self, publication: CalibrationPublication) -> "Parts":
-        caller = Caller.system(publication.correlation_id)
-        async with self._store.session() as session:
-            return await UnitOfWork(session, caller, self._authorizer, self._ports).fulfil(parts_of(publication))
-
-    async def _change(
-        self, receipt_id: UUID, change: Callable[[CalibrationPublication], CalibrationPublication | None]
-    ) -> bool:
-        """Change a publication that is under way; an attempt that was given up and comes late changes nothing."""
-        async with self._store.session(LOCK) as session:
-            (publication,) = await session.records(CalibrationPublication, {"receipt_id": receipt_id})
-            if publication.status not in UNDER_WAY:
-                return False
-            if (changed := change(publication)) is not None:
-                call = Caller.system(publication.correlation_id).call(self._clock(), self._new_id())
-                await session.append(Batch(call, PublishCalibrationRevision.__name__, puts=[Put(changed)]))
-            return True
+    async def _parts(self, publication: CalibrationPublication) -> "PublicationParts":
+        return await self.commands.read(read_parts(publication), Caller.system(publication.correlation_id))
 
 
-class Parts(NamedTuple):
-    """What a publication is made of, as it stands now."""
-
+class PublicationParts(NamedTuple):
     calibration: Calibration
     permit: Permit
     credentials: Mapping[UUID, Credential]
     own: Facility | None
 
 
-def parts_of(publication: CalibrationPublication) -> Reads[Parts]:
+def read_parts(publication: CalibrationPublication) -> Reads[PublicationParts]:
     calibration = yield from required(Calibration, publication.calibration_id)
     permit = yield from required(Permit, publication.permit_id)
-    credentials = yield from credentials_of([permit])
+    credentials = yield from rules.credentials_of([permit])
     own = yield from own_facility()
-    return Parts(calibration, permit, credentials, own)
+    return PublicationParts(calibration, permit, credentials, own)
 
 
-def asked(publication: CalibrationPublication) -> PublishCalibrationRevision:
-    """The command that the publication carries out."""
+def command_of(publication: CalibrationPublication) -> PublishCalibrationRevision:
     return PublishCalibrationRevision(revision_id=publication.revision_id, peer_facility_id=publication.peer_facility_id)

@@ -1,4 +1,4 @@
-"""How the record is read by those who decide nothing: what stands, what happened, and whether something is new by now."""
+"""Reads of the record outside any decision: states, events, rows, and streams that are polled."""
 
 import asyncio
 from typing import Any, Generic, TypeVar, cast
@@ -13,26 +13,25 @@ S = TypeVar("S", bound=State)
 E = TypeVar("E", bound=Event)
 R = TypeVar("R", bound=Record)
 
-FIRST_LOOK, LAST_LOOK = 0.05, 1.0
-"""Seconds between two looks at the record while something is waited for; the longer it takes, the more."""
+FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.05, 1.0  # grows with the time it takes
 
 
 async def load_state(store: Store, state: type[S], id: UUID) -> S | None:
-    """An aggregate as it stands; None where there is none."""
+    """Return an aggregate's present state; None where there is none."""
     async with store.session() as session:
         rows = await session.load(state.aggregate.name, [id])
     return cast("S | None", state.aggregate.replay(rows))
 
 
 async def require_state(store: Store, state: type[S], id: UUID) -> S:
-    """An aggregate that is on record, as it stands."""
+    """Return the present state of an aggregate that exists."""
     known = await load_state(store, state, id)
     assert known is not None, "what is worked on is on record"
     return known
 
 
 async def load_events(store: Store, id: UUID, *events: type[E]) -> list[E]:
-    """The events of these types on one stream, oldest first."""
+    """Return the events of these types on one stream, oldest first."""
     aggregate = events[0].aggregate
     async with store.session() as session:
         rows = await session.load_of(aggregate.name, id, [event.__name__ for event in events])
@@ -40,14 +39,14 @@ async def load_events(store: Store, id: UUID, *events: type[E]) -> list[E]:
 
 
 async def load_row(store: Store, record: type[R], **where: Any) -> R | None:
-    """The row of these values; None where there is none."""
+    """Return the row with these values; None where there is none."""
     async with store.session() as session:
         rows = await session.records(record, where)
     return rows[0] if rows else None
 
 
 class StreamWatch(Generic[S]):
-    """A stream that is looked at again and again; what was seen is not read again."""
+    """A stream that is polled; only newer events are read each time."""
 
     def __init__(self, store: Store, state: type[S], id: UUID) -> None:
         self._store = store
@@ -57,7 +56,7 @@ class StreamWatch(Generic[S]):
         self._version = 0
 
     async def look(self) -> S:
-        """The state as it is now."""
+        """Return the present state."""
         if self._state is None:
             async with self._store.session() as session:
                 rows = await session.load(self._aggregate.name, [self._id])
@@ -73,6 +72,6 @@ class StreamWatch(Generic[S]):
 
 
 async def wait_longer(seconds: float) -> float:
-    """Wait, and answer how long to wait next time."""
+    """Wait, and return how long to wait next time."""
     await asyncio.sleep(seconds)
-    return min(seconds * 1.5, LAST_LOOK)
+    return min(seconds * 1.5, LONGEST_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""The service as its surfaces see it: one way in for commands, one for queries, whatever the transport."""
+"""The service as its surfaces see it: one entry for commands, one for queries, on every transport."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -9,37 +9,32 @@ from uuid import UUID
 import structlog
 
 from baton.application.commands import Commands
-from baton.application.ports import Authorizer, Caller, Engine, EngineUnavailableError, CommandResult, Progress, Work
+from baton.application.ports import Authorizer, Caller, CommandResult, Engine, EngineUnavailableError, Work, WorkProgress
 from baton.application.queries import Queries
 from baton.application.telemetry import error_location
 from baton.domain.kernel import Command, Query
 
 log = structlog.get_logger()
 
-FIRST_LOOK, LAST_LOOK = 0.02, 0.5
-"""Seconds between two looks at work in progress; the longer it takes, the more."""
-STARTS = 5
-"""Times that a workflow is started, while one that has just come to its end may still be in its way."""
-START_INTERVAL = 0.05
-A_MOMENT = 0.5
-"""Seconds that an answer waits for an engine which does not say anything."""
+FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.02, 0.5  # grows with the time it takes
+START_ATTEMPTS = 5  # times that a workflow is started while one that has just ended may still hold its id
+ENGINE_WAIT_SECONDS = 0.5  # how long an answer waits for an engine that does not respond
 
-Told = Callable[[Progress], Awaitable[None]]
+ProgressListener = Callable[[WorkProgress], Awaitable[None]]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Service:
-    """Commands, queries and the seam that judges both; long work is handed to the engine and attended for a while."""
+    """Commands and queries; long work is started in the engine and awaited for as long as the caller asks."""
 
     commands: Commands
     queries: Queries
     authorizer: Authorizer
     engine: Engine
     works: Mapping[str, Work]
-    stopping: asyncio.Event = field(default_factory=asyncio.Event, kw_only=True)
-    """Set when the process is about to end, so that nobody is kept waiting for long work any more."""
-    _going_on: "set[asyncio.Task[Any]]" = field(default_factory=set, repr=False, kw_only=True)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event, kw_only=True)  # set when the process is about to end
+    _detached: "set[asyncio.Task[Any]]" = field(default_factory=set, repr=False, kw_only=True)
 
     async def execute(
         self,
@@ -48,89 +43,84 @@ class Service:
         *,
         target_id: UUID | None = None,
         key: str | None = None,
-        told: Told | None = None,
+        on_progress: ProgressListener | None = None,
     ) -> CommandResult:
-        """Carry out a command; long work answers when it is done, or with its ids when that takes longer than `wait`.
-
-        Done in time it has the operation's own status, under way it is 202, and a repeat of the request gets 200. A process
-        that is stopping waits no longer. While it is attended, `told` hears how it goes.
-        """
-        executed = await self.commands.execute(command, caller, target_id=target_id, key=key)
+        """Execute a command; long work answers when it is done, or within `wait` seconds with its ids and status 202. A
+        repeat of the request gets 200, and a process that is stopping waits no longer."""
+        result = await self.commands.execute(command, caller, target_id=target_id, key=key)
         operation = command.operation
-        if operation.work is not None and executed.body is not None:
-            return await self._attend(self.works[operation.work], executed, getattr(command, "wait", 0), told)
-        if operation.starts_workflow is not None and executed.body is not None:
-            await self._soon(self.wake(self.works[operation.starts_workflow], UUID(executed.body["conduct_id"])))
+        if operation.work is not None and result.body is not None:
+            return await self._await_answer(self.works[operation.work], result, getattr(command, "wait", 0), on_progress)
+        if operation.starts_workflow is not None and result.body is not None:
+            work = self.works[operation.starts_workflow]
+            await self._run_detached(self.start_work(work, UUID(result.body["conduct_id"])))
         if operation.terminates_workflow is not None and target_id is not None:
-            await self._soon(self._fell(f"{operation.terminates_workflow}:{target_id}", operation.name))
-        return executed
+            workflow_id = f"{operation.terminates_workflow}:{target_id}"
+            await self._run_detached(self._terminate_workflow(workflow_id, operation.name))
+        return result
 
-    async def _soon(self, work: Coroutine[Any, Any, T], patience: float = 0) -> asyncio.Task[T]:
-        """Have something done that nobody must wait for: after a moment it goes on by itself."""
+    async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
+        return await self.queries.ask(query, caller, target_id=target_id)
+
+    async def start_work(self, work: Work, work_id: UUID) -> bool:
+        """Start the workflow of recorded work; what an unreachable engine misses, the worker starts from the record. Return
+        false where a workflow that has just ended still holds the id, so that another try is worthwhile."""
+        try:
+            for _ in range(START_ATTEMPTS):
+                job = await work.job(work_id)
+                if job is None or await self.engine.start(job) or not job.succeeds:
+                    return True
+                await asyncio.sleep(0.05)
+        except EngineUnavailableError:
+            log.warning("engine_unavailable", workflow=work.workflow, work_id=str(work_id))
+            return True
+        return False
+
+    async def _terminate_workflow(self, workflow_id: str, reason: str) -> None:
+        """Terminate the workflow of work that the record has given up; the record refuses whatever it still tries."""
+        try:
+            await self.engine.terminate(workflow_id, reason)
+        except EngineUnavailableError:
+            log.warning("engine_unavailable", workflow_id=workflow_id)
+
+    async def _run_detached(self, work: Coroutine[Any, Any, T], wait: float = 0) -> asyncio.Task[T]:
+        """Run a coroutine that no request must wait for: after a moment it goes on in the background."""
         task = asyncio.create_task(work)
-        self._going_on.add(task)
-        task.add_done_callback(self._came_to_its_end)
-        await self._wait(max(patience, A_MOMENT), task)
+        self._detached.add(task)
+        task.add_done_callback(self._log_failure)
+        await self._wait(max(wait, ENGINE_WAIT_SECONDS), task)
         return task
 
+    def _log_failure(self, task: asyncio.Task[Any]) -> None:
+        self._detached.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("engine_call_failed", **error_location(error))
+
     async def _wait(self, seconds: float, *tasks: asyncio.Task[Any]) -> None:
-        """Wait so long, or until one of these tasks is done or the process is stopping."""
         stopping = asyncio.create_task(self.stopping.wait())
         try:
             await asyncio.wait({stopping, *tasks}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
 
-    def _came_to_its_end(self, task: asyncio.Task[Any]) -> None:
-        """Say so where something failed that perhaps nobody waits for: the record has it, and the worker goes by that."""
-        self._going_on.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("engine_not_told", **error_location(error))
-
-    async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
-        """Answer a query."""
-        return await self.queries.ask(query, caller, target_id=target_id)
-
-    async def wake(self, work: Work, work_id: UUID) -> bool:
-        """Have the engine take up what is on the record; what it misses, its worker picks up from there.
-
-        False where what has just come to its end is still in the way, so that it is worth another try.
-        """
-        try:
-            for _ in range(STARTS):
-                job = await work.job(work_id)
-                if job is None or await self.engine.start(job) or not job.succeeds:
-                    return True
-                await asyncio.sleep(START_INTERVAL)
-        except EngineUnavailableError:
-            log.warning("engine_unavailable", workflow=work.workflow, work_id=str(work_id))
-            return True
-        return False
-
-    async def _fell(self, workflow_id: str, reason: str) -> None:
-        """Have the engine drop what the record has given up; whatever it still tries, the record does not let it."""
-        try:
-            await self.engine.terminate(workflow_id, reason)
-        except EngineUnavailableError:
-            log.warning("engine_unavailable", workflow_id=workflow_id)
-
-    async def _attend(self, work: Work, executed: CommandResult, wait: float, told: Told | None) -> CommandResult:
-        """Wake the engine and wait for the answer."""
-        assert executed.body is not None, "long work answers with its ids"
-        work_id = UUID(executed.body["work_id"])
+    async def _await_answer(
+        self, work: Work, result: CommandResult, wait: float, on_progress: ProgressListener | None
+    ) -> CommandResult:
+        assert result.body is not None, "long work answers with its ids"
+        work_id = UUID(result.body["work_id"])
         loop = asyncio.get_running_loop()
-        deadline, pause, said = loop.time() + wait, FIRST_LOOK, None
+        deadline, pause, reported = loop.time() + wait, FIRST_POLL_SECONDS, None
         body = await work.answer(work_id)
-        waking = None if body is not None else await self._soon(self.wake(work, work_id), wait)
+        start = None if body is not None else await self._run_detached(self.start_work(work, work_id), wait)
         while body is None and (body := await work.answer(work_id)) is None:
             if loop.time() >= deadline or self.stopping.is_set():
-                return replace(executed, status=202)
-            if told is not None and (progress := await work.progress(work_id)) not in (None, said):
+                return replace(result, status=202)
+            if on_progress is not None and (progress := await work.progress(work_id)) not in (None, reported):
                 assert progress is not None
-                await told(progress)
-                said = progress
-            if waking is not None and waking.done() and not waking.result():
-                waking = await self._soon(self.wake(work, work_id), deadline - loop.time())
+                await on_progress(progress)
+                reported = progress
+            if start is not None and start.done() and not start.result():
+                start = await self._run_detached(self.start_work(work, work_id), deadline - loop.time())
             await self._wait(min(pause, max(0.0, deadline - loop.time())))
-            pause = min(pause * 1.3, LAST_LOOK)
-        return replace(executed, status=200 if executed.replayed else executed.status, body=body)
+            pause = min(pause * 1.3, LONGEST_POLL_SECONDS)
+        return replace(result, status=200 if result.replayed else result.status, body=body)

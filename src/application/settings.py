@@ -1,4 +1,4 @@
-"""What a deployment may set. Every setting is an environment variable of the same name in capitals."""
+"""The settings of a deployment; each is an environment variable of the same name in capitals."""
 
 import re
 from collections.abc import Mapping
@@ -11,25 +11,16 @@ from uuid import UUID
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from baton.application.identity_providers import IdentityProvider, reaches
-from baton.application.plant import (
-    ControlRoute,
-    FacilityCode,
-    MonitoredName,
-    MonitoredSupply,
-    SignalAddress,
-    SignalValue,
-    SimulatedDevice,
-)
+from baton.application import plant
+from baton.application.identity_providers import IdentityProvider, is_absolute_url
 from baton.domain.operation.steering.decider_choice import DecideSubstrate
 from baton.domain.safety.clearance_template import SEEDED_TITLES
 
-PRODUCTION_TIER = frozenset({"prod", "production", "staging"})
 HIDDEN = "***"
 MODEL_SETTINGS = ("RUN_DEBRIEFER_MODEL", "CAUTION_DRAFTER_MODEL")
-"""The settings that a reference to a model may name in the model's stead."""
+"""The settings that a model reference may name instead of a model."""
 LONGEST_TICK, LONGEST_OUTAGE = 86_400, 31_536_000
-"""Seconds: a day between two turns of an agent, a year without beam."""
+"""Seconds: at most a day between two looks of an agent, and a year without beam."""
 TemplateCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
 
 
@@ -51,35 +42,32 @@ class LogLevel(StrEnum):
 
 
 class TraceExporter(StrEnum):
-    """Where traces go."""
-
     NONE = "none"
     CONSOLE = "console"
     OTLP = "otlp"
 
 
 def _base_url(url: str) -> str:
-    if not reaches(url, ("http", "https")):
+    if not is_absolute_url(url, ("http", "https")):
         raise ValueError("give an absolute http or https URL")
     return url.rstrip("/")
 
 
 class PidMinter(StrEnum):
-    """Who issues persistent identifiers."""
-
     NONE = "none"
     DATACITE = "datacite"
     DEVELOPMENT = "development"
 
 
 class ComputeSubstrate(StrEnum):
-    """Where jobs run."""
-
     IN_MEMORY = "in_memory"
     LOCAL_PROCESS = "local_process"
 
 
-OfferedDecider = Literal[DecideSubstrate.SOBOL, DecideSubstrate.BOTORCH, DecideSubstrate.STAGED, DecideSubstrate.LLM]
+OfferedDecider = Annotated[
+    Literal[DecideSubstrate.SOBOL, DecideSubstrate.BOTORCH, DecideSubstrate.STAGED, DecideSubstrate.LLM] | plant.PluginName,
+    Field(union_mode="left_to_right"),
+]
 
 
 class Settings(BaseSettings):
@@ -132,15 +120,16 @@ class Settings(BaseSettings):
     """The URL clients reach the service under; unset, it is taken from the request."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     """The networks whose proxies are believed in `X-Forwarded-Host` and `X-Forwarded-Proto`, as a JSON list."""
-    self_facility_code: FacilityCode = "facility"
+    self_facility_code: plant.FacilityCode = "facility"
     """The code of the facility this deployment serves."""
     clearance_template_codes: tuple[TemplateCode, ...] = tuple(SEEDED_TITLES)
     """The safety forms the own site starts with, as a JSON list; one that was withdrawn comes back while it is listed."""
     clearance_four_eyes: bool | None = None
     """Whether the author of a safety form is kept from reviewing and approving it; unset, so it is in the production
     tier."""
-    pid_minter: PidMinter = PidMinter.NONE
-    """Who issues persistent identifiers: nobody, `datacite`, or `development` under prefixes for testing."""
+    pid_minter: Annotated[PidMinter | plant.PluginName, Field(union_mode="left_to_right")] = PidMinter.NONE
+    """Who issues persistent identifiers: nobody, `datacite`, `development` under prefixes for testing, or an installed
+    package by the name of its minter."""
     datacite_address: Annotated[str, AfterValidator(_base_url)] = "https://api.datacite.org"
     """Where DataCite's REST API is; https://api.test.datacite.org is its test system."""
     datacite_prefix: Annotated[str, Field(pattern=r"^10\.[0-9]{4,9}(\.[0-9]+)*$")] | None = None
@@ -152,10 +141,10 @@ class Settings(BaseSettings):
     facility_publisher: Annotated[str, Field(min_length=1)] | None = None
     """The publisher named on minted identifiers; unset, the own facility's display name."""
     landing_page_template: Annotated[str, Field(pattern=r"\{asset_id\}")] | None = None
-    """Where the identifier of an asset leads, with `{asset_id}`; unset, /console/assets/ under PUBLIC_BASE_URL."""
+    """Where the identifier of an asset leads, with `{asset_id}`; unset, to /assets/ under PUBLIC_BASE_URL."""
     enclosure_observation_ttl_seconds: Annotated[int, Field(ge=1, le=86400)] = 120
     """After this long without an observation an enclosure counts as Unknown, whatever was observed last."""
-    control_routes: tuple[ControlRoute, ...] = ()
+    control_routes: tuple[plant.ControlRoute, ...] = ()
     """Which control system serves which addresses, as a JSON list; without one, all signals are in memory."""
     control_writes_enabled: bool = True
     """Whether anything may be written to the control systems; `false` makes every route read-only."""
@@ -199,17 +188,17 @@ class Settings(BaseSettings):
     """How long a language model may take for one attempt at an answer."""
     require_approved_language_model: bool = False
     """Whether an agent may be defined only with a model that the catalog has as approved."""
-    simulated_signals: dict[SignalAddress, SignalValue] = {}
+    simulated_signals: dict[plant.SignalAddress, plant.SignalValue] = {}
     """The values that signals in memory start with, as a JSON object."""
-    simulated_devices: tuple[SimulatedDevice, ...] = ()
+    simulated_devices: tuple[plant.SimulatedDevice, ...] = ()
     """Motors, detectors and signals in memory that behave like a plant's, as a JSON list."""
     simulation_seed: int = 0
     """What the noise of simulated devices is drawn from."""
     simulation_journal: Path | None = None
     """A file that keeps what is done to signals in memory, so that all processes share one plant and it outlives them."""
-    monitored_enclosures: dict[MonitoredName, SignalAddress] = {}
+    monitored_enclosures: dict[plant.MonitoredName, plant.SignalAddress] = {}
     """The permit signal of each enclosure that is observed from here, as a JSON object under the enclosures' names."""
-    monitored_supplies: tuple[MonitoredSupply, ...] = ()
+    monitored_supplies: tuple[plant.MonitoredSupply, ...] = ()
     """The supplies that are observed from here, as a JSON list."""
     signing_key_directory: Path | None = None
     """Where the facility's signing keys are, one PEM file each; unset, nothing can be signed."""
@@ -261,7 +250,7 @@ class Settings(BaseSettings):
     @property
     def production(self) -> bool:
         """Whether this is a production tier."""
-        return self.app_env in PRODUCTION_TIER
+        return self.app_env in ("prod", "production", "staging")
 
     @property
     def four_eyes(self) -> bool:
@@ -280,7 +269,7 @@ class Settings(BaseSettings):
 
 
 class RecordedSettings(Settings):
-    """Settings as another process wrote them down, whatever this one's environment says; secrets are hidden in them."""
+    """Settings as another process recorded them, independent of this one's environment; secrets are hidden in them."""
 
     @classmethod
     def settings_customise_sources(
@@ -290,12 +279,12 @@ class RecordedSettings(Settings):
 
     @classmethod
     def of(cls, shown: Mapping[str, Any]) -> Self:
-        """The settings that `shown_settings` showed."""
+        """Return the settings that `shown_settings` showed."""
         return cls(**{name.lower(): value for name, value in shown.items()})
 
 
 def shown_settings(settings: Settings) -> dict[str, Any]:
-    """Every setting under its variable's name, as plain data with secrets, passwords and token subjects hidden."""
+    """Return every setting under its variable's name, as plain data with secrets, passwords and token subjects hidden."""
     shown = settings.model_dump(mode="json")
     for name in ("database_url", "database_owner_url"):
         shown[name] = shown[name] and _without_password(shown[name])
@@ -314,6 +303,5 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 
 
 def _without_password(url: str) -> str:
-    """The URL or connection text without what stands before its host and without password parameters."""
     hostward = re.sub(r"//.*@", f"//{HIDDEN}@", url, flags=re.DOTALL)
     return re.sub(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|[^&\s]*)", rf"\g<1>{HIDDEN}", hostward, flags=re.IGNORECASE)

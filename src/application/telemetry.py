@@ -1,8 +1,10 @@
-"""What is logged, and what never is: structured lines without values that could name a person."""
+"""Logging, in structured lines without values that could name a person, and the reports of running processes."""
 
 import logging
 import sys
 import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -12,7 +14,7 @@ from baton.domain.shared.refusals import Refusal
 
 
 def configure_logging(level: str) -> None:
-    """One JSON line for each log entry, on standard error as it is now."""
+    """Write one JSON line for each log entry, to the present standard error."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -27,7 +29,7 @@ def configure_logging(level: str) -> None:
 
 
 def error_location(error: BaseException) -> dict[str, Any]:
-    """An exception for the log: its type and where it was raised. Its message is left out, since it may quote input."""
+    """Return an exception's type and place for the log; its message is left out, since it may quote input."""
     frames = traceback.extract_tb(error.__traceback__)
     return {
         "error": type(error).__name__,
@@ -36,8 +38,30 @@ def error_location(error: BaseException) -> dict[str, Any]:
 
 
 def error_text(error: BaseException) -> str:
-    """An exception for people: a refusal is made for them; of anything else its type and place are told, as in the log."""
+    """Return an exception as text for people: a refusal's own sentence, of anything else its type and place."""
     if isinstance(error, Refusal):
         return str(error)
     places = [f"{PurePath(frame.filename).name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-1:]]
     return " at ".join([type(error).__name__, *places])
+
+
+@dataclass(frozen=True)
+class TaskTrouble:
+    task: str
+    restarts: int
+    running: bool
+    because: str | None
+
+
+@dataclass(frozen=True)
+class ProcessReport:
+    kind: str
+    host: str
+    pid: int
+    restarts: Mapping[str, int]  # how often each task was restarted
+    troubles: tuple[TaskTrouble, ...]
+    dropped_lines: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.pid} on {self.host}"

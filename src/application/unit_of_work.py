@@ -1,36 +1,21 @@
 """A unit of work: fulfils what decisions and answers ask to know, and remembers which versions it has seen."""
 
 import asyncio
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 from baton.application.ports import Authorizer, Caller, EventRow, Session
 from baton.domain.kernel import Aggregate, Event, State, StoredEvent
+from baton.domain.shared import reads
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import (
-    AskPort,
-    Enlisted,
-    Grants,
-    Happened,
-    Holders,
-    Latest,
-    Members,
-    Permission,
-    PermittedCommands,
-    Read,
-    Reads,
-    Records,
-    Rows,
-    RunInThread,
-    Streams,
-)
+from baton.domain.shared.reads import Read, Reads, Streams
 from baton.domain.shared.refusals import Refusal
 
 T = TypeVar("T")
 
 
 class UnitOfWork:
-    """One command's or query's reads; each stream is loaded once."""
+    """The reads of one command or query; each stream is loaded once."""
 
     def __init__(self, session: Session, caller: Caller, authorizer: Authorizer, ports: Ports) -> None:
         self.session = session
@@ -42,25 +27,25 @@ class UnitOfWork:
         self._versions: dict[tuple[str, UUID], int] = {}
 
     def version(self, stream_type: str, id: UUID) -> int:
-        """The last version seen of a stream; 0 for one that is new or was not read."""
+        """Return the last version seen of a stream; 0 for one that is new or was not read."""
         return self._versions.get((stream_type, id), 0)
 
     async def target(self, aggregate: Aggregate[Any], id: UUID) -> State:
-        """The state a command is about; refused with 404 where there is none."""
-        found = await self._streams(Streams(aggregate.state, (id,)))
-        return found.get(id) or refuse_missing(aggregate, id)
+        """Return the state a command is about; refuse with 404 where there is none."""
+        states = await self._streams(Streams(aggregate.state, (id,)))
+        return states.get(id) or refuse_missing(aggregate, id)
 
-    async def fulfil(self, reads: Reads[T]) -> T:
+    async def fulfil(self, generator: Reads[T]) -> T:
         """Run a generator of reads to its result."""
         try:
-            request = next(reads)
+            request = next(generator)
             while True:
                 try:
                     answer = await self._read(request)
                 except Refusal as refusal:
-                    request = reads.throw(refusal)
+                    request = generator.throw(refusal)
                 else:
-                    request = reads.send(answer)
+                    request = generator.send(answer)
         except StopIteration as done:
             result: T = done.value
             return result
@@ -69,43 +54,39 @@ class UnitOfWork:
         match request:
             case Streams():
                 return await self._streams(request)
-            case Happened(of, id, events):
+            case reads.PastEvents(of, id, events):
                 rows = await self.session.load_of(of.__name__, id, [event.__name__ for event in events])
                 return tuple(decode_event(of.aggregate, row) for row in rows)
-            case Latest(of, id, events, count, as_of, as_of_version):
-                names = [event.__name__ for event in events]
-                rows = await self.session.load_latest(of.__name__, id, names, count, as_of, as_of_version)
-                return tuple(decode_event(of.aggregate, row) for row in rows)
-            case Holders(kind, keys):
+            case reads.LatestEvents(of):
+                return tuple(decode_event(of.aggregate, row) for row in await self.session.load_latest(request))
+            case reads.Holders(kind, keys):
                 return await self.session.holders(kind, keys)
-            case Members(kind, keys):
+            case reads.Members(kind, keys):
                 return await self.session.members(kind, *keys)
-            case Enlisted(kind):
+            case reads.AllMembers(kind):
                 return await self.session.enlisted(kind)
-            case Records(record, where):
+            case reads.Records(record, where):
                 return await self.session.records(record, where)
-            case Rows(summary, query, where):
+            case reads.Rows(summary, query, where):
                 return await self.session.page(summary, query, where)
-            case Permission(command_name, surface_id):
+            case reads.Permission(command_name, surface_id):
                 return (await self._authorizer.authorize(self._caller, command_name, surface_id)).allowed
-            case Grants(command_names):
+            case reads.Grants(command_names):
                 standing = await self._authorizer.standing(self._caller)
                 permitted = await self._authorizer.permitted(self._caller)
                 return standing.objection, tuple(name for name in command_names if name not in permitted)
-            case PermittedCommands():
+            case reads.PermittedCommands():
                 return await self._authorizer.permitted(self._caller)
-            case AskPort(method, arguments):
+            case reads.AskPort(method, arguments):
                 return await getattr(self._ports, method.__name__)(*arguments)
-            case RunInThread(function, arguments):
+            case reads.RunInThread(function, arguments):
                 return await asyncio.to_thread(function, *arguments)
 
     async def _streams(self, request: Streams) -> dict[UUID, State]:
         aggregate = request.state.aggregate
-        unread = [id for id in request.ids if (aggregate.name, id) not in self._states]
-        if unread:
-            rows = await self.session.load(aggregate.name, unread)
+        if unread := [id for id in request.ids if (aggregate.name, id) not in self._states]:
             by_stream: dict[UUID, list[StoredEvent]] = {id: [] for id in unread}
-            for row in rows:
+            for row in await self.session.load(aggregate.name, unread):
                 by_stream[row.stream_id].append(row)
             for id, stream in by_stream.items():
                 self._states[aggregate.name, id] = aggregate.replay(stream)
@@ -116,12 +97,12 @@ class UnitOfWork:
 
 
 def decode_event(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
-    """The event in a stored row, under its id where that is known."""
-    event = aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at)
-    return event.stored_as(row.event_id, row.principal_id) if isinstance(row, EventRow) else event
+    """Return the event in a stored row, under its id where the row has it."""
+    event = aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at, row.schema_version)
+    return event.attribute(row.event_id, row.principal_id) if isinstance(row, EventRow) else event
 
 
-def refuse_missing(aggregate: Aggregate[Any], id: UUID) -> Any:
+def refuse_missing(aggregate: Aggregate[Any], id: UUID) -> NoReturn:
     """Refuse: there is no such aggregate."""
     detail = f"There is no {aggregate.label} {id}; check the id or list what exists."
     raise aggregate.NotFound(aggregate.absences.get(id, detail))

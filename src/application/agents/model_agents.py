@@ -1,12 +1,9 @@
-"""Language-model agents at work on the end of a run: permitted, leased, within budget, asked, put on record.
-
-Each step may be repeated: the run's stream says who has the lease, and the decision's id follows from its cause. What a
-model answers goes straight onto the record and nowhere else.
-"""
+"""Language-model agents at work on the end of a run: permission, lease, budget, model call, decision. Each step may be
+repeated, since the run's stream says who has the lease and the decision's id follows from its cause."""
 
 import asyncio
 from collections.abc import Mapping
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -14,194 +11,165 @@ import structlog
 
 from baton.application.agents.agent_client import AgentClient, in_process
 from baton.application.agents.model_consultation import ConsultationResult, ModelConsultation, Occasion
-from baton.application.agents.ports import LogbookMirror
-from baton.application.ports import Caller, EventRow, Store, StoreUnavailableError
+from baton.application.ports import Caller, EventRow, LogbookMirror, StoreUnavailableError
 from baton.application.unit_of_work import decode_event
+from baton.domain.agent import conclusions
 from baton.domain.agent.agent import Agent
 from baton.domain.agent.caution_draft import DRAFT
-from baton.domain.agent.conclusions import TERMINAL, ConclusionOrder, Task, Terminal, cause_of
+from baton.domain.agent.conclusions import AgentTask, ConclusionOrder, LeaseResult, RunEnd
 from baton.domain.agent.debrief import DEBRIEF, narrative_of
 from baton.domain.agent.decision_records import decision_id_of
-from baton.domain.agent.lease import DecisionDebriefRequested, RequestDecisionDebrief, holder_of_lease
 from baton.domain.decision.decision import Decision, RegisterDecision
 from baton.domain.decision.inferences import Span
-from baton.domain.equipment.scope import asset_scope
+from baton.domain.equipment.asset_tree import asset_scope
 from baton.domain.recipe.plan import Plan
-from baton.domain.run.narrative import AppendRunLogbookEntries, RunLogbookEntryKind, Writing
+from baton.domain.run.logbooks import AppendRunLogbookEntries, NarrativeEntry, RunLogbookEntryKind
 from baton.domain.run.run import Run
 from baton.domain.shared.canonical import derived_uuid7
-from baton.domain.shared.reads import Reads, existing, happened, required
+from baton.domain.shared.reads import Reads, events_of, existing, required
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.trust.authorization import COMPLETING
 
 log = structlog.get_logger()
 
-TASKS: Mapping[str, Task] = {task.kind: task for task in (DEBRIEF, DRAFT)}
-"""What agents of each kind do."""
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds before a conclusion is put on record again, where the store was away."""
+TASKS: Mapping[str, AgentTask] = {task.kind: task for task in (DEBRIEF, DRAFT)}  # the task of each kind of agent
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a conclusion is recorded again, where the store was unavailable
 
 
-class LeaseResult(StrEnum):
-    """What came of asking for a lease."""
-
-    HELD = "held"
-    LOST = "lost"
-    """Another agent of the kind has it, which is on record."""
-    ENDED = "ended"
-    """There is nothing to do, or nothing may be done."""
-
-
+@dataclass
 class ModelAgents:
     """Takes leases, concludes, and writes debriefs into logbooks, each as the agent itself."""
 
-    def __init__(
-        self,
-        hands: AgentClient,
-        store: Store,
-        consulting: ModelConsultation,
-        mirror: LogbookMirror | None,
-        mirror_target: str | None,
-        facility_code: str,
-    ) -> None:
-        self._hands = hands
-        self._store = store
-        self._consulting = consulting
-        self._mirror = mirror
-        self._mirror_target = mirror_target
-        self._facility_code = facility_code
+    client: AgentClient
+    consultation: ModelConsultation
+    mirror: LogbookMirror | None
+    mirror_target: str | None
+    facility_code: str
 
     async def take_lease(self, order: ConclusionOrder) -> LeaseResult:
-        """Have the agent take the lease, if it may act at all; who has it keeps it, whatever happened to the agent."""
+        """Take the lease for the agent, if it may act at all; a holder keeps it, whatever happened to the agent since."""
         if (row := await self._ending(order)) is None:
             return LeaseResult.ENDED
         task = TASKS[order.kind]
         caller = in_process(order.agent_id, row.correlation_id, row.event_id)
-        markers = await self._hands.read(happened(order.run_id, DecisionDebriefRequested), caller)
-        holder = holder_of_lease(markers, task.kind, order.terminal_event_id)
-        if holder != order.agent_id and (denied := await self._hands.denied(caller, task.commands)):
+        markers = await self.client.read(events_of(order.run_id, conclusions.DecisionDebriefRequested), caller)
+        holder = conclusions.lease_holder(markers, task.kind, order.terminal_event_id)
+        if holder != order.agent_id and (denied := await self.client.denied(caller, task.commands)):
             log.warning("agent_stands_down", agent_id=str(order.agent_id), kind=task.kind, denied=denied)
             return LeaseResult.ENDED
         if holder is None:
             try:
-                executed = await self._hands.execute(
-                    RequestDecisionDebrief(terminal_event_id=order.terminal_event_id), caller, target_id=order.run_id
+                result = await self.client.execute(
+                    conclusions.RequestDecisionDebrief(terminal_event_id=order.terminal_event_id),
+                    caller,
+                    target_id=order.run_id,
                 )
             except (UnauthorizedError, Run.aggregate.NotFound) as refusal:
                 log.warning("agent_stands_down", agent_id=str(order.agent_id), kind=task.kind, code=refusal.code)
                 return LeaseResult.ENDED
-            assert executed.body is not None, "the answer names the holder"
-            holder = UUID(executed.body["agent_id"])
+            assert result.body is not None, "the answer names the holder"
+            holder = UUID(result.body["agent_id"])
         if holder == order.agent_id:
             return LeaseResult.HELD
-        await self._lost(task, order, row, holder, caller)
+        await self._record_lost_lease(task, order, row, holder, caller)
         return LeaseResult.LOST
 
-    async def _lost(self, task: Task, order: ConclusionOrder, row: EventRow, holder: UUID, caller: Caller) -> None:
-        """Put on record that another agent was faster; no model is asked."""
-        agent = await self._hands.read(required(Agent, order.agent_id), caller)
-        inputs = {**inputs_of(agent, order.run_id, ended(row)), "winning_agent_id": str(holder)}
+    async def _record_lost_lease(
+        self, task: AgentTask, order: ConclusionOrder, row: EventRow, holder: UUID, caller: Caller
+    ) -> None:
+        agent = await self.client.read(required(Agent, order.agent_id), caller)
+        inputs = {**inputs_of(agent, order.run_id, run_end(row)), "winning_agent_id": str(holder)}
         reasoning = "Another agent of this kind concludes about this run."
-        choice = task.choice(agent.id, inputs, instead=task.conflicted, reasoning=reasoning)
-        await self._hands.record(choice, decision_of(order, row), caller)
+        choice = task.decision(agent.id, inputs, instead=task.conflicted, reasoning=reasoning)
+        await self.client.record(choice, decision_of(order, row), caller)
 
     async def conclude(self, order: ConclusionOrder) -> bool:
-        """Conclude about the end of a run, once, for a lease that is held; false where the agent may not say so."""
+        """Conclude about the end of a run, once, for a lease that is held; return false where the agent may not."""
         if (row := await self._ending(order)) is None:
             return False
         task = TASKS[order.kind]
         caller = in_process(order.agent_id, row.correlation_id, row.event_id, completing=True)
         decision_id = decision_of(order, row)
-        if await self._hands.read(existing(Decision, decision_id), caller) is not None:
-            await self._consulting.done(order.agent_id, decision_id)
+        if await self.client.read(existing(Decision, decision_id), caller) is not None:
+            await self.consultation.lock.release(order.agent_id, decision_id)
             return True
-        if denied := await self._hands.denied(caller, task.commands & COMPLETING):
+        if denied := await self.client.denied(caller, task.commands & COMPLETING):
             log.error("agent_denied", agent_id=str(order.agent_id), kind=task.kind, denied=denied)
             return False
-        agent = await self._hands.read(required(Agent, order.agent_id), caller)
-        run = await self._hands.read(required(Run, order.run_id), caller)
-        terminal = ended(row)
+        agent = await self.client.read(required(Agent, order.agent_id), caller)
+        run = await self.client.read(required(Run, order.run_id), caller)
+        terminal = run_end(row)
         inputs = inputs_of(agent, run.id, terminal)
         return await self.decide(task, agent, caller, Occasion(run, terminal, decision_id, row.occurred_at, inputs))
 
-    async def decide(self, task: Task, agent: Agent, caller: Caller, occasion: Occasion) -> bool:
-        """Ask the agent's model, and put on record what it concludes or what kept it from concluding."""
-        async with self._consulting.turn(agent, occasion):
-            consulted = await self._consulting.consult(task, agent, caller, occasion)
-            return await self._put_on_record(chosen(task, agent, occasion, consulted), consulted.calls, occasion, caller)
+    async def decide(self, task: AgentTask, agent: Agent, caller: Caller, occasion: Occasion) -> bool:
+        """Ask the agent's model, and record its conclusion or what kept it from one."""
+        async with self.consultation.reserve_call(agent, occasion):
+            result = await self.consultation.consult(task, agent, caller, occasion)
+            return await self._record(decision_from(task, agent, occasion, result), result.calls, occasion, caller)
 
-    async def _put_on_record(
-        self, choice: RegisterDecision, calls: tuple[Span, ...], occasion: Occasion, caller: Caller
-    ) -> bool:
-        """Register a decision, however long the store is away: what a model answered was paid for, and is only here."""
+    async def _record(self, choice: RegisterDecision, calls: tuple[Span, ...], occasion: Occasion, caller: Caller) -> bool:
+        """Register a decision, however long the store is unavailable: the model's answer was paid for."""
         pause = FIRST_PAUSE
         while True:
             try:
-                return await self._hands.record(choice, occasion.decision_id, caller, calls)
+                return await self.client.record(choice, occasion.decision_id, caller, calls)
             except StoreUnavailableError:
-                log.warning("conclusion_waits_for_the_store", decision_id=str(occasion.decision_id))
+                log.warning("conclusion_waiting_for_store", decision_id=str(occasion.decision_id))
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
 
     async def write_up(self, order: ConclusionOrder) -> None:
-        """Put the narrative of a debrief where people read it."""
+        """Write the narrative of a debrief where people read it."""
         if (row := await self._ending(order)) is None:
             return
         caller = in_process(order.agent_id, row.correlation_id, row.event_id, completing=True)
         await self.enter(order.run_id, decision_of(order, row), caller)
 
     async def enter(self, run_id: UUID, decision_id: UUID, caller: Caller) -> None:
-        """Put a narrative into the run's logbook and have it mirrored; a decision without a verdict has none."""
-        decision = await self._hands.read(required(Decision, decision_id), caller)
+        """Append a narrative to the run's logbook and mirror it; a decision without a verdict has none."""
+        decision = await self.client.read(required(Decision, decision_id), caller)
         narrative = narrative_of(decision)
         if narrative is None:
             return
-        entry = Writing(
-            event_id=derived_uuid7(decision_id.int >> 80, str(decision_id), "logbook:0"),
-            text=narrative,
-            entry_kind=RunLogbookEntryKind.DEBRIEF,
-            decision_id=decision_id,
-        )
+        id, kind = derived_uuid7(decision_id.int >> 80, str(decision_id), "logbook:0"), RunLogbookEntryKind.DEBRIEF
+        entry = NarrativeEntry(event_id=id, text=narrative, entry_kind=kind, decision_id=decision_id)
         try:
-            await self._hands.execute(AppendRunLogbookEntries(entries=(entry,)), caller, target_id=run_id)
+            await self.client.execute(AppendRunLogbookEntries(entries=(entry,)), caller, target_id=run_id)
         except UnauthorizedError as refusal:
             log.error("debrief_not_entered", decision_id=str(decision_id), run_id=str(run_id), reason=refusal.reason)
             return
-        if self._mirror is not None:
-            own = await self._hands.read(facility_of(run_id, self._facility_code), caller)
-            await self._mirror.mirror_decision(decision_id, narrative, self._mirror_target or own)
+        if self.mirror is not None:
+            own = await self.client.read(read_facility_code(run_id, self.facility_code), caller)
+            await self.mirror.mirror_decision(decision_id, narrative, self.mirror_target or own)
 
     async def _ending(self, order: ConclusionOrder) -> EventRow | None:
-        """The event that the agent is to conclude about; None where no such end of the run is on the record."""
-        row = await self._store.event(order.terminal_event_id)
-        ends = {event.__name__ for event in TERMINAL}
+        row = await self.client.commands.store.event(order.terminal_event_id)
+        ends = {event.__name__ for event in conclusions.RUN_END_EVENTS}
         if row is None or row.stream_id != order.run_id or row.event_type not in ends or order.kind not in TASKS:
             log.warning("ending_not_on_record", run_id=str(order.run_id), event_id=str(order.terminal_event_id))
             return None
         return row
 
 
-def ended(row: EventRow) -> Terminal:
-    """The end of a run, from the log."""
-    return Terminal(row.event_id, decode_event(Run.aggregate, row))
+def run_end(row: EventRow) -> RunEnd:
+    return RunEnd(row.event_id, decode_event(Run.aggregate, row))
 
 
 def decision_of(order: ConclusionOrder, row: EventRow) -> UUID:
-    """The id of what the agent decides about this end of a run, whatever it is."""
-    return decision_id_of(row.occurred_at, order.agent_id, cause_of(order.terminal_event_id))
+    return decision_id_of(row.occurred_at, order.agent_id, conclusions.conclusion_cause(order.terminal_event_id))
 
 
-def chosen(task: Task, agent: Agent, occasion: Occasion, consulted: ConsultationResult) -> RegisterDecision:
-    """What was concluded, or what was in the way, as a decision."""
-    if consulted.concluded is not None:
-        return task.choice(agent.id, occasion.inputs, consulted.concluded, parent_id=occasion.parent_id)
-    inputs = {**occasion.inputs, "failure_error_class": consulted.failure, **consulted.facts}
-    reasoning = f"No conclusion was reached: {consulted.failure}."
-    return task.choice(agent.id, inputs, instead=task.deferred, reasoning=reasoning, parent_id=occasion.parent_id)
+def decision_from(task: AgentTask, agent: Agent, occasion: Occasion, result: ConsultationResult) -> RegisterDecision:
+    """Return the conclusion, or what kept the agent from one, as a decision."""
+    if result.conclusion is not None:
+        return task.decision(agent.id, occasion.inputs, result.conclusion, parent_id=occasion.parent_id)
+    inputs = {**occasion.inputs, "failure_error_class": result.failure, **result.facts}
+    reasoning = f"No conclusion was reached: {result.failure}."
+    return task.decision(agent.id, inputs, instead=task.deferred, reasoning=reasoning, parent_id=occasion.parent_id)
 
 
-def inputs_of(agent: Agent, run_id: UUID, terminal: Terminal | None) -> dict[str, Any]:
-    """What a decision about a run rests on."""
+def inputs_of(agent: Agent, run_id: UUID, terminal: RunEnd | None) -> dict[str, Any]:
     return {
         "run_id": str(run_id),
         "terminal_event_id": None if terminal is None else str(terminal.event_id),
@@ -210,8 +178,8 @@ def inputs_of(agent: Agent, run_id: UUID, terminal: Terminal | None) -> dict[str
     }
 
 
-def facility_of(run_id: UUID, own_code: str) -> Reads[str]:
-    """The facility that a run's equipment belongs to; the own one where there is no saying."""
+def read_facility_code(run_id: UUID, own_code: str) -> Reads[str]:
+    """Read the facility that a run's equipment belongs to; the own one where the equipment has none."""
     run = yield from required(Run, run_id)
     plan = yield from required(Plan, run.plan_id)
     scope = yield from asset_scope(plan.asset_ids)

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID, uuid5
 
@@ -13,44 +13,65 @@ import structlog
 from pydantic import ValidationError
 
 from baton.application.agents.agent_client import AgentClient
-from baton.application.agents.budget_lock import BudgetLock
-from baton.application.agents.ports import People, Spending
-from baton.application.language_models import OFFLINE, ChatRequest, LanguageModelError, ModelProvider, Usage, asked
-from baton.application.ports import Caller, Clock
+from baton.application.commands import Commands, system_batch
+from baton.application.language_models import OFFLINE, ChatRequest, LanguageModelError, ModelProvider, Usage, chat_with_retry
+from baton.application.ports import Batch, Caller, Clock, People, Spending
 from baton.domain.agent.agent import Agent
-from baton.domain.agent.budget import BUDGET_EXHAUSTED, PRICE_UNKNOWN, exhausted
-from baton.domain.agent.conclusions import Conclusion, Material, Task, Terminal, UnusableAnswerError
-from baton.domain.agent.language_model import Pricing, price_of
-from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.budget import BUDGET_EXHAUSTED, PRICE_UNKNOWN, SpendingTurn, reached_cap
+from baton.domain.agent.conclusions import AgentTask, Conclusion, Material, RunEnd, UnusableAnswerError
+from baton.domain.agent.language_model import ModelRef, Pricing, price_of
 from baton.domain.agent.prompts import PROMPTS, Prompt
 from baton.domain.decision.inferences import Span
 from baton.domain.run.run import Run
+from baton.domain.shared.writes import Drop, Put
+
+LOCK = "spending-turns"
+FORGOTTEN_AFTER = timedelta(minutes=45)  # longer than three attempts at an answer take, each as long as may be
+
+
+@dataclass
+class BudgetLock:
+    commands: Commands
+
+    async def take(self, agent_id: UUID, decision_id: UUID) -> bool:
+        """Take the lock for a decision; return false while another one holds it."""
+        async with self.commands.store.session(LOCK) as session:
+            rows = await session.records(SpendingTurn, {"agent_id": agent_id})
+            now = self.commands.clock()
+            if rows and rows[0].decision_id != decision_id and now - rows[0].taken_at < FORGOTTEN_AFTER:
+                return False
+            await session.append(self._batch(puts=[Put(SpendingTurn(agent_id, decision_id, now))]))
+            return True
+
+    async def release(self, agent_id: UUID, decision_id: UUID) -> None:
+        """Release the lock, if this decision holds it."""
+        own = {"agent_id": agent_id, "decision_id": decision_id}
+        async with self.commands.store.session() as session:
+            await session.append(self._batch(drops=[Drop(SpendingTurn, own)]))
+
+    def _batch(self, **parts: Any) -> Batch:
+        return system_batch("TakeSpendingTurn", self.commands.clock, self.commands.new_id, **parts)
+
 
 log = structlog.get_logger()
 
-PROMPT_NOT_FOUND = "PromptTemplateNotFound"
-NOT_CONFIGURED = "LanguageModelUnavailableError"
-BROKEN_SCHEMA = "SchemaViolation"
 MILLION = 1_000_000
-MOST_CALLS = 32
-"""Models that one process asks at once: what is conducted must not wait for them."""
+MOST_CALLS = 32  # model calls that one process has open at once, so that conducts do not wait for them
 FREE = Pricing(input=0, output=0, cache_write=0, cache_read=0)
 
 
 class BusyError(Exception):
-    """Somebody has to come again later."""
+    """No further model may be asked now; the caller has to try again later."""
 
 
 class Models(Protocol):
     """The language models of this deployment."""
 
     def resolve(self, ref: ModelRef) -> ModelRef:
-        """The model that is meant now, where a setting says which."""
-        ...
+        """Return the model that a reference to a setting means now."""
 
     def provider(self, ref: ModelRef) -> ModelProvider | None:
-        """Where a model is asked; None where it is not configured."""
-        ...
+        """Return the provider of a model; None where it is not configured."""
 
 
 @dataclass(frozen=True)
@@ -58,95 +79,81 @@ class Occasion:
     """Why an agent concludes now: about which run and which end of it, for which decision, as of when."""
 
     run: Run
-    terminal: Terminal | None
+    terminal: RunEnd | None
     decision_id: UUID
     at: datetime
     inputs: Mapping[str, Any]
-    automatic: bool = True
-    """Whether nobody asked for it, so that the agent's caps count."""
+    automatic: bool = True  # whether nobody asked for it, so that the agent's caps count
     parent_id: UUID | None = None
 
 
 @dataclass(frozen=True)
 class ConsultationResult:
-    """What came of it: a conclusion, or the name of what was in the way; and the calls that were made."""
+    """A conclusion, or the name of the obstacle; and the model calls that were made."""
 
-    concluded: Conclusion | None = None
+    conclusion: Conclusion | None = None
     failure: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     calls: tuple[Span, ...] = ()
 
 
+@dataclass
 class ModelConsultation:
-    """Asks the models of agents."""
-
-    def __init__(self, hands: AgentClient, clock: Clock, models: Models, spending: Spending, people: People, turns: BudgetLock) -> None:
-        self._hands = hands
-        self._turns = turns
-        self._calling = 0
-        self._clock = clock
-        self._models = models
-        self._spending = spending
-        self._people = people
-        self._unpriced: set[ModelRef] = set()
-        """The models whose price was missed, which is said once of each."""
+    client: AgentClient
+    models: Models
+    spending: Spending
+    people: People
+    lock: BudgetLock
+    open_calls: int = 0
+    unpriced: set[ModelRef] = field(default_factory=set)  # models without a price, each logged once
 
     @asynccontextmanager
-    async def turn(self, agent: Agent, occasion: Occasion) -> AsyncIterator[None]:
-        """Have a place among the calls of this process and, for an agent that minds its budget, all calls to itself.
-
-        Whoever finds none comes again: raises BusyError.
-        """
-        if self._calling >= MOST_CALLS:
+    async def reserve_call(self, agent: Agent, occasion: Occasion) -> AsyncIterator[None]:
+        """Hold one of this process's calls and, for an agent that minds its budget, the agent's lock; raise BusyError."""
+        if self.open_calls >= MOST_CALLS:
             raise BusyError("So many models are being asked that another has to wait.")
-        self._calling += 1
+        self.open_calls += 1
         try:
             if agent.budget is None or not occasion.automatic:
                 yield
                 return
-            if not await self._turns.take(agent.id, occasion.decision_id):
+            if not await self.lock.take(agent.id, occasion.decision_id):
                 raise BusyError("The agent minds its budget and asks one model at a time.")
             yield
-            await self._turns.give_back(agent.id, occasion.decision_id)
+            await self.lock.release(agent.id, occasion.decision_id)
         finally:
-            self._calling -= 1
+            self.open_calls -= 1
 
-    async def done(self, agent_id: UUID, decision_id: UUID) -> None:
-        """Give back a turn that whoever had it could not give back any more."""
-        await self._turns.give_back(agent_id, decision_id)
+    def is_configured(self, ref: ModelRef) -> bool:
+        """Return whether a model can be asked here."""
+        return self.models.provider(self.models.resolve(ref)) is not None
 
-    def configured(self, ref: ModelRef) -> bool:
-        """Whether a model can be asked here."""
-        return self._models.provider(self._models.resolve(ref)) is not None
-
-    async def consult(self, task: Task, agent: Agent, caller: Caller, occasion: Occasion) -> ConsultationResult:
-        """Ask the agent's model about a run, unless something is in the way."""
+    async def consult(self, task: AgentTask, agent: Agent, caller: Caller, occasion: Occasion) -> ConsultationResult:
+        """Ask the agent's model about a run, unless there is an obstacle."""
         prompt = PROMPTS.get(agent.prompt_template_id) if agent.prompt_template_id is not None else None
         if prompt is None or prompt.answer is not task.prompt.answer:
-            return ConsultationResult(failure=PROMPT_NOT_FOUND)
-        ref = self._models.resolve(agent.model_ref)
+            return ConsultationResult(failure="PromptTemplateNotFound")
+        ref = self.models.resolve(agent.model_ref)
         price = await self._price(ref, caller)
         if (obstacle := await self._obstacle(agent, price, occasion)) is not None:
             return obstacle
-        provider = self._models.provider(ref)
+        provider = self.models.provider(ref)
         if provider is None:
-            return ConsultationResult(failure=NOT_CONFIGURED)
+            return ConsultationResult(failure="LanguageModelUnavailableError")
         material = await self._material(task, occasion, caller)
-        call = ChatAttempt(self._clock, provider, request_of(prompt, ref, material), agent, price, occasion)
-        return await call.made(task, material)
+        call = ChatAttempt(self.client.commands.clock, provider, request_of(prompt, ref, material), agent, price, occasion)
+        return await call.make(task, material)
 
     async def _price(self, ref: ModelRef, caller: Caller) -> Pricing | None:
-        """What a model costs by the catalog; rules cost nothing, catalogued or not."""
-        price = await self._hands.read(price_of(ref.provider, ref.model), caller)
+        price = await self.client.read(price_of(ref.provider, ref.model), caller)
         if price is None and ref.provider == OFFLINE.provider:
             return FREE
-        if price is None and ref not in self._unpriced:
-            self._unpriced.add(ref)
+        if price is None and ref not in self.unpriced:
+            self.unpriced.add(ref)
             log.warning("model_without_price", provider=ref.provider, model=ref.model)
         return price
 
     async def _obstacle(self, agent: Agent, price: Pricing | None, occasion: Occasion) -> ConsultationResult | None:
-        """Why the agent may not spend anything: nobody knows what it would be, or a cap is reached."""
         budget = agent.budget
         if budget is None:
             return None
@@ -154,17 +161,16 @@ class ModelConsultation:
             return ConsultationResult(failure=PRICE_UNKNOWN)
         if not occasion.automatic:
             return None
-        reached = exhausted(budget, await self._spending.of(agent.id, occasion.at), occasion.at)
+        reached = reached_cap(budget, await self.spending.of(agent.id, occasion.at), occasion.at)
         return None if reached is None else ConsultationResult(failure=BUDGET_EXHAUSTED, facts=reached.facts())
 
-    async def _material(self, task: Task, occasion: Occasion, caller: Caller) -> Material:
-        """What the model is shown, with everybody in it blanked."""
-        material = await self._hands.read(task.material(occasion.run, occasion.terminal), caller)
-        return replace(material, facts=(await self._people.book()).discreet(material.facts))
+    async def _material(self, task: AgentTask, occasion: Occasion, caller: Caller) -> Material:
+        material = await self.client.read(task.material(occasion.run, occasion.terminal), caller)
+        return replace(material, facts=(await self.people.book()).redact(material.facts))
 
 
 def request_of(prompt: Prompt, ref: ModelRef, material: Material) -> ChatRequest:
-    """The prompt, applied to what is known of a run."""
+    """Return the prompt, applied to what is known of a run."""
     return ChatRequest(
         purpose=prompt.name,
         system=prompt.system,
@@ -177,8 +183,6 @@ def request_of(prompt: Prompt, ref: ModelRef, material: Material) -> ChatRequest
 
 @dataclass(frozen=True)
 class ChatAttempt:
-    """One call of a model."""
-
     clock: Clock
     provider: ModelProvider
     request: ChatRequest
@@ -186,11 +190,11 @@ class ChatAttempt:
     price: Pricing | None
     occasion: Occasion
 
-    async def made(self, task: Task, material: Material) -> ConsultationResult:
-        """Make the call; whatever it took is kept, even where nothing came of it."""
+    async def make(self, task: AgentTask, material: Material) -> ConsultationResult:
+        """Make the call; what it cost is kept even where it failed."""
         began = self.clock()
         try:
-            response = await asked(self.provider, self.request, asyncio.sleep)
+            response = await chat_with_retry(self.provider, self.request, asyncio.sleep)
         except LanguageModelError as error:
             log.warning("model_failed", agent_id=str(self.agent.id), error=type(error).__name__, said=str(error))
             calls = () if error.usage is None else (self._span(error.usage, error.model_id, None, began),)
@@ -201,10 +205,9 @@ class ChatAttempt:
         except UnusableAnswerError as error:
             return ConsultationResult(failure=error.failure, calls=calls)
         except ValidationError:
-            return ConsultationResult(failure=BROKEN_SCHEMA, calls=calls)
+            return ConsultationResult(failure="SchemaViolation", calls=calls)
 
     def _span(self, usage: Usage, model_id: str | None, stop_reason: str | None, began: datetime) -> Span:
-        """The call as the inference logbook keeps it, as of the time it is accounted to."""
         ref = self.request.model_ref
         cached = usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         return Span(
@@ -226,7 +229,7 @@ class ChatAttempt:
 
 
 def cost_of(usage: Usage, price: Pricing) -> float:
-    """What a call cost, in the currency of the catalog."""
+    """Return the cost of a call, in the currency of the catalog."""
     return (
         usage.input_tokens * price.input
         + usage.output_tokens * price.output

@@ -1,22 +1,26 @@
-"""Who reacts to what: agents to ends of runs, promoter and drafters to proposals, the supervisor to a beam that goes."""
+"""What starts agents: subscribers on ends of runs, on proposals, on the loss of a beam, and schedules of regular looks."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from baton.application.agents.agent_client import AgentClient
 from baton.application.ports import Caller, EventRow, Job
-from baton.application.reactions import started_by
+from baton.application.reactions import event_memo
+from baton.application.schedules.calendars import CalendarEntry, Calendars
+from baton.application.settings import Settings
 from baton.application.unit_of_work import decode_event
-from baton.domain.agent.agent import VERSIONED, Agent, agents_of
+from baton.domain.agent.agent import Agent, AgentStatus, agents_of_kind
 from baton.domain.agent.caution_draft import DRAFT
-from baton.domain.agent.conclusions import TERMINAL, ConclusionOrder, Task
-from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.conclusions import RUN_END_EVENTS, AgentTask, ConclusionOrder
+from baton.domain.agent.language_model import ModelRef
 from baton.domain.agent.promotion import CAUTION_PROMOTER, ProposalOrder
 from baton.domain.agent.prompts import DraftChoice
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.decision.decision import Decision, DecisionRegistered
 from baton.domain.kernel import Event
+from baton.domain.operation.schedule.calendar import EveryCalendar
 from baton.domain.shared.reads import existing
 from baton.domain.supply.beam import LEAVING, PHOTON_BEAM, takes_beam_away
 from baton.domain.supply.supply import Supply
@@ -24,112 +28,132 @@ from baton.domain.supply.supply import Supply
 RUN_DEBRIEFER, CAUTION_DRAFTER = "run_debriefer", "caution_drafter"
 
 
+@dataclass
 class RunEndSubscriber:
-    """Every agent of a kind that is in service concludes about every run that ends."""
+    """Starts every agent of a kind that is in service on every run that ends."""
 
-    events: tuple[type[Event], ...] = TERMINAL
+    name: str
+    task: AgentTask
+    enabled: bool
+    client: AgentClient
+    is_configured: Callable[[ModelRef], bool]
+    facility_code: str
+    events: tuple[type[Event], ...] = RUN_END_EVENTS
 
-    def __init__(
-        self, name: str, task: Task, on: bool, hands: AgentClient, configured: Callable[[ModelRef], bool], facility_code: str
-    ) -> None:
-        self.name = name
-        self.workflows: tuple[str, ...] = (task.workflow,)
-        self._task = task
-        self._on = on
-        self._hands = hands
-        self._configured = configured
-        self._facility_code = facility_code
-
-    async def enabled(self) -> bool:
-        return self._on
+    def __post_init__(self) -> None:
+        self.workflows: tuple[str, ...] = (self.task.workflow,)
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
-        agents = await self._hands.read(agents_of(self._task.kind), Caller.system(event.correlation_id))
-        return [
-            self._job(agent, event) for agent in agents if agent.status is VERSIONED and self._configured(agent.model_ref)
-        ]
+        agents = await self.client.read(agents_of_kind(self.task.kind), Caller.system(event.correlation_id))
+        in_service = (
+            agent for agent in agents if agent.status is AgentStatus.VERSIONED and self.is_configured(agent.model_ref)
+        )
+        return [self._job(agent, event) for agent in in_service]
 
     def _job(self, agent: Agent, event: EventRow) -> Job:
-        order = ConclusionOrder(
-            kind=self._task.kind,
-            agent_id=agent.id,
-            run_id=event.stream_id,
-            terminal_event_id=event.event_id,
-            correlation_id=event.correlation_id,
-        )
-        return Job(
-            self._task.workflow,
-            f"{self._task.workflow}:{agent.id}:{event.event_id}",
-            order,
-            attributes={
-                "BatonFacility": self._facility_code,
-                "BatonRun": str(event.stream_id),
-                "BatonPrincipal": str(agent.id),
-            },
-            summary=f"{self._task.kind} on {event.event_type} of run {event.stream_id}",
-            once=True,
-            memo=started_by(event),
-        )
+        run_id, workflow = event.stream_id, self.task.workflow
+        cause = {"terminal_event_id": event.event_id, "correlation_id": event.correlation_id}
+        order = ConclusionOrder(kind=self.task.kind, agent_id=agent.id, run_id=run_id, **cause)
+        attributes = {"BatonFacility": self.facility_code, "BatonRun": str(run_id), "BatonPrincipal": str(agent.id)}
+        summary = f"{self.task.kind} on {event.event_type} of run {run_id}"
+        id = f"{workflow}:{agent.id}:{event.event_id}"
+        return Job(workflow, id, order, attributes, summary, once=True, memo=event_memo(event))
 
 
+@dataclass
 class ProposalSubscriber:
-    """The promoter judges every caution that is proposed; a drafter, where it promotes, each notice of its own."""
+    """Starts the promoter on every proposed caution, and a drafter that promotes on each notice of its own."""
 
-    name = "caution_promoter"
+    promoter_promotes: bool
+    facility_code: str
+    drafter_promotes: bool = False
+    name: str = "caution_promoter"
     workflows: tuple[str, ...] = ("promote-caution",)
     events: tuple[type[Event], ...] = (DecisionRegistered,)
 
-    def __init__(self, on: bool, facility_code: str, drafter_promotes: bool = False) -> None:
-        self._on = on
-        self._facility_code = facility_code
-        self._drafter_promotes = drafter_promotes
-
-    async def enabled(self) -> bool:
-        return self._on or self._drafter_promotes
+    def __post_init__(self) -> None:
+        self.enabled = self.promoter_promotes or self.drafter_promotes
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
         registered: Any = decode_event(Decision.aggregate, event)
         if registered.context != DRAFT.context:
             return ()
         id, jobs = f"promote-caution:{event.stream_id}", []
-        if self._drafter_promotes and registered.choice == DraftChoice.PROPOSE_NOTICE:
+        if self.drafter_promotes and registered.choice == DraftChoice.PROPOSE_NOTICE:
             jobs.append(self._job(event, f"{id}:{registered.decided_by}", registered.decided_by, DRAFT.kind))
-        if self._on:
+        if self.promoter_promotes:
             jobs.append(self._job(event, id, SEEDED[CAUTION_PROMOTER].id, CAUTION_PROMOTER))
         return jobs
 
     def _job(self, event: EventRow, id: str, agent_id: UUID, kind: str) -> Job:
-        order = ProposalOrder(
-            proposal_decision_id=event.stream_id,
-            event_id=event.event_id,
-            agent_id=agent_id,
-            correlation_id=event.correlation_id,
-        )
-        attributes = {"BatonFacility": self._facility_code, "BatonPrincipal": str(agent_id)}
+        cause = {"event_id": event.event_id, "correlation_id": event.correlation_id}
+        order = ProposalOrder(proposal_decision_id=event.stream_id, agent_id=agent_id, **cause)
+        attributes = {"BatonFacility": self.facility_code, "BatonPrincipal": str(agent_id)}
         summary = f"{kind} on proposal {event.stream_id}"
-        return Job("promote-caution", id, order, attributes, summary, once=True, memo=started_by(event))
+        return Job("promote-caution", id, order, attributes, summary, once=True, memo=event_memo(event))
 
 
+@dataclass
 class BeamLossSubscriber:
-    """The supervisor looks at once where a beam goes, and does not wait for its next turn."""
+    """Starts the supervisor at once where a beam is lost, before its next scheduled look."""
 
-    name = "run_supervisor"
+    enabled: bool
+    client: AgentClient
+    name: str = "run_supervisor"
     workflows: tuple[str, ...] = ("supervise-runs",)
     events: tuple[type[Event], ...] = LEAVING
-
-    def __init__(self, on: bool, hands: AgentClient) -> None:
-        self._on = on
-        self._hands = hands
-
-    async def enabled(self) -> bool:
-        return self._on
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
         transition: Any = decode_event(Supply.aggregate, event)
         if not takes_beam_away(transition):
             return ()
-        supply = await self._hands.read(existing(Supply, event.stream_id), Caller.system(event.correlation_id))
+        supply = await self.client.read(existing(Supply, event.stream_id), Caller.system(event.correlation_id))
         if supply is None or supply.kind != PHOTON_BEAM:
             return ()
         id = f"run-supervisor:{event.event_id}"
-        return (Job("supervise-runs", id, None, summary="The beam went", once=True, memo=started_by(event)),)
+        return (Job("supervise-runs", id, None, summary="The beam went", once=True, memo=event_memo(event)),)
+
+
+SHORTEST_CATCH_UP_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class AgentSchedule:
+    entry: CalendarEntry
+    on: bool
+
+
+def agent_schedules(settings: Settings) -> tuple[AgentSchedule, ...]:
+    """Return the schedules of this deployment's agents; a look missed for longer than one interval is not made up for."""
+    supervisor = (settings.run_supervisor_tick_seconds, settings.run_supervisor_enabled)
+    expirer = (settings.clearance_expirer_tick_seconds, settings.clearance_expirer_enabled)
+    rows = (("run-supervisor", "supervise-runs", *supervisor), ("clearance-expirer", "expire-clearances", *expirer))
+    return tuple(
+        AgentSchedule(
+            CalendarEntry(
+                id,
+                workflow,
+                EveryCalendar(every=seconds),
+                catchup_window=max(seconds, SHORTEST_CATCH_UP_SECONDS),
+                note="A turn of an agent.",
+            ),
+            on,
+        )
+        for id, workflow, seconds, on in rows
+    )
+
+
+@dataclass
+class AgentSchedules:
+    calendars: Calendars
+    schedules: Sequence[AgentSchedule]
+
+    async def reconcile(self) -> None:
+        """Make the engine match the settings; a schedule that somebody paused there stays paused."""
+        for schedule in self.schedules:
+            view = await self.calendars.look(schedule.entry)
+            if not schedule.on:
+                if view is not None:
+                    await self.calendars.remove(schedule.entry.id)
+            elif view is None or not view.as_defined:
+                await self.calendars.put(replace(schedule.entry, paused=view is not None and view.paused))

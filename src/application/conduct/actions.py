@@ -1,4 +1,4 @@
-"""Actions: named pieces of work on the plant that a step can ask for, and what can become of one."""
+"""Actions: named pieces of work on the plant that a step can ask for, and how they can fail."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -6,16 +6,15 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from baton.application.clock import Timekeeper
 from baton.application.control import Control
+from baton.application.ports import Timekeeper
 
 ActionBody = Callable[[Control, Timekeeper, Mapping[str, Any]], Awaitable[Mapping[str, JsonValue]]]
-"""What an action does: it works the plant through the control port and the clock it is given, and returns a JSON object.
+"""The body of an action: it works the plant through the given control port and clock, and returns a JSON object.
 
-Its parameters are plain JSON data: lists, objects, texts, numbers.
-
-Whatever it returns is a success; a soft failure is told inside. It refuses by raising ActionRefusedError before its first
-write. When it is cancelled it stops what it set going, and lets the cancellation pass.
+Its parameters are plain JSON data: lists, objects, texts, numbers. Whatever it returns is a success; a soft failure is part
+of the result. It refuses by raising ActionRefusedError before its first write. When cancelled it stops what it started,
+and lets the cancellation pass.
 """
 
 _OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
@@ -30,7 +29,7 @@ class ActionRefusedError(Exception):
 
 
 class InvalidActionParametersError(ActionRefusedError):
-    """The parameters are none that the action can be done with."""
+    """The action does not accept these parameters."""
 
 
 class UnboundedAcquisitionError(ActionRefusedError):
@@ -46,25 +45,24 @@ class ActionTimeoutError(Exception):
 
 
 class ActionResultError(Exception):
-    """The action was done, and what it returned is no JSON object."""
+    """The action ran, but returned no JSON object."""
 
 
 class Actions(Protocol):
     """The actions of a deployment."""
 
     def body_of(self, name: str) -> ActionBody:
-        """The body of an action; raises UnknownActionError."""
-        ...
+        """Return the body of an action; raise UnknownActionError where there is none."""
 
 
 async def perform(
     actions: Actions, name: str, params: Mapping[str, Any], control: Control, time: Timekeeper, ceiling: float
 ) -> dict[str, JsonValue]:
-    """Do an action, for so many seconds at most, and return what it says of it."""
+    """Run an action, for so many seconds at most, and return its result."""
     body = actions.body_of(name)
     try:
         async with asyncio.timeout(ceiling) as limit:
-            said = await body(control, time, params)
+            result = await body(control, time, params)
     except TimeoutError:
         if limit.expired():
             raise ActionTimeoutError(
@@ -72,6 +70,6 @@ async def perform(
             ) from None
         raise
     try:
-        return _OBJECT.validate_python(dict(said))
+        return _OBJECT.validate_python(dict(result))
     except (TypeError, ValueError, ValidationError) as error:
-        raise ActionResultError(f"The action {name} returned {type(said).__name__}, not a JSON object.") from error
+        raise ActionResultError(f"The action {name} returned {type(result).__name__}, not a JSON object.") from error

@@ -1,4 +1,4 @@
-"""The compute port: programs that steps run, wherever they run, and what they bring home."""
+"""The compute port: programs that steps run, wherever they run, and their results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,8 +11,7 @@ from baton.application.control import Fence, always_open
 from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.results import Artifact, Measured
 
-TAIL = 300
-"""Characters of a failed program's last words that are kept."""
+TAIL = 300  # characters of a failed program's output that are kept
 
 
 class JobStatus(StrEnum):
@@ -25,36 +24,23 @@ class JobStatus(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resources:
-    """What a job asks of a scheduler, memory in GB; a process on this machine takes what the machine has."""
-
-    gpu_count: int = 0
-    gpu_memory: float | None = None
-    system_ram: float | None = None
-    cpus: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class JobSpec:
     """One job with everything resolved. With `output_uri` it writes an artifact, without one it returns measurements."""
 
     submission_key: UUID
     command: tuple[str, ...]
-    conduct_id: UUID | None = None
-    """The conduct that the job is a step of; once that has ended nobody comes for what the job brought."""
+    conduct_id: UUID | None = None  # the conduct that the job is a step of; once that has ended nobody collects its results
     input_uris: tuple[str, ...] = ()
     output_uri: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    resources: Resources = Resources()
     working_dir: Path | None = None
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobResult:
-    """What a job that succeeded brought home, and whether it was real."""
+    """The results of a job that succeeded, and whether it was real."""
 
-    job_id: str
     status: JobStatus
     measurements: tuple[Measured, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
@@ -62,15 +48,15 @@ class JobResult:
 
 
 class ComputeError(Exception):
-    """A job did not bring home what was asked of it; the message is one sentence for whoever reads the record."""
+    """A job did not deliver what was asked of it; the message is one sentence for the record."""
 
 
 class ComputeSubmitRejectedError(ComputeError):
-    """The job cannot be run as it is; nothing was begun."""
+    """The job cannot run as it is; nothing was begun."""
 
 
 class ComputeNotAvailableError(ComputeError):
-    """Jobs cannot be run at all now; nothing was begun."""
+    """No job can run now; nothing was begun."""
 
 
 class ComputeTimeoutError(ComputeError):
@@ -82,15 +68,15 @@ class ComputeJobFailedError(ComputeError):
 
 
 class ArtifactNotFoundError(ComputeError):
-    """The job succeeded, but what it was to write is not there."""
+    """The job succeeded, but its artifact is not there."""
 
 
 class MeasurementNotFoundError(ComputeError):
-    """The job succeeded, but what it measured cannot be read."""
+    """The job succeeded, but its measurements cannot be read."""
 
 
 class ComputeOutcomeUnknown(ComputeError):
-    """The job may have run, and nobody can tell how it ended. Named as the record labels it."""
+    """The job may have run, and nobody can tell how it ended. The record uses this class name as its label."""
 
 
 class Compute(Protocol):
@@ -99,59 +85,48 @@ class Compute(Protocol):
     @property
     def actuation_kind(self) -> ActuationKind:
         """Whether jobs really run."""
-        ...
 
     async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
-        """The id of the job that runs under this key: begun now, or found where the key was submitted before.
+        """Return the id of the job that runs under this key: begun now, or found where the key was submitted before.
 
-        The fence is asked right before the job is begun; where it raises, nothing is.
-
-        Raises ComputeSubmitRejectedError and ComputeNotAvailableError.
+        The fence is checked right before the job begins; where it raises, nothing begins. Raises ComputeSubmitRejectedError
+        and ComputeNotAvailableError.
         """
-        ...
 
     async def find(self, submission_key: UUID) -> str | None:
-        """The job begun under this key, running or ended; None where none is known, here and now, to have begun.
+        """Return the job begun under this key, running or ended; None where none is known, here and now, to have begun.
 
-        Whoever has a record of submitting the key and finds None must take the outcome for unknown.
+        A caller with a record of submitting the key that finds None must take the outcome for unknown.
         """
-        ...
 
     async def await_terminal_state(self, job_id: str) -> JobStatus:
-        """How the job ended, as soon as it has. Giving up the wait does not end the job.
+        """Return how the job ended, as soon as it has. Cancelling the wait does not end the job.
 
         Raises ComputeOutcomeUnknown where nobody will ever know, and ComputeTimeoutError.
         """
-        ...
 
     async def fetch_artifact_ref(self, job_id: str) -> Artifact:
-        """What an ended job wrote; raises ComputeJobFailedError, ArtifactNotFoundError."""
-        ...
+        """Return what an ended job wrote; raise ComputeJobFailedError or ArtifactNotFoundError."""
 
     async def fetch_measurements(self, job_id: str) -> tuple[Measured, ...]:
-        """What an ended job measured; raises ComputeJobFailedError, MeasurementNotFoundError."""
-        ...
+        """Return what an ended job measured; raise ComputeJobFailedError or MeasurementNotFoundError."""
 
     async def cancel(self, job_id: str) -> None:
-        """Have the job stopped, if it still runs; how it ended is awaited as ever."""
-        ...
+        """Stop the job, if it still runs; its end is awaited as usual."""
 
     async def close(self) -> None:
-        """Let go of everything but the jobs: they run on."""
-        ...
+        """Release everything but the jobs, which continue."""
 
 
 def submission_key(conduct_id: UUID, iteration_index: int | None, closing: bool, step_index: int) -> UUID:
-    """The key of a step's one submission in a conduct. Attempts share it, so that a repeat finds the job."""
+    """Return the key of a step's one submission in a conduct. Attempts share it, so that a repeat finds the job."""
     part = "closing" if closing else "main"
     return uuid5(conduct_id, f"compute:{iteration_index or 0}:{part}:{step_index}")
 
 
 async def provide_result(compute: Compute, job_id: str, *, writes_artifact: bool) -> JobResult:
-    """Wait for the job and fetch what it brought: the artifact it was to write, or else its measurements."""
-    status = await compute.await_terminal_state(job_id)
-    artifacts = (await compute.fetch_artifact_ref(job_id),) if writes_artifact else ()
-    measurements = () if writes_artifact else await compute.fetch_measurements(job_id)
-    return JobResult(
-        job_id=job_id, status=status, measurements=measurements, artifacts=artifacts, actuation_kind=compute.actuation_kind
-    )
+    """Wait for the job and return its result: the artifact it was to write, or else its measurements."""
+    status, kind = await compute.await_terminal_state(job_id), compute.actuation_kind
+    if writes_artifact:
+        return JobResult(status=status, artifacts=(await compute.fetch_artifact_ref(job_id),), actuation_kind=kind)
+    return JobResult(status=status, measurements=await compute.fetch_measurements(job_id), actuation_kind=kind)

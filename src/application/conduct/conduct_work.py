@@ -1,181 +1,247 @@
-"""Conducts as long work: how the engine is told of one, where its answer is read, and what is said of those given up."""
+"""Conducts as long work: the workflow that runs one, where its answer is read, and how the record is kept to the engine."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
+import structlog
+
 from baton.application.commands import Commands, execute_with_retry
-from baton.application.conduct.reconciliation import LiveConduct
-from baton.application.ports import Caller, Job, Progress, Store, WorkItem
-from baton.application.record_reader import load_events
+from baton.application.conduct.conduct_reader import ConductReader
+from baton.application.ports import Caller, Clock, Engine, EngineView, Job, Store, WorkItem, WorkProgress
+from baton.application.record_reader import load_events, require_state
+from baton.application.telemetry import error_location
 from baton.domain.kernel import Command, Event, State
-from baton.domain.operation.conduct.progress import ConductPhase, Submission
+from baton.domain.operation.conduct.messages import ConductOrder, reason_of
+from baton.domain.operation.conduct.progress import (
+    ConductPhase,
+    ConductProgress,
+    OpenedConduct,
+    OpenedRunConduct,
+    RunConductProgress,
+    RunWaitingFor,
+    Submission,
+)
+from baton.domain.operation.conduct.views import LOOPS, progress_text
+from baton.domain.operation.procedure.endings import EXPIRED, LOST, RecordConductEnd, lost_result
+from baton.domain.operation.procedure.procedure import MODES, Procedure, ProcedureConducted
+from baton.domain.run.conduct import RecordRunConductEnd
+from baton.domain.run.messages import RunConductOrder
+from baton.domain.run.run import Run, RunConducted
+from baton.domain.shared.refusals import Conflict, Unavailable
 from baton.domain.shared.writes import Record
+
+log = structlog.get_logger()
 
 LIVE = tuple(phase.value for phase in ConductPhase if phase is not ConductPhase.ENDED)
 
 
-class ConductKind(Protocol):
-    """What is conducted, where that is on record, and in which words it is told."""
+@dataclass(frozen=True)
+class LiveConduct:
+    """A conduct that has not ended according to the record."""
 
-    workflow: str
-    state: type[State]
-    opened: type[Submission]
-    progress: type[Any]
-    """One row for each aggregate: where its latest conduct stands."""
-    ended: type[Event]
-    """The event that has the result of a conduct."""
-
-    async def order(self, opened: Any) -> Any:
-        """What the workflow is told."""
-        ...
-
-    async def attributes(self, opened: Any) -> Mapping[str, str]:
-        """What people find a conduct by in the engine, besides what is said of all."""
-        ...
-
-    async def told(self, opened: Any, progress: Any) -> Progress:
-        """How far a conduct is, in words for whoever waits for it."""
-        ...
-
-    def expired(self, opened: Any) -> Command:
-        """The end of a conduct that nobody began in time."""
-        ...
-
-    def lost(self, opened: Any) -> Command:
-        """The end of a conduct that nobody works on any more; what it was of stays as it is, and a person decides."""
-        ...
+    conduct_id: UUID
+    workflow_id: str
+    begun: bool
+    started_at: datetime
 
 
 class StallRecord(Protocol):
-    """Where it is kept that the engine fails with a conduct."""
+    """Where it is recorded that the engine fails with a conduct."""
 
-    async def stalled(self, progress: type[Record], conduct_id: UUID) -> None:
-        """Say so of a conduct that is live; of any other nothing is said."""
-        ...
+    async def mark_stalled(self, progress: type[Record], conduct_id: UUID) -> None:
+        """Mark a conduct that is live; any other is left alone."""
 
 
-class ConductWork:
-    """Long work: conducts of one kind."""
+@dataclass(eq=False)
+class ConductWork(ABC):
+    """Long work: conducts of procedures, or of runs."""
 
-    def __init__(self, kind: ConductKind, store: Store, commands: Commands, stalls: StallRecord, facility_code: str) -> None:
-        self.workflow = kind.workflow
-        self._kind = kind
-        self._store = store
-        self._commands = commands
-        self._stalls = stalls
-        self._facility_code = facility_code
+    workflow: str = field(init=False)
+    order: ClassVar[type[ConductOrder | RunConductOrder]]  # the argument of the workflow
+    state: ClassVar[type[State]]
+    opened: ClassVar[type[Submission]]
+    progress_row: ClassVar[type[Any]]  # the type of the row that says where the latest conduct of an aggregate is
+    ended: ClassVar[type[Event]]  # the event that has the result of a conduct
+    _store: Store
+    _commands: Commands
+    _stalls: StallRecord
+    _facility_code: str
+
+    @abstractmethod
+    async def _attributes(self, opened: Any) -> Mapping[str, str]:
+        """Return the search attributes besides those of all conducts."""
+
+    @abstractmethod
+    async def _describe(self, opened: Any, progress: Any) -> WorkProgress:
+        """Return how far a conduct is, in words."""
+
+    @abstractmethod
+    def _end(self, opened: Any, *, expired: bool) -> Command:
+        """Return the end of a conduct that no worker began in time, or of one that the engine lost, for a person to see."""
 
     async def job(self, work_id: UUID) -> Job | None:
-        """Nothing is to be told of a conduct that was taken up, or that is not the live one any more."""
-        opened, progress = await self._standing(work_id)
-        if opened is None or progress is None or progress.phase != ConductPhase.OPENED.value:
+        """Return the workflow to start; None where it was started, or the conduct is not the live one any more."""
+        opened, progress = await self._load(work_id)
+        if opened is None or progress is None or progress.phase != ConductPhase.OPENED:
             return None
-        about, subject_id = self._kind.state.aggregate.label, self._subject_id(opened)
+        subject_id = self._subject_id(opened)
         return Job(
             self.workflow,
-            workflow_id(self.workflow, subject_id),
-            await self._kind.order(opened),
+            f"{self.workflow}:{subject_id}",
+            self.order.model_validate({self.state.aggregate.id_name: subject_id, **opened.submission()}),
             attributes={
                 "BatonFacility": self._facility_code,
                 "BatonCommand": opened.command_name,
                 "BatonPrincipal": str(opened.principal_id),
                 "BatonState": ConductPhase.OPENED.value,
-                **await self._kind.attributes(opened),
+                **await self._attributes(opened),
             },
-            summary=f"{opened.command_name} of {about} {subject_id}",
+            summary=f"{opened.command_name} of {self.state.aggregate.label} {subject_id}",
             succeeds=True,
         )
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
-        opened, progress = await self._standing(work_id)
+        """Return the result of a conduct, once it has ended."""
+        opened, progress = await self._load(work_id)
         if opened is None or progress is not None:
             return None
-        ends: list[Any] = await load_events(self._store, self._subject_id(opened), self._kind.ended)
+        ends: list[Any] = await load_events(self._store, self._subject_id(opened), self.ended)
         return next((end.result.model_dump(mode="json") for end in ends if end.conduct_id == work_id), None)
 
     async def unfinished(self) -> Sequence[UUID]:
-        """The conducts that nobody has taken up."""
+        """Return the conducts that no worker has begun."""
         async with self._store.session() as session:
-            rows: Any = await session.records(self._kind.progress, {"phase": ConductPhase.OPENED.value})
+            rows: Any = await session.records(self.progress_row, {"phase": ConductPhase.OPENED.value})
         return [row.conduct_id for row in rows]
 
     async def item(self, work_id: UUID) -> WorkItem | None:
-        opened, _ = await self._standing(work_id)
+        """Return what the work is about."""
+        opened, _ = await self._load(work_id)
         if opened is None:
             return None
-        aggregate = self._kind.state.aggregate
+        aggregate = self.state.aggregate
         ids = {aggregate.id_name: str(self._subject_id(opened)), "conduct_id": str(work_id), "work_id": str(work_id)}
         return WorkItem(opened.principal_id, f"Get{aggregate.name}", ids, opened.correlation_id)
 
-    async def progress(self, work_id: UUID) -> Progress | None:
-        opened, progress = await self._standing(work_id)
-        return None if opened is None or progress is None else await self._kind.told(opened, progress)
+    async def progress(self, work_id: UUID) -> WorkProgress | None:
+        """Return how far a live conduct is."""
+        opened, progress = await self._load(work_id)
+        return None if opened is None or progress is None else await self._describe(opened, progress)
 
     async def live(self) -> Sequence[LiveConduct]:
-        """Every conduct that has not ended."""
+        """Return every conduct that has not ended."""
         async with self._store.session() as session:
-            rows: Any = await session.records(self._kind.progress, {"phase": LIVE})
-        return [
-            LiveConduct(
-                row.conduct_id,
-                workflow_id(self.workflow, self._subject_id(row)),
-                row.phase != ConductPhase.OPENED.value,
-                row.started_at,
-            )
-            for row in rows
-        ]
+            rows: Any = await session.records(self.progress_row, {"phase": LIVE})
+        named = [(row, f"{self.workflow}:{self._subject_id(row)}") for row in rows]
+        return [LiveConduct(row.conduct_id, id, row.phase != ConductPhase.OPENED, row.started_at) for row, id in named]
 
     async def is_live(self, conduct_id: UUID) -> bool:
-        return (await self._standing(conduct_id))[1] is not None
+        """Return whether a conduct has not ended."""
+        return (await self._load(conduct_id))[1] is not None
 
-    async def expire(self, conduct_id: UUID) -> None:
-        """Give up a conduct that nobody began in time."""
-        opened = await self._opened(conduct_id)
-        await self.end(opened, self._kind.expired(opened))
-
-    async def lose(self, conduct_id: UUID) -> None:
-        """Say that nobody works on a conduct any more."""
-        opened = await self._opened(conduct_id)
-        await self.end(opened, self._kind.lost(opened))
+    async def give_up(self, conduct_id: UUID, *, expired: bool) -> None:
+        """End a conduct that no worker began in time, or that the engine has lost."""
+        opened, _ = await self._load(conduct_id)
+        assert opened is not None, "what ends was opened"
+        await self.end(opened, self._end(opened, expired=expired))
 
     async def stall(self, conduct_id: UUID) -> None:
-        """Say that the engine cannot make progress with a conduct."""
-        await self._stalls.stalled(self._kind.progress, conduct_id)
+        """Record that the engine cannot make progress with a conduct."""
+        await self._stalls.mark_stalled(self.progress_row, conduct_id)
 
     async def end(self, opened: Submission, command: Command) -> None:
         """Put the end of a conduct on the record, as the service itself."""
         caller = Caller.system(opened.correlation_id)
         await execute_with_retry(self._commands, command, caller, target_id=self._subject_id(opened))
 
-    async def _opened(self, conduct_id: UUID) -> Submission:
-        opened: Submission | None = (await self._standing(conduct_id))[0]
-        assert opened is not None, "what ends was opened"
-        return opened
-
-    async def _standing(self, conduct_id: UUID) -> tuple[Any, Any]:
-        """The conduct as it was opened, and where it stands while it is live; None each where that is not so."""
+    async def _load(self, conduct_id: UUID) -> tuple[Any, Any]:
+        """Return the conduct as it was opened (None where there is none), and its progress while it is live (else None)."""
         async with self._store.session() as session:
-            found: Any = await session.records(self._kind.opened, {"conduct_id": conduct_id})
-            if not found:
+            opened: Any = await session.records(self.opened, {"conduct_id": conduct_id})
+            if not opened:
                 return None, None
-            key = {self._kind.state.aggregate.id_name: self._subject_id(found[0])}
-            rows: Any = await session.records(self._kind.progress, key)
-        live = [row for row in rows if row.conduct_id == conduct_id and row.phase != ConductPhase.ENDED.value]
-        return found[0], live[0] if live else None
+            key = {self.state.aggregate.id_name: self._subject_id(opened[0])}
+            rows: Any = await session.records(self.progress_row, key)
+        live = [row for row in rows if row.conduct_id == conduct_id and row.phase != ConductPhase.ENDED]
+        return opened[0], live[0] if live else None
 
     def _subject_id(self, row: Any) -> UUID:
-        id: UUID = getattr(row, self._kind.state.aggregate.id_name)
+        id: UUID = getattr(row, self.state.aggregate.id_name)
         return id
 
 
-def workflow_id(workflow: str, subject_id: UUID) -> str:
-    """The id under which the engine knows the conduct of a procedure or of a run."""
-    return f"{workflow}:{subject_id}"
+@dataclass(eq=False)
+class ProcedureConductWork(ConductWork):
+    """Conducts of procedures."""
+
+    workflow = "conduct"
+    order = ConductOrder
+    state = Procedure
+    opened = OpenedConduct
+    progress_row = ConductProgress
+    ended = ProcedureConducted
+    _reader: ConductReader
+    _clock: Clock
+
+    async def _attributes(self, opened: OpenedConduct) -> Mapping[str, str]:
+        procedure = await require_state(self._store, Procedure, opened.procedure_id)
+        assets = {"BatonAsset": str(min(procedure.target_asset_ids))} if procedure.target_asset_ids else {}
+        return assets if procedure.parent_run_id is None else {**assets, "BatonRun": str(procedure.parent_run_id)}
+
+    async def _describe(self, opened: OpenedConduct, progress: ConductProgress) -> WorkProgress:
+        """Return how many steps are done, of how many where there are no passes."""
+        looping = MODES.get(opened.command_name) in LOOPS
+        measured = await self._reader.measured(opened.procedure_id, opened.conduct_id) if looping else None
+        done = progress.step_index or 0
+        if progress.phase == ConductPhase.CLOSING:
+            done += opened.step_count
+        done += opened.step_count * max(0, (progress.iteration_index or 1) - 1)
+        total = None if looping else float(opened.step_count + opened.closing_count)
+        return WorkProgress(done, total, progress_text(opened, progress, measured, self._clock()))
+
+    def _end(self, opened: OpenedConduct, *, expired: bool) -> Command:
+        failure = EXPIRED if expired else LOST
+        result = lost_result(opened.procedure_id, opened.conduct_id, opened.command_name, failure)
+        return RecordConductEnd(result=result, abort_reason=reason_of(EXPIRED) if expired else None)
+
+
+class RunConductWork(ConductWork):
+    """Conducts of runs."""
+
+    workflow = "conduct-run"
+    order = RunConductOrder
+    state = Run
+    opened = OpenedRunConduct
+    progress_row = RunConductProgress
+    ended = RunConducted
+
+    async def _attributes(self, opened: OpenedRunConduct) -> Mapping[str, str]:
+        return {"BatonRun": str(opened.run_id)}
+
+    async def _describe(self, opened: OpenedRunConduct, progress: RunConductProgress) -> WorkProgress:
+        index = progress.phase_index or 0
+        waiting = "" if progress.waiting is None else f", {WAITING[RunWaitingFor(progress.waiting['for'])]}"
+        place = f"phase {min(index + 1, opened.phase_count)} of {opened.phase_count}"
+        return WorkProgress(index, opened.phase_count, f"{place}{waiting}")
+
+    def _end(self, opened: OpenedRunConduct, *, expired: bool) -> Command:
+        end = RecordRunConductEnd.for_expired if expired else RecordRunConductEnd.for_lost
+        return end(opened.conduct_id)
+
+
+WAITING = {
+    RunWaitingFor.RUN: "waiting for the run to be resumed",
+    RunWaitingFor.PHASE: "waiting for somebody to take it up again",
+    RunWaitingFor.GATE: "not allowed to start; waiting for the run to be resumed",
+}
 
 
 def submitter(opened: Submission) -> Caller:
-    """Whoever asked for a conduct: every command it gives is authorized as theirs."""
+    """Return the caller as whom every command of a conduct is authorized."""
     return Caller(
         principal_id=opened.principal_id,
         surface_id=opened.surface_id,
@@ -183,3 +249,51 @@ def submitter(opened: Submission) -> Caller:
         correlation_id=opened.correlation_id,
         causation_id=opened.conduct_id,
     )
+
+
+@dataclass(frozen=True)
+class Reconciler:
+    """Gives up conducts that no worker began in time or that the engine has lost; marks others as stalled."""
+
+    works: Sequence[ConductWork]
+    engine: Engine
+    clock: Clock
+    restart_limit: timedelta
+
+    async def compare(self) -> None:
+        """Compare every live conduct once; raise EngineUnavailableError only after what needs no engine is done."""
+        live = [(work, conduct) for work in self.works for conduct in await work.live()]
+        for work, conduct in live:
+            if not conduct.begun and self.clock() - conduct.started_at > self.restart_limit:
+                await self._log_errors(self._give_up(work, conduct, expired=True), conduct)
+        for work, conduct in live:
+            if conduct.begun:
+                await self._log_errors(self._compare(work, conduct), conduct)
+
+    async def _log_errors(self, comparison: Awaitable[None], conduct: LiveConduct) -> None:
+        """Log what goes wrong with one conduct, so that the others are still compared."""
+        try:
+            await comparison
+        except Unavailable:
+            raise
+        except Exception as error:
+            log.error("conduct_not_compared", conduct_id=str(conduct.conduct_id), **error_location(error))
+
+    async def _compare(self, work: ConductWork, conduct: LiveConduct) -> None:
+        match await self.engine.look(conduct.workflow_id):
+            case EngineView.ABSENT:
+                if await work.is_live(conduct.conduct_id):  # the record ends before the workflow does
+                    await self._give_up(work, conduct, expired=False)
+            case EngineView.STALLED:
+                await work.stall(conduct.conduct_id)
+            case EngineView.OPEN:
+                pass
+
+    async def _give_up(self, work: ConductWork, conduct: LiveConduct, *, expired: bool) -> None:
+        because = "ConductStartExpired" if expired else "ConductLost"
+        try:
+            await work.give_up(conduct.conduct_id, expired=expired)
+        except Conflict as refusal:
+            log.info("conduct_ended_meanwhile", conduct_id=str(conduct.conduct_id), code=refusal.code)
+        else:
+            log.warning("conduct_given_up", conduct_id=str(conduct.conduct_id), because=because)

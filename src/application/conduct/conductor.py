@@ -1,4 +1,4 @@
-"""What a conductor does between the steps: it begins, waits for its run, closes and ends, each time on the record.
+"""What a conduct does between its steps: begin, wait for its run, begin closing, and end, each time on the record.
 
 Everything here may be repeated: the stream says whether it was done already.
 """
@@ -6,17 +6,16 @@ Everything here may be repeated: the stream says whether it was done already.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
-from uuid import UUID
+from dataclasses import dataclass
+from datetime import timedelta
 
 import structlog
 
-from baton.application.conduct.conduct_plan import CLOSING_BLOCKS, MAIN_BLOCKS, ConductPlan, ConductPlans
+from baton.application.conduct.conduct_record import ConductRecord, Submitters, denial_reason
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.conduct.ledger import ClosingRequest, Ledger
-from baton.application.conduct.procedure_stream import ConductRecord, refused
-from baton.application.conduct.step_runner import StepRunner
-from baton.application.conduct.submitters import Submitters
+from baton.application.conduct.step_execution import StepRunner
+from baton.application.conduct.step_plan import CLOSING_BLOCKS, MAIN_BLOCKS, StepPlan, StepPlans
 from baton.application.ports import Clock, Store
 from baton.application.record_reader import load_events, require_state
 from baton.domain.kernel import Command
@@ -24,30 +23,23 @@ from baton.domain.operation.conduct.actuation import merged_kind
 from baton.domain.operation.conduct.messages import (
     DRIVER_STOOD_DOWN,
     INTERRUPTED,
-    MAX_REASON_LENGTH,
-    ConductStart,
-    Finish,
+    ConductEnd,
     ConductOutcome,
+    ConductRequest,
+    ConductStart,
     ConductVerdict,
-    needs_closing,
-    step_failure,
-    leads_to_hold,
+    Finish,
     interruption,
+    leads_to_hold,
     lifecycle_failure,
+    needs_closing,
     reason_of,
+    step_failure,
 )
 from baton.domain.operation.conduct.progress import WaitingFor
-from baton.domain.operation.conduct.results import Artifact, BestPoint, CapturedValue, ConductResult, Failure, LastObjective
-from baton.domain.operation.procedure.endings import (
-    EXPIRED,
-    AbortProcedure,
-    CompleteProcedure,
-    HoldProcedure,
-    RecordConductEnd,
-    given_up,
-)
+from baton.domain.operation.conduct.results import Artifact, CapturedValue, ConductResult, Failure, LastObjective
+from baton.domain.operation.procedure import endings
 from baton.domain.operation.procedure.procedure import (
-    ConductMode,
     HoldCause,
     PendingRequest,
     Procedure,
@@ -63,391 +55,350 @@ from baton.domain.shared.refusals import ConcurrencyError, Refusal, Unauthorized
 
 log = structlog.get_logger()
 
-POLL = 1.0
-"""Seconds between two looks at the record while a conduct waits."""
-Act = Callable[[ConductPlan, Command], Awaitable[None]]
-"""How a command is given: as the submitter, or as the service."""
+POLL_SECONDS = 1.0  # the pause between two reads of the record while a conduct waits
+Execute = Callable[[StepPlan, Command], Awaitable[None]]  # executes a command: as the submitter, or as the service
 
 
+@dataclass(frozen=True)
 class Conductor:
-    """Acts for conducts through the command path, as whoever asked for them."""
+    """Acts for conducts through the command path, as their submitters."""
 
-    def __init__(
-        self,
-        store: Store,
-        record: ConductRecord,
-        clock: Clock,
-        ledger: Ledger,
-        scores: ConductPlans,
-        steps: StepRunner,
-        submitters: Submitters,
-    ) -> None:
-        self._store = store
-        self._record = record
-        self._clock = clock
-        self._ledger = ledger
-        self._scores = scores
-        self._steps = steps
-        self._submitters = submitters
+    store: Store
+    record: ConductRecord
+    clock: Clock
+    ledger: Ledger
+    plans: StepPlans
+    steps: StepRunner
+    submitters: Submitters
 
-    async def brief(self, procedure_id: UUID, conduct_id: UUID) -> ConductStart | None:
-        """What there is to conduct; None where the conduct is not the live one, or it was left too long to begin."""
-        score = await self._scores.score(procedure_id, conduct_id)
-        if score is None:
+    async def brief(self, request: ConductRequest) -> ConductStart | None:
+        """Return what there is to conduct; None where the conduct is not the live one, or no worker began it in time."""
+        if (plan := await self.plans.load(request)) is None:
             return None
-        if self._clock() - score.started_at > timedelta(seconds=self._steps.limits.restart):
-            result = given_up(procedure_id, conduct_id, score.command_name, EXPIRED)
-            with suppress(RecordConductEnd.Cannot):
-                await self._record.as_service(score, RecordConductEnd(result=result, abort_reason=reason_of(EXPIRED)))
-        procedure = await self._record.procedure(score)
-        if procedure.live_conduct_id != conduct_id:
-            self._scores.forget(conduct_id)
+        if self.clock() - plan.started_at > timedelta(seconds=self.steps.limits.restart):
+            result = endings.lost_result(plan.procedure_id, plan.conduct_id, plan.command_name, endings.EXPIRED)
+            with suppress(endings.RecordConductEnd.Cannot):
+                end = endings.RecordConductEnd(result=result, abort_reason=reason_of(endings.EXPIRED))
+                await self.record.execute_as_service(plan, end)
+        procedure = await self.record.procedure(plan)
+        if procedure.live_conduct_id != plan.conduct_id:
+            self.plans.forget(plan.conduct_id)
             return None
-        await self._ledger.go_on(procedure_id, conduct_id)
-        if (left_open := procedure.current_iteration_index) is not None:
-            await self._record.end_pass(score, left_open, "It was left open.")
-        measured = await self._record.happened(score, ProcedureOutcomeRecorded) if score.steering is not None else ()
+        await self.ledger.mark_walking(plan.procedure_id, plan.conduct_id)
+        if (open_pass := procedure.current_iteration_index) is not None:
+            await self.record.end_pass(plan, open_pass, "It was left open.")
+        steering = plan.steering
+        measured = await self.record.events(plan, ProcedureOutcomeRecorded) if steering is not None else ()
         return ConductStart(
-            command_name=score.command_name,
-            mode=score.mode,
-            step_count=len(score.steps),
-            closing_count=len(score.closing_steps),
-            boundary=score.boundary,
-            next_step=self._steps.ahead(score.steps[score.boundary] if score.boundary < len(score.steps) else None),
-            closing_step=self._steps.ahead(score.closing_steps[0] if score.closing_steps else None),
-            loop_step=self._steps.ahead(score.steps[0] if score.steps else None),
+            command_name=plan.command_name,
+            mode=plan.mode,
+            step_count=len(plan.steps),
+            closing_count=len(plan.closing_steps),
+            boundary=plan.boundary,
+            next_step=self.steps.describe(plan.steps[plan.boundary] if plan.boundary < len(plan.steps) else None),
+            closing_step=self.steps.describe(plan.closing_steps[0] if plan.closing_steps else None),
+            loop_step=self.steps.describe(plan.steps[0] if plan.steps else None),
             asks_first=bool(measured),
-            advised_from_outside=score.steering is not None and isinstance(score.steering.decide, CallerDecide),
-            first_point=None if score.steering is None else score.steering.space.first_point,
+            advised_from_outside=steering is not None and isinstance(steering.decide, CallerDecide),
+            first_point=None if steering is None else steering.space.first_point,
         )
 
-    async def await_run(self, procedure_id: UUID, conduct_id: UUID, attempt: Attempt) -> ConductVerdict:
-        """Wait while the parent run is held; answers what the conduct is to do then."""
-        score = await self._scores.score(procedure_id, conduct_id)
-        if score is None:
+    async def await_run(self, request: ConductRequest, attempt: Attempt) -> ConductVerdict:
+        """Wait while the parent run is held; return what the conduct must do then."""
+        if (plan := await self.plans.load(request)) is None:
             return ConductVerdict.GONE
-        await self._ledger.wait(procedure_id, conduct_id, WaitingFor.RUN, None)
+        await self.ledger.mark_waiting(plan.procedure_id, plan.conduct_id, WaitingFor.RUN, None)
         verdict: ConductVerdict | None = ConductVerdict.RUN_HELD
         while verdict is ConductVerdict.RUN_HELD:
-            attempt.alive()
-            verdict = (await self._submitters.orders(self._ledger, score)).verdict
+            attempt.heartbeat()
+            verdict = (await self.submitters.signals(self.ledger, plan)).verdict
             if verdict is ConductVerdict.RUN_HELD:
-                await asyncio.sleep(POLL)
-        resumed = await self._resumed(score) if verdict is None else None
-        await self._ledger.go_on(procedure_id, conduct_id, resumed)
+                await asyncio.sleep(POLL_SECONDS)
+        resumed_at = None
+        if verdict is None:
+            assert plan.run_id is not None, "a run was waited for"
+            resumptions = await load_events(self.store, plan.run_id, RunResumed)
+            resumed_at = resumptions[-1].occurred_at if resumptions else None
+        await self.ledger.mark_walking(plan.procedure_id, plan.conduct_id, resumed_at)
         return verdict or ConductVerdict.DONE
 
-    async def _resumed(self, score: ConductPlan) -> datetime | None:
-        """When the parent run was resumed last."""
-        assert score.run_id is not None, "a run was waited for"
-        resumptions = await load_events(self._store, score.run_id, RunResumed)
-        return resumptions[-1].occurred_at if resumptions else None
-
-    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, outcome: ConductOutcome) -> ConductVerdict:
-        """Close the open pass and mark that closing begins, unless something was asked for before."""
-        score = await self._scores.score(procedure_id, conduct_id)
-        if score is None:
+    async def begin_closing(self, request: ConductEnd) -> ConductVerdict:
+        """End the open pass and mark that closing begins, unless a person asked for something before."""
+        if (plan := await self.plans.load(request)) is None:
             return ConductVerdict.GONE
-        verified = await self._verified(score, await self._record.procedure(score), outcome)
-        if verified is None or not needs_closing(score.command_name, verified):
-            return disbelieved(score, outcome)
-        outcome = verified
-        if completes(score, outcome) and await self._submitters.lost(score.caller):
+        outcome = await self._verify(plan, await self.record.procedure(plan), request.outcome)
+        if outcome is None or not needs_closing(plan.command_name, outcome):
+            return reject(plan, request.outcome)
+        if completes(plan, outcome) and await self.submitters.has_stood_down(plan.caller):
             return ConductVerdict.STOOD_DOWN
         closing = ClosingRequest(
-            procedure_id=procedure_id,
-            conduct_id=conduct_id,
-            run_id=None if score.closing_only else score.run_id,
-            may_hold=not outcome.denied and not score.closing_only,
+            procedure_id=plan.procedure_id,
+            conduct_id=plan.conduct_id,
+            run_id=None if plan.closing_only else plan.run_id,
+            may_hold=not outcome.denied and not plan.closing_only,
             run_blocks=MAIN_BLOCKS if outcome.finish is Finish.COMPLETED else CLOSING_BLOCKS,
         )
-        if (verdict := (await self._ledger.begin_closing(closing)).verdict) is not None:
+        if (verdict := (await self.ledger.begin_closing(closing)).verdict) is not None:
             return verdict
-        await self._close_pass(score, outcome)
+        await self._end_open_pass(plan, outcome)
         return ConductVerdict.DONE
 
-    async def end(self, procedure_id: UUID, conduct_id: UUID, outcome: ConductOutcome, closed: bool) -> Failure | None:
+    async def end(self, request: ConductEnd) -> Failure | None:
         """Put the end of a conduct on the record.
 
         Where its submitter stood down, the service does: what would be Completed is Held, else it ends as it would have.
-        Where its submitter may not end it, the service does too, naming who that was; but what was not closed must be closed
-        before, and then the failure is answered and nothing is written.
+        Where its submitter may not end it, the service does too and names them; but closing steps that are due come first,
+        and then the failure is returned and nothing is written.
         """
-        score = await self._scores.score(procedure_id, conduct_id)
-        while score is not None:
-            procedure = await self._record.procedure(score)
-            if procedure.live_conduct_id != conduct_id:
+        plan, outcome = await self.plans.load(request), request.outcome
+        while plan is not None:
+            procedure = await self.record.procedure(plan)
+            if procedure.live_conduct_id != plan.conduct_id:
                 break
-            verified = await self._verified(score, procedure, outcome)
-            if verified is None or not await self._is_closed(score, procedure, verified):
-                disbelieved(score, outcome)
+            verified = await self._verify(plan, procedure, outcome)
+            if verified is None or not await self._is_closed(plan, procedure, verified):
+                reject(plan, outcome)
                 break
             outcome = verified
-            lost = await self._submitters.lost(score.caller)
-            if lost and completes(score, outcome):
+            stood_down = await self.submitters.has_stood_down(plan.caller)
+            if stood_down and completes(plan, outcome):
                 outcome = outcome.model_copy(update={"finish": Finish.STOOD_DOWN})
             if outcome.finish is Finish.STOOD_DOWN and outcome.failure is None:
-                outcome = outcome.model_copy(update={"failure": await self._submitters.failure(score)})
-            await self._close_pass(score, outcome)
+                outcome = outcome.model_copy(update={"failure": await self.submitters.failure(plan)})
+            await self._end_open_pass(plan, outcome)
+            target = "complete" if outcome.finish is Finish.COMPLETED else "abort"
             try:
                 if outcome.denied:
-                    await self._record_denied(score, procedure, outcome)
+                    assert outcome.failure is not None, "something was denied"
+                    reason = denial_reason(plan.caller.principal_id, outcome.failure)
+                    await self._record_failed_end(plan, procedure, outcome, reason)
                 else:
-                    act = self._record.as_service if lost else self._record.execute
-                    await self._record_end(score, procedure, outcome, act)
+                    execute = self.record.execute_as_service if stood_down else self.record.execute
+                    await self._record_end(plan, procedure, outcome, execute)
             except UnauthorizedError as denied:
-                if await self._submitters.lost(score.caller):
+                if await self.submitters.has_stood_down(plan.caller):
                     continue
-                failure = refused("complete" if outcome.finish is Finish.COMPLETED else "abort", denied)
+                failure = lifecycle_failure(target, denied.code, denied.detail)
                 outcome = outcome.model_copy(update={"denied": True, "failure": failure})
-                if not closed and procedure.pending_request is not PendingRequest.ABORT:
+                if not request.closed and procedure.pending_request is not PendingRequest.ABORT:
                     return failure
             except ConcurrencyError:
                 continue
             except Unavailable:
                 raise
             except Refusal as refusal:
-                procedure = await self._record.procedure(score)
-                if procedure.live_conduct_id == conduct_id and refusal.reason != "request_pending":
-                    await self._record_refused(score, procedure, outcome, refusal)
-        self._scores.forget(conduct_id)
+                procedure = await self.record.procedure(plan)
+                if procedure.live_conduct_id == plan.conduct_id and refusal.reason != "request_pending":
+                    failure = outcome.failure or lifecycle_failure(target, refusal.code, refusal.detail)
+                    await self._record_failed_end(plan, procedure, outcome.model_copy(update={"failure": failure}))
+        self.plans.forget(request.conduct_id)
         return None
 
-    async def _verified(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductOutcome | None:
-        """The end of the main list with everything that the record says of it; None where the record does not agree.
-
-        Whoever has the engine can have a conduct given up, but not say that something was done, failed or was asked for.
-        """
-        tally = await self._ledger.tally(score.conduct_id, procedure.iteration_count if score.loops else 0)
-        cut = None if outcome.closing_cut_at is None else tally.closed_count
-        passes, now = procedure.iteration_count - score.iterations_before, self._clock()
-        spent = None if score.steering is None else spent_budget(score.steering, passes, score.started_at, now)
-        reason = None if outcome.termination_reason is None else spent
-        seen = {"completed_count": tally.completed_count, "termination_reason": reason, "closing_cut_at": cut}
-        said = outcome.model_copy(update=seen)
+    async def _verify(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductOutcome | None:
+        """Return the outcome with everything that the record says about it; None where the record does not agree."""
+        # a forged workflow can give a conduct up, but not claim that something was done, failed or was asked for
+        tally = await self.ledger.tally(plan.conduct_id, procedure.iteration_count if plan.loops else 0)
+        spent = None
+        if plan.steering is not None:
+            spent = spent_budget(plan.steering, plan.passes(procedure), plan.started_at, self.clock())
+        verified = outcome.model_copy(
+            update={
+                "completed_count": tally.completed_count,
+                "termination_reason": None if outcome.termination_reason is None else spent,
+                "closing_cut_at": None if outcome.closing_cut_at is None else tally.closed_count,
+            }
+        )
         if (failure := outcome.failure) is not None and failure.step_index is not None:
-            if failure.error_class == INTERRUPTED and failure.step_index < len(score.steps):
-                step = score.steps[failure.step_index]
+            if failure.error_class == INTERRUPTED and failure.step_index < len(plan.steps):
+                step = plan.steps[failure.step_index]
                 begun = failure != interruption(step, failure.step_index, begun=False)
-                said = said.model_copy(update={"failure": interruption(step, failure.step_index, begun=begun)})
+                actual: Failure | None = interruption(step, failure.step_index, begun=begun)
             elif tally.failure is not None and tally.failure.step_index == failure.step_index:
-                said = said.model_copy(update={"failure": tally.failure})
-            elif procedure.pending_request is not PendingRequest.ABORT:
-                return None
+                actual = tally.failure
+            elif procedure.pending_request is PendingRequest.ABORT:
+                actual = None
             else:
-                said = said.model_copy(update={"failure": None})
-        if procedure.pending_request is PendingRequest.ABORT:
-            return said
-        run = None if score.run_id is None else (await require_state(self._store, Run, score.run_id)).status
-        match outcome.finish:
-            case Finish.COMPLETED if score.loops:
-                return await self._converged(score, procedure, said)
-            case Finish.COMPLETED:
-                last = score.last()
-                return said if last is None or await self._ledger.has_passed(last) else None
-            case Finish.HELD:
-                return said if procedure.pending_request is not None else None
-            case Finish.ABORTED:
-                return said if run is RunStatus.ABORTED else None
-            case Finish.STOPPED:
-                return said if run is not None and run not in LIVE else None
-            case Finish.FAILED:
-                return said if failure is not None else None
-            case Finish.HALTED | Finish.STOOD_DOWN | Finish.CANCELLED:
-                return said
-            case Finish.GONE:
                 return None
+            verified = verified.model_copy(update={"failure": actual})
+        if procedure.pending_request is PendingRequest.ABORT:
+            return verified
+        if outcome.finish is Finish.COMPLETED and plan.loops:
+            return await self._verify_loop(plan, procedure, verified)
+        return verified if await self._is_shown(plan, procedure, outcome) else None
 
-    async def _converged(self, score: ConductPlan, procedure: Procedure, said: ConductOutcome) -> ConductOutcome | None:
-        """The end of a loop with why it ended, where the record shows that it has."""
+    async def _is_shown(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> bool:
+        """Return whether the record shows that the main list ended so."""
+        run = None if plan.run_id is None else (await require_state(self.store, Run, plan.run_id)).status
+        match outcome.finish:
+            case Finish.COMPLETED:
+                last = plan.last()
+                return last is None or await self.ledger.has_passed(last)
+            case Finish.HELD:
+                return procedure.pending_request is not None
+            case Finish.ABORTED:
+                return run is RunStatus.ABORTED
+            case Finish.STOPPED:
+                return run is not None and run not in LIVE
+            case Finish.FAILED:
+                return outcome.failure is not None
+            case Finish.HALTED | Finish.STOOD_DOWN | Finish.CANCELLED:
+                return True
+            case Finish.GONE:
+                return False
+
+    async def _verify_loop(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductOutcome | None:
+        """Return the outcome of a completed loop with its termination reason, where the record shows that it has ended."""
         if procedure.current_iteration_index is not None:
             return None
-        passes = procedure.iteration_count - score.iterations_before
-        ended = (await self._record.happened(score, ProcedureIterationEnded))[-1] if passes else None
-        if ended is not None and (ended.converged if score.steering is None else ended.advised_stop):
-            last = score.last(ended.iteration_index)
-            return said if last is None or await self._ledger.has_passed(last) else None
-        if score.steering is None:
+        passes = plan.passes(procedure)
+        ended = (await self.record.events(plan, ProcedureIterationEnded))[-1] if passes else None
+        if ended is not None and (ended.converged if plan.steering is None else ended.advised_stop):
+            last = plan.last(ended.iteration_index)
+            return outcome if last is None or await self.ledger.has_passed(last) else None
+        if plan.steering is None:
             return None
-        if (spent := spent_budget(score.steering, passes, score.started_at, self._clock())) is not None:
-            return said.model_copy(update={"termination_reason": spent})
-        return said if ended is None and score.stated_boundary else None
+        if (spent := spent_budget(plan.steering, passes, plan.started_at, self.clock())) is not None:
+            return outcome.model_copy(update={"termination_reason": spent})
+        return outcome if ended is None and plan.stated_boundary else None
 
-    async def _is_closed(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome) -> bool:
-        """Whether an end that closes has every closing step behind it; an abort that was asked for needs none."""
-        last = score.last(closing=True)
-        if last is None or procedure.pending_request is PendingRequest.ABORT or not needs_closing(score.command_name, outcome):
+    async def _is_closed(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> bool:
+        """Return whether every closing step that the outcome needs is done; an abort that was asked for needs none."""
+        last = plan.last(closing=True)
+        if last is None or procedure.pending_request is PendingRequest.ABORT:
             return True
-        return await self._ledger.has_passed(last)
+        return not needs_closing(plan.command_name, outcome) or await self.ledger.has_passed(last)
 
-    async def _record_end(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome, act: Act) -> None:
-        """The command that the end of the conduct comes to, given as the submitter or as the service."""
+    async def _record_end(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, execute: Execute) -> None:
+        """Execute the command that an outcome leads to: this is the one table from finish to command."""
         if procedure.pending_request is PendingRequest.ABORT:
-            asked = (await self._record.happened(score, ProcedureAbortRequested))[-1]
-            aborted = outcome.model_copy(update={"finish": Finish.ABORTED})
-            result = await self._told_result(score, procedure, aborted)
-            await act(score, AbortProcedure(reason=asked.reason, conducted=result))
-            return
-        if procedure.pending_request is PendingRequest.HOLD and outcome.finish is Finish.HALTED:
+            outcome = outcome.model_copy(update={"finish": Finish.ABORTED})
+        elif procedure.pending_request is PendingRequest.HOLD and outcome.finish is Finish.HALTED:
             outcome = outcome.model_copy(update={"finish": Finish.HELD})
-        result = await self._told_result(score, procedure, outcome)
+        result = await self._result(plan, procedure, outcome)
         match outcome.finish:
-            case Finish.COMPLETED if score.closing_only:
-                asked = (await self._record.happened(score, ProcedureAbortRequested))[-1]
-                await act(score, AbortProcedure(reason=asked.reason, conducted=result))
-            case Finish.COMPLETED:
-                await act(score, CompleteProcedure(conducted=result))
-            case Finish.HELD | Finish.STOOD_DOWN:
-                await act(score, await self._hold(score, procedure, outcome, result))
-            case Finish.FAILED if leads_to_hold(score.command_name, outcome.failure):
-                await act(score, await self._hold(score, procedure, outcome, result))
+            case Finish.COMPLETED if not plan.closing_only:
+                await execute(plan, endings.CompleteProcedure(conducted=result))
+            case Finish.HELD | Finish.STOOD_DOWN | Finish.FAILED if result.held:
+                await execute(plan, await self._hold(plan, procedure, outcome, result))
             case Finish.HALTED:
-                await self._record.as_service(score, RecordConductEnd(result=result))
-            case Finish.FAILED | Finish.ABORTED | Finish.STOPPED | Finish.CANCELLED:
-                await act(score, AbortProcedure(reason=await self._why(score, outcome), conducted=result))
+                await self.record.execute_as_service(plan, endings.RecordConductEnd(result=result))
+            case Finish.COMPLETED | Finish.FAILED | Finish.ABORTED | Finish.STOPPED | Finish.CANCELLED:
+                reason = await self._abort_reason(plan, procedure, outcome)
+                await execute(plan, endings.AbortProcedure(reason=reason, conducted=result))
             case Finish.GONE:
                 raise AssertionError("what is gone has ended")
 
-    async def _hold(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome, result: ConductResult) -> HoldProcedure:
-        """The hold that was asked for, or that a step that failed or a submitter or driver who stood down leads to."""
+    async def _hold(
+        self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, result: ConductResult
+    ) -> endings.HoldProcedure:
+        """Return the hold that was asked for, or that a failed step or a submitter or driver who stood down leads to."""
         if procedure.pending_request is PendingRequest.HOLD:
-            asked = (await self._record.happened(score, ProcedureHoldRequested))[-1]
-            return HoldProcedure(reason=asked.reason, decided_by_decision_id=asked.decided_by_decision_id, conducted=result)
+            asked = (await self.record.events(plan, ProcedureHoldRequested))[-1]
+            decision_id = asked.decided_by_decision_id
+            return endings.HoldProcedure(reason=asked.reason, decided_by_decision_id=decision_id, conducted=result)
         assert outcome.failure is not None, "nobody asked, so something failed"
-        return HoldProcedure(
-            reason=reason_of(outcome.failure), cause=hold_cause(outcome.finish, outcome.failure), conducted=result
-        )
+        cause = HoldCause.STEP_FAULT
+        if outcome.finish is Finish.STOOD_DOWN:
+            driver = outcome.failure.error_class == DRIVER_STOOD_DOWN
+            cause = HoldCause.DRIVER_STOOD_DOWN if driver else HoldCause.SUBMITTER_STOOD_DOWN
+        return endings.HoldProcedure(reason=reason_of(outcome.failure), cause=cause, conducted=result)
 
-    async def _why(self, score: ConductPlan, outcome: ConductOutcome) -> str:
-        """The reason of an abort that nobody asked the procedure for."""
+    async def _abort_reason(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> str:
+        """Return the reason of an abort: what was asked for, the end of the parent run, or the failure."""
+        if procedure.pending_request is PendingRequest.ABORT or outcome.finish is Finish.COMPLETED:
+            return (await self.record.events(plan, ProcedureAbortRequested))[-1].reason
         if outcome.finish is Finish.CANCELLED:
             return "conduct cancelled"
-        if outcome.finish in (Finish.STOPPED, Finish.ABORTED) and score.run_id is not None:
-            ending = (await load_events(self._store, score.run_id, *ENDINGS))[-1]
+        if outcome.finish in (Finish.STOPPED, Finish.ABORTED) and plan.run_id is not None:
+            ending = (await load_events(self.store, plan.run_id, *ENDINGS))[-1]
             return str(getattr(ending, "reason", "The parent run was completed."))
         assert outcome.failure is not None, "an abort has a reason"
         return reason_of(outcome.failure)
 
-    async def _record_denied(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome) -> None:
-        """End what its submitter may not end any more, as the service itself."""
-        assert outcome.failure is not None, "something was denied"
-        result = await self._told_result(score, procedure, outcome)
-        reason = f"The principal {score.caller.principal_id} may not go on with this: {outcome.failure.message}"[:MAX_REASON_LENGTH]
-        await self._record.as_service(score, RecordConductEnd(result=ended_badly(result), abort_reason=reason))
+    async def _record_failed_end(
+        self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, abort_reason: str | None = None
+    ) -> None:
+        """End a conduct whose last command was denied or refused, as the service; without a reason the status stays."""
+        result = await self._result(plan, procedure, outcome)
+        result = result.model_copy(update={"succeeded": False, "held": False})
+        await self.record.execute_as_service(plan, endings.RecordConductEnd(result=result, abort_reason=abort_reason))
 
-    async def _record_refused(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome, refusal: Refusal) -> None:
-        """End a conduct whose last command was refused; the status stays, and the first failure is what is told."""
-        target = "complete" if outcome.finish is Finish.COMPLETED else "abort"
-        failure = outcome.failure or lifecycle_failure(target, refusal.code, refusal.detail)
-        result = await self._told_result(score, procedure, outcome.model_copy(update={"failure": failure}))
-        await self._record.as_service(score, RecordConductEnd(result=ended_badly(result)))
-
-    async def _told_result(self, score: ConductPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductResult:
-        """The result as the ledger and the outcome have it."""
-        loop = score.mode in (ConductMode.CONVERGED, ConductMode.ADVISED)
-        tally = await self._ledger.tally(score.conduct_id, procedure.iteration_count if loop else 0)
-        outputs = {**(await self._kept(score) if score.resumed else {}), **tally.outputs}
-        closing = {failure.step_index: failure for failure in (*self._cut(score, outcome), *tally.closing_failures)}
-        result = self._result(score, outcome)
-        return result.model_copy(
-            update={
-                "iteration_count": procedure.iteration_count if loop else None,
-                "actuation_kind": merged_kind((procedure.actuation_kind, tally.actuation_kind)),
-                "captures": {**(await self._kept_captures(score) if score.resumed else {}), **tally.captures},
-                "objective": await self._objective(score, procedure),
-                "best": await self._best(score),
-                "measurements": tally.measurements,
-                "artifacts": tally.artifacts,
-                "outputs": outputs,
-                "substrate_writes": dict(tally.substrate_writes),
-                "closing_failures": tuple(closing[index] for index in sorted(closing, key=lambda index: index or 0)),
-            }
+    async def _result(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductResult:
+        """Return the result of a conduct from its outcome and the ledger."""
+        passes = procedure.iteration_count if plan.loops else None
+        tally = await self.ledger.tally(plan.conduct_id, passes or 0)
+        captures, outputs = await self._kept_slots(plan) if plan.resumed else ({}, {})
+        failure = outcome.failure or FAILURE_BY_FINISH.get(outcome.finish)
+        closing = {failed.step_index: failed for failed in (*unwalked_closing(plan, outcome), *tally.closing_failures)}
+        outcomes = await self.record.events(plan, ProcedureOutcomeRecorded) if plan.steering is not None else ()
+        return ConductResult(
+            procedure_id=plan.procedure_id,
+            conduct_id=plan.conduct_id,
+            command_name=plan.command_name,
+            succeeded=failure is None,
+            completed_count=outcome.completed_count,
+            skipped_count=plan.skipped_count,
+            failure=failure,
+            held=outcome.finish in (Finish.HELD, Finish.STOOD_DOWN)
+            or (outcome.finish is Finish.FAILED and leads_to_hold(plan.command_name, outcome.failure)),
+            acquisition_halt=outcome.finish is Finish.HALTED,
+            re_establishment_boundary=plan.stated_boundary,
+            termination_reason=outcome.termination_reason,
+            iteration_count=passes,
+            actuation_kind=merged_kind((procedure.actuation_kind, tally.actuation_kind)),
+            captures={**captures, **tally.captures},
+            objective=await self._last_objective(plan, procedure),
+            best=None if plan.steering is None else best_point(plan.steering, outcomes),
+            measurements=tally.measurements,
+            artifacts=tally.artifacts,
+            outputs={**outputs, **tally.outputs},
+            substrate_writes=dict(tally.substrate_writes),
+            closing_failures=tuple(closing[index] for index in sorted(closing, key=lambda index: index or 0)),
         )
 
-    async def _objective(self, score: ConductPlan, procedure: Procedure) -> LastObjective | None:
-        """What a loop was judged by, as the last of its passes measured it that did."""
-        if score.convergence is None:
+    async def _last_objective(self, plan: StepPlan, procedure: Procedure) -> LastObjective | None:
+        """Return what a loop is judged by, as measured by the last pass that measured it."""
+        if plan.convergence is None:
             return None
-        name, criterion = score.convergence.capture_name, score.convergence.criterion
-        for index in range(procedure.iteration_count, max(score.iterations_before, procedure.iteration_count - 2), -1):
-            tally = await self._ledger.tally(score.conduct_id, index, of_pass=True)
-            if (found := tally.captures.get(name)) is not None:
+        name, criterion = plan.convergence.capture_name, plan.convergence.criterion
+        for index in range(procedure.iteration_count, max(plan.iterations_before, procedure.iteration_count - 2), -1):
+            tally = await self.ledger.tally(plan.conduct_id, index, of_pass=True)
+            if (capture := tally.captures.get(name)) is not None:
                 return LastObjective(
                     name=name,
-                    value=found.value,
+                    value=capture.value,
                     iteration_index=index,
                     expected=criterion.expected,
                     tolerance=getattr(criterion, "tolerance", None),
                 )
         return None
 
-    async def _best(self, score: ConductPlan) -> BestPoint | None:
-        """The best point of a search."""
-        if score.steering is None:
-            return None
-        return best_point(score.steering, await self._record.happened(score, ProcedureOutcomeRecorded))
+    async def _kept_slots(self, plan: StepPlan) -> tuple[dict[str, CapturedValue], dict[str, Artifact]]:
+        """Return the captures and outputs of earlier conducts that a resumed conduct has found."""
+        slots = await self.ledger.slots(plan.procedure_id, plan.conduct_id, 0, plan.boundary)
+        rows = [row for row in slots if not row.closing]
+        values = [row for row in rows if "value" in row.content]
+        captures = {row.slot: CapturedValue(value=row.content["value"], time=row.recorded_at) for row in values}
+        return captures, {row.slot: Artifact(**row.content["artifact"]) for row in rows if "artifact" in row.content}
 
-    async def _kept_captures(self, score: ConductPlan) -> dict[str, CapturedValue]:
-        """The captures of earlier conducts that a conduct which goes on has found."""
-        rows = await self._ledger.slots(score.procedure_id, score.conduct_id, 0, score.boundary)
-        return {
-            row.slot: CapturedValue(value=row.content["value"], time=row.recorded_at)
-            for row in rows
-            if "value" in row.content and not row.closing
-        }
-
-    async def _kept(self, score: ConductPlan) -> dict[str, Artifact]:
-        """The outputs of earlier conducts that a conduct which goes on has found."""
-        rows = await self._ledger.slots(score.procedure_id, score.conduct_id, 0, score.boundary)
-        return {
-            row.slot: Artifact(**row.content["artifact"]) for row in rows if "artifact" in row.content and not row.closing
-        }
-
-    def _cut(self, score: ConductPlan, outcome: ConductOutcome) -> Sequence[Failure]:
-        """The closing steps that an abort kept from being done."""
-        if outcome.closing_cut_at is None:
-            return ()
-        left = list(enumerate(score.closing_steps))[outcome.closing_cut_at :]
-        message = "An abort stopped the closing steps before this one."
-        return [step_failure(step, index, "ClosingCancelled", message) for index, step in left]
-
-    def _result(self, score: ConductPlan, outcome: ConductOutcome) -> ConductResult:
-        held = outcome.finish in (Finish.HELD, Finish.STOOD_DOWN) or (
-            outcome.finish is Finish.FAILED and leads_to_hold(score.command_name, outcome.failure)
-        )
-        failure = outcome.failure or UNASKED.get(outcome.finish)
-        return ConductResult(
-            procedure_id=score.procedure_id,
-            conduct_id=score.conduct_id,
-            command_name=score.command_name,
-            succeeded=failure is None,
-            completed_count=outcome.completed_count,
-            skipped_count=score.skipped_count,
-            failure=failure,
-            held=held,
-            acquisition_halt=outcome.finish is Finish.HALTED,
-            re_establishment_boundary=score.stated_boundary,
-            termination_reason=outcome.termination_reason,
-        )
-
-    async def _close_pass(self, score: ConductPlan, outcome: ConductOutcome) -> None:
+    async def _end_open_pass(self, plan: StepPlan, outcome: ConductOutcome) -> None:
         """End a pass that is still open, before anything else ends."""
-        procedure = await self._record.procedure(score)
-        while (index := procedure.current_iteration_index) is not None and procedure.live_conduct_id == score.conduct_id:
-            failed = outcome.failure is not None and outcome.finish is not Finish.HELD
-            reason = reason_of(outcome.failure) if failed and outcome.failure else outcome.finish.value
-            await self._record.end_pass(score, index, reason, discarded=outcome.finish is Finish.STOOD_DOWN)
-            procedure = await self._record.procedure(score)
+        procedure = await self.record.procedure(plan)
+        while (index := procedure.current_iteration_index) is not None and procedure.live_conduct_id == plan.conduct_id:
+            failure = None if outcome.finish is Finish.HELD else outcome.failure
+            reason = outcome.finish.value if failure is None else reason_of(failure)
+            await self.record.end_pass(plan, index, reason, discarded=outcome.finish is Finish.STOOD_DOWN)
+            procedure = await self.record.procedure(plan)
 
 
-def disbelieved(score: ConductPlan, outcome: ConductOutcome) -> ConductVerdict:
-    """The verdict on an end that the record does not agree with: nothing is written, and whoever says so is gone."""
-    ids = {"procedure_id": str(score.procedure_id), "conduct_id": str(score.conduct_id)}
-    log.warning("conduct_end_disbelieved", **ids, finish=outcome.finish.value)
+def reject(plan: StepPlan, outcome: ConductOutcome) -> ConductVerdict:
+    """Log an outcome that the record does not agree with; nothing is written, and the workflow ends."""
+    ids = {"procedure_id": str(plan.procedure_id), "conduct_id": str(plan.conduct_id)}
+    log.warning("conduct_end_rejected", **ids, finish=outcome.finish.value)
     return ConductVerdict.GONE
 
 
-UNASKED = {
+FAILURE_BY_FINISH = {
     Finish.HELD: lifecycle_failure("hold", "ProcedureHeldByOperator", "The procedure was held as asked."),
     Finish.ABORTED: lifecycle_failure("abort", "ProcedureAborted", "The conduct was aborted as asked."),
     Finish.STOPPED: lifecycle_failure("abort", "RunStopped", "The parent run was stopped."),
@@ -458,22 +409,18 @@ UNASKED = {
         "The next step was begun by an earlier conduct and is not repeated; settle it by hand first.",
     ),
 }
-"""What a result says of an end that no step failed in."""
+"""What a result says about an end in which no step failed."""
 
 
-def completes(score: ConductPlan, outcome: ConductOutcome) -> bool:
-    """Whether the conduct is about to complete its procedure, which takes somebody who stands behind it."""
-    return outcome.finish is Finish.COMPLETED and not outcome.denied and not score.closing_only
+def unwalked_closing(plan: StepPlan, outcome: ConductOutcome) -> Sequence[Failure]:
+    """Return the failures of the closing steps that an abort kept from running."""
+    if outcome.closing_cut_at is None:
+        return ()
+    left = list(enumerate(plan.closing_steps))[outcome.closing_cut_at :]
+    message = "An abort stopped the closing steps before this one."
+    return [step_failure(step, index, "ClosingCancelled", message) for index, step in left]
 
 
-def hold_cause(finish: Finish, failure: Failure) -> HoldCause:
-    """Why a procedure is held that nobody asked to be."""
-    if finish is not Finish.STOOD_DOWN:
-        return HoldCause.STEP_FAULT
-    steered = failure.error_class == DRIVER_STOOD_DOWN
-    return HoldCause.DRIVER_STOOD_DOWN if steered else HoldCause.SUBMITTER_STOOD_DOWN
-
-
-def ended_badly(result: ConductResult) -> ConductResult:
-    """The result of a conduct that did not come to the end it was bound for."""
-    return result.model_copy(update={"succeeded": False, "held": False})
+def completes(plan: StepPlan, outcome: ConductOutcome) -> bool:
+    """Return whether the conduct is about to complete its procedure, which needs a submitter who may act."""
+    return outcome.finish is Finish.COMPLETED and not outcome.denied and not plan.closing_only

@@ -1,4 +1,4 @@
-"""The decide port: who says where to measure next, and how the answer is had."""
+"""The decide port: programs that advise where to measure next."""
 
 import asyncio
 from typing import Protocol
@@ -11,12 +11,11 @@ from baton.domain.operation.steering.steering import (
     check_advice,
 )
 
-CEILING = 120.0
-"""Seconds a decider may take."""
+DECIDE_TIMEOUT_SECONDS = 120.0
 
 
 class DecideError(Exception):
-    """A decider gave no advice; the message is one sentence for whoever reads the record."""
+    """A decider gave no advice; the message is one sentence for the record."""
 
 
 class DecideTimeoutError(DecideError):
@@ -36,31 +35,30 @@ class DecideAccessDeniedError(DecideError):
 
 
 FAULTS = (DecideError, DecideNotAvailableError, DecideAdviceMalformedError)
-"""Every way in which asking a decider fails; each ends a conduct, and is recorded by its name."""
+"""Every error of asking a decider; each ends a conduct, and is recorded by its class name."""
 
 
 class Decider(Protocol):
-    """Advises from the evidence alone: it is handed the whole history each time and remembers nothing."""
+    """Advises from the evidence alone: it receives the whole history each time and keeps no state."""
 
     async def advise_next(self, evidence: SteeringEvidence) -> SteeringAdvice:
-        """Where to measure next, or that there is nothing more to measure; raises one of FAULTS."""
-        ...
+        """Return where to measure next, or that there is nothing more to measure; raise one of FAULTS."""
 
     async def close(self) -> None:
-        """Let go of what is held open; may be repeated."""
-        ...
+        """Release what is held open; may be repeated."""
 
 
 class Deciders(Protocol):
     """The deciders of this deployment."""
 
     async def decider(self, decide: AskedDecide) -> Decider:
-        """The decider set up so; raises DecideNotAvailableError."""
-        ...
+        """Return the decider of this choice; raise DecideNotAvailableError where there is none."""
 
 
-async def advice_from(decider: Decider, evidence: SteeringEvidence, within: float = CEILING) -> SteeringAdvice:
-    """Advice that can be followed, in time; raises one of FAULTS."""
+async def advice_from(
+    decider: Decider, evidence: SteeringEvidence, within: float = DECIDE_TIMEOUT_SECONDS
+) -> SteeringAdvice:
+    """Return checked advice in time; raise one of FAULTS."""
     try:
         async with asyncio.timeout(within):
             advice = await decider.advise_next(evidence)

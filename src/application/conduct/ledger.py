@@ -1,21 +1,27 @@
-"""The ledger of conducts: what was about to be done, and what came of it, stored before and after every effect.
+"""The ledger of conducts: rows stored before and after every effect.
 
-Whatever the engine repeats, an effect that the ledger shows is not had twice: the rows alone decide.
+Whatever the engine repeats, an effect that the ledger shows is not repeated: the rows alone decide.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
-
-from pydantic import TypeAdapter
 
 from baton.application.ports import FoldedStanding
 from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
-from baton.domain.operation.conduct.messages import Mark, StepPlace, ConductVerdict
+from baton.domain.operation.conduct.messages import ConductVerdict, Mark, StepPlace
 from baton.domain.operation.conduct.progress import FilledSlot, WaitingFor
-from baton.domain.operation.conduct.results import Artifact, CapturedValue, Failure, Measured, SourceKind, left_at, referred
+from baton.domain.operation.conduct.results import (
+    Artifact,
+    CapturedValue,
+    Failure,
+    Measured,
+    SourceKind,
+    left_value,
+    shown_value,
+)
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.operation.procedure.procedure import PendingRequest
 from baton.domain.operation.steering.steering import Point
@@ -24,121 +30,58 @@ from baton.domain.run.run import RunStatus
 
 @dataclass(frozen=True)
 class StoredRow:
-    """A row of the ledger as it stands."""
+    """A row of the ledger."""
 
     event_id: UUID
     mark: str
     attempt: int
     payload: Mapping[str, Any]
-    age: float
-    """Seconds since it was written, by the store's clock."""
+    age: float  # seconds since it was written, by the store's clock
 
 
 @dataclass(frozen=True, kw_only=True)
 class Precedence:
-    """What the record must show before it is a step's turn, besides that closing has begun for a closing step alone."""
+    """What the record must show before a step's turn, besides that the closing steps have begun for a closing step alone."""
 
-    first: bool
-    """Whether the step is the first of its walk; before every other one stands an outcome that lets the walk go on."""
-    point: Point
-    """Where the open pass measures, for a step of a pass."""
+    first: bool  # whether the step is the first of its walk; every other one needs an outcome of the step before it
+    point: Point  # where the open pass measures, for a step of a pass
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeginRequest:
-    """What a step asks for before it begins, and what it must not begin under."""
+    """A step that is about to begin, and what must not be so for it to begin."""
 
     place: StepPlace
-    marker: Activity | None
-    """The `in_flight` row to write if nothing stands in the way; a step without an effect writes none."""
-    precedence: Precedence | None
-    """None where whose turn it is has been judged already."""
+    marker: Activity | None  # the `in_flight` row to write if nothing blocks the step; a step without an effect writes none
+    precedence: Precedence | None  # None where the turn was judged already
     run_id: UUID | None = None
     run_blocks: frozenset[RunStatus] = frozenset()
     hold_blocks: bool = True
-    longest_pause: float | None = None
-    """Seconds since the conduct last did something, after which it is too late to go on."""
-    once: bool = False
-    """Whether it must not be done again where an earlier conduct began it."""
-    again: bool = False
-    """Whether it is begun although it was begun before and came to no outcome."""
+    longest_pause: float | None = None  # seconds since the conduct's last activity after which it is too late to continue
+    once: bool = False  # whether it must not run where an earlier conduct began it
+    again: bool = False  # whether it begins although it was begun before without an outcome
     submitter: FoldedStanding | None = None
-    """Who asked for the conduct, as last folded; None where the step is done whatever became of them."""
+    """The submitter as last folded; None where the step runs whether or not they may still act."""
 
     @property
     def stood_down(self) -> bool:
-        """Whether the submitter may not act any more, so that nothing begins."""
+        """Return whether the submitter may not act any more, so that nothing begins."""
         return self.submitter is not None and self.submitter.objection is not None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BeginResult:
-    """What the record and the ledger say to a step that is to begin."""
-
-    live: bool
-    out_of_turn: bool = False
-    """Whether the record does not show what comes before the step; then nothing was written."""
-    asked: PendingRequest | None = None
-    run: RunStatus | None = None
-    late: bool = False
-    begun_before: bool = False
-    stood_down: bool = False
-    """Whether the submitter may not act any more."""
-    submitter_moved: bool = False
-    """Whether the submitter's streams say more than was folded, so that nothing was marked and they are to be read."""
-    rows: Sequence[StoredRow] = ()
-    marked: bool = False
-    """Whether the `in_flight` row was written, and the step may be done."""
-    silence: float | None = None
-    """Seconds since whoever does the step was last heard of; None where that is nobody."""
-
-    @property
-    def outcome(self) -> Mapping[str, Any] | None:
-        """The outcome that stands, if there is one; a failed deposit counts before the outcome it follows."""
-        rows = {row.mark: row.payload for row in self.rows if row.mark != Mark.IN_FLIGHT}
-        deposit = rows.get(Mark.DEPOSIT)
-        return deposit if deposit is not None and deposit["result"] == "failed" else rows.get(Mark.OUTCOME)
-
-    @property
-    def lone_marker(self) -> StoredRow | None:
-        """The last `in_flight` row, where nothing tells what came of it and it is the step's turn."""
-        if self.outcome is not None or self.out_of_turn:
-            return None
-        return next((row for row in reversed(self.rows) if row.mark == Mark.IN_FLIGHT), None)
-
-    @property
-    def attempt(self) -> int:
-        """The number of the attempt that is under way: those begun before, and this one if it was just begun."""
-        begun = max((row.attempt for row in self.rows if row.mark == Mark.IN_FLIGHT), default=0)
-        return begun + 1 if self.marked else max(begun, 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClosingRequest:
-    """What is to close, and what must not have come up before it begins to."""
-
-    procedure_id: UUID
-    conduct_id: UUID
-    run_id: UUID | None = None
-    may_hold: bool = True
-    run_blocks: frozenset[RunStatus] = frozenset()
 
 
 @dataclass(frozen=True)
 class ConductSignals:
-    """What the record says to work in progress."""
+    """What the record says to a conduct: whether it is live, what people asked for, and how its run and submitter stand."""
 
     live: bool
     asked: PendingRequest | None = None
     run: RunStatus | None = None
-    stood_down: bool = False
-    """Whether the submitter may not act any more."""
-    submitter_moved: bool = False
-    """Whether the submitter's streams say more than was folded."""
+    stood_down: bool = False  # whether the submitter may not act any more
+    submitter_moved: bool = False  # whether the submitter's streams have events that are not folded yet
 
     @property
     def verdict(self) -> ConductVerdict | None:
-        """What a conduct is to do between two steps, the gravest first; None where it may go on."""
+        """Return what the conduct must do between two steps, the gravest first; None where it may continue."""
         if not self.live:
             return ConductVerdict.GONE
         if self.asked is PendingRequest.ABORT:
@@ -155,6 +98,49 @@ class ConductSignals:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BeginResult(ConductSignals):
+    """What record and ledger answer to a step that is to begin."""
+
+    out_of_turn: bool = False  # whether the record does not show what comes before the step; then nothing was written
+    late: bool = False
+    begun_before: bool = False
+    rows: Sequence[StoredRow] = ()
+    marked: bool = False  # whether the `in_flight` row was written, so that the step may run
+    silence: float | None = None  # seconds since the last heartbeat of the step's worker; None where there is none
+
+    @property
+    def outcome(self) -> Mapping[str, Any] | None:
+        """Return the stored outcome, if there is one; a failed deposit counts before the outcome it follows."""
+        rows = {row.mark: row.payload for row in self.rows if row.mark != Mark.IN_FLIGHT}
+        deposit = rows.get(Mark.DEPOSIT)
+        return deposit if deposit is not None and deposit["result"] == "failed" else rows.get(Mark.OUTCOME)
+
+    @property
+    def lone_marker(self) -> StoredRow | None:
+        """Return the last `in_flight` row, where no outcome follows it and it is the step's turn."""
+        if self.outcome is not None or self.out_of_turn:
+            return None
+        return next((row for row in reversed(self.rows) if row.mark == Mark.IN_FLIGHT), None)
+
+    @property
+    def attempt(self) -> int:
+        """Return the number of the current attempt: those begun before, and this one if it was just marked."""
+        begun = max((row.attempt for row in self.rows if row.mark == Mark.IN_FLIGHT), default=0)
+        return begun + 1 if self.marked else max(begun, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosingRequest:
+    """A conduct that is to begin its closing steps, and what must not be so for that."""
+
+    procedure_id: UUID
+    conduct_id: UUID
+    run_id: UUID | None = None
+    may_hold: bool = True
+    run_blocks: frozenset[RunStatus] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tally:
     """What the ledger holds of a conduct, for its result."""
 
@@ -164,129 +150,125 @@ class Tally:
     substrate_writes: Mapping[str, Any]
     actuation_kind: ActuationKind | None
     closing_failures: tuple[Failure, ...]
-    completed_count: int
-    """Steps of the given pass, or of the list, that were done."""
-    failure: Failure | None
-    """The step of it that failed."""
+    completed_count: int  # steps of the given pass, or of the list, that were done
+    failure: Failure | None  # the failure of the last of them that failed
     captures: Mapping[str, CapturedValue]
-    closed_count: int
-    """Closing steps that came to an outcome."""
+    closed_count: int  # closing steps that have an outcome
 
 
-OutcomeRow = tuple[UUID, SourceKind, bool, int, str, datetime, Mapping[str, Any]]
-"""An outcome or a deposit: its row, the kind of its step, whether it closes, its index, its mark, when, and what it says."""
-MEASURED: TypeAdapter[tuple[Measured, ...]] = TypeAdapter(tuple[Measured, ...])
+class OutcomeRow(NamedTuple):
+    """An outcome or a deposit in the ledger."""
+
+    event_id: UUID
+    step_kind: SourceKind
+    closing: bool
+    step_index: int
+    mark: str
+    sampled_at: datetime
+    payload: Mapping[str, Any]
 
 
 AddressWrites = tuple[str, Sequence[tuple[Any, UUID]], Sequence[tuple[Any, UUID]]]
-"""An address, the value it took last with its row (or none), and what was sent since and may have come, with the rows."""
+"""An address, its last confirmed value (or none), and the values sent since that may have arrived; each with its row."""
 
 
-def tally_rows(brought: Sequence[OutcomeRow], written: Sequence[AddressWrites], kinds: Sequence[str]) -> Tally:
-    """What these rows come to: those of the last pass and of closing, what was written, and what was worked on."""
-    main = [(id, payload) for id, _, closing, _, mark, _, payload in brought if not closing and mark == Mark.OUTCOME]
-    failures = {closing: tuple(failures_in(brought, closing=closing)) for closing in (False, True)}
-    done = {index for _, _, closing, index, _, _, payload in brought if not closing and payload["result"] == "ok"}
+def tally_rows(rows: Sequence[OutcomeRow], written: Sequence[AddressWrites], kinds: Sequence[str]) -> Tally:
+    """Return the tally of the rows of the last pass and of the closing steps, of all writes, and of all actuation kinds."""
+    main = [row for row in rows if not row.closing]
+    outcomes = [row for row in main if row.mark == Mark.OUTCOME]
+    failures = [failure_in(row) for row in main if is_failed(row)]
+    done = {row.step_index for row in main if row.payload["result"] == "ok"}
     return Tally(
         measurements=tuple(
-            item.model_copy(update={"value": referred(item.value, id)})
-            for id, payload in main
-            for item in MEASURED.validate_python(payload.get("measurements", ()))
+            item.model_copy(update={"value": shown_value(item.value, row.event_id)})
+            for row in outcomes
+            for item in measurements_in(row.payload)
         ),
-        artifacts=tuple(Artifact(**item) for _, payload in main for item in payload.get("artifacts", ())),
+        artifacts=tuple(item for row in outcomes for item in artifacts_in(row.payload)),
         outputs={
-            payload["output_ref_name"]: Artifact(**payload["artifact"])
-            for _, _, closing, _, mark, _, payload in brought
-            if mark == Mark.DEPOSIT and not closing and "artifact" in payload
+            row.payload["output_ref_name"]: Artifact(**row.payload["artifact"])
+            for row in main
+            if row.mark == Mark.DEPOSIT and "artifact" in row.payload
         },
         substrate_writes={
-            address: left_at(*([referred(value, id) for value, id in values] for values in (confirmed, tried)))
+            address: left_value(*([shown_value(value, id) for value, id in values] for values in (confirmed, tried)))
             for address, confirmed, tried in written
         },
         actuation_kind=merged_kind(map(ActuationKind, kinds)),
-        closing_failures=failures[True],
-        completed_count=len(done - {failure.step_index for failure in failures[False]}),
-        failure=failures[False][-1] if failures[False] else None,
-        captures=captures_in(brought),
-        closed_count=sum(closing and mark == Mark.OUTCOME for _, _, closing, _, mark, *_ in brought),
+        closing_failures=tuple(failure_in(row) for row in rows if row.closing and is_failed(row)),
+        completed_count=len(done - {failure.step_index for failure in failures}),
+        failure=failures[-1] if failures else None,
+        captures=captures_in(main),
+        closed_count=sum(row.closing and row.mark == Mark.OUTCOME for row in rows),
     )
 
 
-def captures_in(brought: Sequence[OutcomeRow]) -> dict[str, CapturedValue]:
-    """What the main list captured; the unit of what a program measured stands with its measurement."""
+def captures_in(main: Sequence[OutcomeRow]) -> dict[str, CapturedValue]:
+    """Return the captures of the main list; the unit of what a program measured is in its measurement."""
     units = {
-        (index, item["name"]): item.get("units")
-        for _, _, closing, index, _, _, payload in brought
-        for item in (() if closing else payload.get("measurements", ()))
+        (row.step_index, item["name"]): item.get("units") for row in main for item in row.payload.get("measurements", ())
     }
     return {
         name: CapturedValue(
-            value=payload["captured_value"],
-            unit=payload.get("reading", {}).get("units") or units.get((index, name)),
-            time=payload.get("reading", {}).get("sampled_at") or at,
+            value=row.payload["captured_value"],
+            unit=row.payload.get("reading", {}).get("units") or units.get((row.step_index, name)),
+            time=row.payload.get("reading", {}).get("sampled_at") or row.sampled_at,
         )
-        for _, _, closing, index, _, at, payload in brought
-        if not closing and "captured_value" in payload and (name := payload["capture_name"])
+        for row in main
+        if "captured_value" in row.payload and (name := row.payload["capture_name"])
     }
 
 
-def failures_in(brought: Sequence[OutcomeRow], *, closing: bool) -> Iterator[Failure]:
-    """What failed of one of the two lists."""
-    for _, kind, closes, index, _, _, payload in brought:
-        if closes is closing and payload["result"] == "failed":
-            yield Failure(
-                step_index=index,
-                source_kind=kind,
-                target=payload["target"],
-                error_class=payload["error_class"],
-                message=payload["message"],
-            )
+def measurements_in(payload: Mapping[str, Any]) -> tuple[Measured, ...]:
+    """Return what a program measured."""
+    return tuple(Measured.model_validate(item) for item in payload.get("measurements", ()))
+
+
+def artifacts_in(payload: Mapping[str, Any]) -> tuple[Artifact, ...]:
+    """Return what a program wrote."""
+    return tuple(Artifact.model_validate(item) for item in payload.get("artifacts", ()))
+
+
+def is_failed(row: OutcomeRow) -> bool:
+    return bool(row.payload["result"] == "failed")
+
+
+def failure_in(row: OutcomeRow) -> Failure:
+    """Return the failure that a row holds."""
+    said = {key: row.payload[key] for key in ("target", "error_class", "message")}
+    return Failure(step_index=row.step_index, source_kind=row.step_kind, **said)
 
 
 class Ledger(Protocol):
-    """Rows are only ever added; of two rows for the same mark at the same place the first one stands."""
+    """Rows are only ever added; of two rows for the same mark at the same place the first one counts."""
 
-    async def begin(self, crossing: BeginRequest) -> BeginResult:
-        """Mark a step as begun unless something stands in its way; both in one transaction."""
-        ...
+    async def begin(self, request: BeginRequest) -> BeginResult:
+        """Mark a step as begun unless something blocks it; both in one transaction."""
 
     async def has_passed(self, place: StepPlace) -> bool:
-        """Whether the step has an outcome that lets the walk go on: a closing step any, another one that did not fail."""
-        ...
+        """Return whether the step's outcome lets the walk continue: any of a closing step, else one that did not fail."""
 
     async def settle(self, row: Activity) -> Mapping[str, Any]:
-        """Store what came of a step, and answer what stands: this, or what was stored before."""
-        ...
+        """Store the outcome of a step, and return the one that counts: this, or one stored before."""
 
     async def beat(
         self, place: StepPlace, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
     ) -> ConductSignals:
-        """Let it be known that work goes on, and hear what the record says to it and, if asked, to its submitter."""
-        ...
+        """Record a heartbeat, and return what the record says to the conduct and, if given, about its submitter."""
 
-    async def begin_closing(self, closing: ClosingRequest) -> ConductSignals:
-        """Mark that closing begins, unless an abort or, where it still counts, a hold was asked for before, or the run
-        blocks it; answers what kept it from beginning."""
-        ...
+    async def begin_closing(self, request: ClosingRequest) -> ConductSignals:
+        """Mark that closing begins, unless an abort, a hold that still counts or the run blocks it; return what does."""
 
-    async def wait(self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None) -> None:
-        """Say what the conduct waits for, and until when it does at the most."""
-        ...
+    async def mark_waiting(
+        self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None
+    ) -> None:
+        """Record what the conduct waits for, and until when at most."""
 
-    async def go_on(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None = None) -> None:
-        """Say that the conduct goes on, and `since` when it might have: the pause before does not count."""
-        ...
+    async def mark_walking(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None = None) -> None:
+        """Record that the conduct continues; the pause before `since` does not count."""
 
     async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
-        """The slots that a step finds filled: by its own pass and, before the boundary, by earlier conducts.
-
-        Outside every pass (0) a step finds what the last pass of its conduct has left.
-        """
-        ...
+        """Return the slots filled by a pass (0: the conduct's last one) and, before the boundary, by earlier conducts."""
 
     async def tally(self, conduct_id: UUID, iteration_index: int, *, of_pass: bool = False) -> Tally:
-        """What the conduct brought; measurements and artifacts are those of the given pass.
-
-        `of_pass` leaves out everything else, so that it costs as much however many passes there were.
-        """
-        ...
+        """Return what the conduct did, with the results of a pass; `of_pass` leaves out all else, at constant cost."""

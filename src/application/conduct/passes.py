@@ -1,23 +1,35 @@
-"""What a conductor does about passes: it begins each, judges or measures it, and ends it, each time on the record.
+"""What a conduct does about its passes: begin each, judge or measure it, ask for advice and end it, each time on the record.
 
 Everything here may be repeated: the stream says whether it was done already.
 """
 
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import structlog
 
-from baton.application.conduct.advice import Advisers
-from baton.application.conduct.conduct_plan import ConductPlan, ConductPlans
-from baton.application.conduct.heartbeat import Attempt
+from baton.application.conduct.conduct_record import ConductRecord, Submitters
+from baton.application.conduct.deciders import FAULTS, Deciders, advice_from
+from baton.application.conduct.heartbeat import Attempt, must_stop
 from baton.application.conduct.ledger import Ledger, Tally
-from baton.application.conduct.procedure_stream import ConductRecord, refused
-from baton.application.conduct.submitters import Submitters
+from baton.application.conduct.step_plan import StepPlan, StepPlans
 from baton.application.ports import Clock, Store
 from baton.application.record_reader import load_row
-from baton.domain.operation.conduct.messages import MAX_PASSES, PassDecision, ConductVerdict, lifecycle_failure
-from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress
+from baton.domain.kernel import Event
+from baton.domain.operation.conduct.messages import (
+    DRIVER_STOOD_DOWN,
+    MAX_PASSES,
+    MAX_REASON_LENGTH,
+    ConductRequest,
+    ConductVerdict,
+    PassDecision,
+    PassRequest,
+    lifecycle_failure,
+)
+from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor
 from baton.domain.operation.conduct.results import Failure, Measured
 from baton.domain.operation.conduct.step_values import meets
 from baton.domain.operation.procedure.iterations import (
@@ -28,168 +40,259 @@ from baton.domain.operation.procedure.iterations import (
 from baton.domain.operation.procedure.procedure import (
     PendingRequest,
     Procedure,
+    ProcedureAdvised,
     ProcedureIterationEnded,
     ProcedureIterationStarted,
     ProcedureOutcomeRecorded,
 )
-from baton.domain.operation.steering.steered_conduct import RecordProcedureOutcome, spent_budget
-from baton.domain.operation.steering.steering import Point, SteeringAdvice, SteeringVerdict
+from baton.domain.operation.steering.decider_choice import AskedDecide, CallerDecide
+from baton.domain.operation.steering.steered_conduct import (
+    RecordProcedureOutcome,
+    advice_given,
+    evidence_of,
+    remaining_budget,
+    spent_budget,
+)
+from baton.domain.operation.steering.steering import Point, SteeringAdvice, SteeringEvidence, SteeringVerdict
 from baton.domain.shared.refusals import ConcurrencyError, UnauthorizedError
 
 log = structlog.get_logger()
 
+GONE = PassDecision(verdict=ConductVerdict.GONE)
+STOOD_DOWN = PassDecision(verdict=ConductVerdict.STOOD_DOWN)
+REQUESTED = {
+    PendingRequest.HOLD: PassDecision(verdict=ConductVerdict.HOLD),
+    PendingRequest.ABORT: PassDecision(verdict=ConductVerdict.ABORT),
+}
+POLL_SECONDS = 1.0  # the pause between two reads of the record while a decider thinks
+FIRST_POLL_SECONDS = 0.05
+"""The pause before the first look for outside advice, which a program may give at once; it grows from there."""
+Answer = tuple[SteeringAdvice, UUID | None] | PassDecision
+"""The advice and the outside adviser, if any; or what happened while it was waited for."""
 
+
+@dataclass(frozen=True)
+class Advisers:
+    """Asks the decider of a conduct, and reads the record until it answers."""
+
+    record: ConductRecord
+    clock: Clock
+    ledger: Ledger
+    deciders: Deciders
+    submitters: Submitters
+
+    async def advice(self, plan: StepPlan, procedure: Procedure, iteration_index: int, attempt: Attempt) -> Answer:
+        """Return the decider's advice; a decider that fails fails the conduct."""
+        steering = plan.steering
+        assert steering is not None, "only a steered conduct is advised"
+        if await self.submitters.has_stood_down(plan.caller):
+            return PassDecision(verdict=ConductVerdict.STOOD_DOWN)
+        try:
+            if isinstance(steering.decide, CallerDecide):
+                within = procedure.current_iteration_index is not None
+                return await self._await_caller(plan, iteration_index, within, steering.decide, attempt)
+            outcomes = await self.record.events(plan, ProcedureOutcomeRecorded)
+            left = remaining_budget(steering, plan.passes(procedure), plan.started_at, self.clock())
+            return await self._ask(plan, steering.decide, evidence_of(procedure, steering, outcomes, left), attempt)
+        except FAULTS as fault:
+            target, message = steering.objective_capture_name, str(fault)[:MAX_REASON_LENGTH]
+            failure = Failure(source_kind="decide", target=target, error_class=type(fault).__name__, message=message)
+            return PassDecision(verdict=ConductVerdict.FAILED, failure=failure)
+
+    async def _ask(self, plan: StepPlan, decide: AskedDecide, evidence: SteeringEvidence, attempt: Attempt) -> Answer:
+        """Ask a decider of this deployment; an abort is served while it thinks."""
+        decider = await self.deciders.decider(decide)
+        asking = asyncio.ensure_future(advice_from(decider, evidence))
+        try:
+            while not (await asyncio.wait({asking}, timeout=POLL_SECONDS))[0]:
+                attempt.heartbeat()
+                signals = await self.submitters.signals(self.ledger, plan)
+                verdict = signals.verdict
+                if verdict is not None and (must_stop(signals) or verdict is ConductVerdict.STOOD_DOWN):
+                    return PassDecision(verdict=verdict)
+            return await asking, None
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            await decider.close()
+
+    async def _await_caller(
+        self, plan: StepPlan, iteration_index: int, within: bool, decide: CallerDecide, attempt: Attempt
+    ) -> Answer:
+        """Wait for the advice of an outside decider; a hold or an abort is served meanwhile."""
+        deadline = await self._deadline(plan, iteration_index, decide)
+        await self.ledger.mark_waiting(plan.procedure_id, plan.conduct_id, WaitingFor.ADVICE, deadline)
+        answer = await self._poll(plan, iteration_index, within, deadline, attempt)
+        since = answer.occurred_at if isinstance(answer, ProcedureAdvised) else None
+        await self.ledger.mark_walking(plan.procedure_id, plan.conduct_id, since)
+        return (answer.advice, answer.advised_by) if isinstance(answer, ProcedureAdvised) else answer
+
+    async def _poll(
+        self, plan: StepPlan, iteration_index: int, within: bool, deadline: datetime, attempt: Attempt
+    ) -> ProcedureAdvised | PassDecision:
+        """Read the record until it has advice, a signal ends the wait, or the deadline comes."""
+        pause, version = FIRST_POLL_SECONDS, 0
+        events: list[Event] = []
+        while True:
+            attempt.heartbeat()
+            newer, version = await self.record.events_after(plan, version, ProcedureIterationStarted, ProcedureAdvised)
+            events += newer
+            advised = advice_given(events, plan.conduct_id, iteration_index, within=within)
+            if advised is not None:
+                return advised
+            verdict = (await self.submitters.signals(self.ledger, plan)).verdict
+            if verdict is not None and verdict is not ConductVerdict.RUN_HELD:
+                return PassDecision(verdict=verdict)
+            if self.clock() >= deadline:
+                failure = lifecycle_failure("hold", DRIVER_STOOD_DOWN, "Nobody advised in time.")
+                return PassDecision(verdict=ConductVerdict.HOLD, stood_down=True, failure=failure)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.3, POLL_SECONDS)
+
+    async def _deadline(self, plan: StepPlan, iteration_index: int, decide: CallerDecide) -> datetime:
+        """Return until when advice is awaited, counted from the last recorded outcome, so that a restart grants no more."""
+        outcomes = await self.record.events(plan, ProcedureOutcomeRecorded)
+        own = [outcome for outcome in outcomes if outcome.iteration_index == iteration_index]
+        since = own[-1].occurred_at if own else plan.started_at
+        return since + timedelta(seconds=decide.advice_timeout)
+
+
+@dataclass(frozen=True)
 class Passes:
-    """Turns the loops of conducts through the command path, as whoever asked for them."""
+    """Runs the loops of conducts through the command path, as their submitters."""
 
-    def __init__(
-        self,
-        store: Store,
-        record: ConductRecord,
-        submitters: Submitters,
-        clock: Clock,
-        ledger: Ledger,
-        scores: ConductPlans,
-        advisers: Advisers,
-    ) -> None:
-        self._store = store
-        self._record = record
-        self._submitters = submitters
-        self._clock = clock
-        self._ledger = ledger
-        self._scores = scores
-        self._advisers = advisers
+    store: Store
+    record: ConductRecord
+    submitters: Submitters
+    clock: Clock
+    ledger: Ledger
+    plans: StepPlans
+    advisers: Advisers
 
-    async def start(self, procedure_id: UUID, conduct_id: UUID) -> PassDecision:
-        """Begin the next pass, unless the loop has come to its end or something else stands in the way.
-
-        Where it measures is what was advised last or, where nothing was measured before, where the search begins.
-        """
-        score, procedure = await self._live(procedure_id, conduct_id)
-        if score is None or procedure is None or not score.loops:
-            return PassDecision(verdict=ConductVerdict.GONE)
+    async def start(self, request: ConductRequest) -> PassDecision:
+        """Begin the next pass, unless the loop has ended or something blocks it."""
+        # it measures where the decider advised last or, before the first measurement, where the search begins
+        plan, procedure = await self._load_live(request)
+        if plan is None or procedure is None or not plan.loops:
+            return GONE
         point: Point | None = None
-        if score.steering is not None and procedure.current_iteration_index is None:
-            if procedure.iteration_count > score.iterations_before:
-                point = (await self._record.happened(score, ProcedureIterationEnded))[-1].advised_next_point
-            elif not score.stated_boundary:
-                point = score.steering.space.first_point
+        if plan.steering is not None and procedure.current_iteration_index is None:
+            if plan.passes(procedure):
+                point = (await self.record.events(plan, ProcedureIterationEnded))[-1].advised_next_point
+            elif not plan.stated_boundary:
+                point = plan.steering.space.first_point
             if point is None:
-                return disbelieved(score, "start_pass")
-        return await self._start(score, point, None)
+                return reject(plan, "start_pass")
+        return await self._start(plan, point, None)
 
-    async def take_up(self, procedure_id: UUID, conduct_id: UUID, attempt: Attempt) -> PassDecision:
-        """Ask where a search goes on that has measured before, and begin the pass that measures there.
-
-        What was advised stands on the record with that pass, and nowhere else.
-        """
-        score, procedure = await self._live(procedure_id, conduct_id)
-        if score is None or procedure is None or score.steering is None:
-            return PassDecision(verdict=ConductVerdict.GONE)
+    async def take_up(self, request: ConductRequest, attempt: Attempt) -> PassDecision:
+        """Ask where a search that has measured before continues, and begin the pass that measures there."""
+        # the advice is recorded with that pass, and nowhere else
+        plan, procedure = await self._load_live(request)
+        if plan is None or procedure is None or plan.steering is None:
+            return GONE
         if procedure.current_iteration_index is not None:
-            begun = (await self._record.happened(score, ProcedureIterationStarted))[-1]
-            return PassDecision(verdict=ConductVerdict.DONE, iteration_index=begun.iteration_index, point=begun.point)
-        said = await self._advisers.advice(score, procedure, procedure.iteration_count + 1, attempt)
-        if isinstance(said, PassDecision):
-            return said
-        advice, _ = said
+            return await self._open_pass(plan)
+        answer = await self.advisers.advice(plan, procedure, procedure.iteration_count + 1, attempt)
+        if isinstance(answer, PassDecision):
+            return answer
+        advice, _ = answer
         if advice.verdict is SteeringVerdict.STOP:
             return PassDecision(verdict=ConductVerdict.DONE, stop=True)
-        return await self._start(score, advice.next_point, advice)
+        return await self._start(plan, advice.next_point, advice)
 
-    async def _start(self, score: ConductPlan, point: Point | None, advice: SteeringAdvice | None) -> PassDecision:
-        conduct_id = score.conduct_id
+    async def _start(self, plan: StepPlan, point: Point | None, advice: SteeringAdvice | None) -> PassDecision:
+        conduct_id = plan.conduct_id
         while True:
-            procedure = await self._record.procedure(score)
+            procedure = await self.record.procedure(plan)
             if procedure.live_conduct_id != conduct_id:
-                break
+                return GONE
             if procedure.current_iteration_index is not None:
-                begun = (await self._record.happened(score, ProcedureIterationStarted))[-1]
-                return PassDecision(verdict=ConductVerdict.DONE, iteration_index=begun.iteration_index, point=begun.point)
-            if (turn := await self._before_pass(score, procedure)) is not None:
-                return turn
+                return await self._open_pass(plan)
+            if (decision := await self._before_pass(plan, procedure)) is not None:
+                return decision
             index = procedure.iteration_count + 1
             command = StartProcedureIteration(iteration_index=index, conduct_id=conduct_id, point=point, advice=advice)
             try:
-                await self._record.execute(score, command)
+                await self.record.execute(plan, command)
             except UnauthorizedError as denied:
-                return await self._denied(score, "start", denied)
+                return await self._decide_denied(plan, "start", denied)
             except ProcedureIterationLimitReachedError:
-                return PassDecision(verdict=ConductVerdict.FAILED, failure=cap_reached(procedure))
+                return PassDecision(verdict=ConductVerdict.FAILED, failure=cap_failure(procedure))
             except (ConcurrencyError, StartProcedureIteration.Cannot):
                 continue
             return PassDecision(verdict=ConductVerdict.DONE, iteration_index=index, point=point)
-        return PassDecision(verdict=ConductVerdict.GONE)
 
-    async def _before_pass(self, score: ConductPlan, procedure: Procedure) -> PassDecision | None:
-        """What keeps a pass from beginning, in the order of the turn."""
-        progress = await load_row(self._store, ConductProgress, procedure_id=score.procedure_id)
-        if progress is not None and progress.phase == ConductPhase.CLOSING.value:
-            return disbelieved(score, "start_pass")
-        orders = await self._submitters.orders(self._ledger, score)
-        if (verdict := orders.verdict) is not None:
+    async def _open_pass(self, plan: StepPlan) -> PassDecision:
+        """Return the pass that was begun already."""
+        begun = (await self.record.events(plan, ProcedureIterationStarted))[-1]
+        return PassDecision(verdict=ConductVerdict.DONE, iteration_index=begun.iteration_index, point=begun.point)
+
+    async def _before_pass(self, plan: StepPlan, procedure: Procedure) -> PassDecision | None:
+        """Return what keeps a pass from beginning, the gravest first."""
+        progress = await load_row(self.store, ConductProgress, procedure_id=plan.procedure_id)
+        if progress is not None and progress.phase == ConductPhase.CLOSING:
+            return reject(plan, "start_pass")
+        if (verdict := (await self.submitters.signals(self.ledger, plan)).verdict) is not None:
             return PassDecision(verdict=verdict)
         if procedure.iteration_count >= MAX_PASSES:
             message = f"The loop has come to {MAX_PASSES} passes, which none goes beyond."
-            return PassDecision(verdict=ConductVerdict.FAILED, failure=lifecycle_failure("abort", "AbsoluteIterationCeilingReached", message))
-        if score.convergence is not None:
-            cap = score.convergence.max_consecutive_unconverged_iterations
+            failure = lifecycle_failure("abort", "AbsoluteIterationCeilingReached", message)
+            return PassDecision(verdict=ConductVerdict.FAILED, failure=failure)
+        if plan.convergence is not None:
+            cap = plan.convergence.max_consecutive_unconverged_iterations
             if cap is not None and procedure.consecutive_unconverged_iterations >= cap:
-                return PassDecision(verdict=ConductVerdict.FAILED, failure=cap_reached(procedure))
-        if score.steering is None:
+                return PassDecision(verdict=ConductVerdict.FAILED, failure=cap_failure(procedure))
+        if plan.steering is None:
             return None
-        passes = procedure.iteration_count - score.iterations_before
-        if (spent := spent_budget(score.steering, passes, score.started_at, self._clock())) is not None:
-            return PassDecision(verdict=ConductVerdict.DONE, stop=True, termination_reason=spent)
-        return None
+        spent = spent_budget(plan.steering, plan.passes(procedure), plan.started_at, self.clock())
+        return None if spent is None else PassDecision(verdict=ConductVerdict.DONE, stop=True, termination_reason=spent)
 
-    async def _denied(self, score: ConductPlan, target: str, denied: UnauthorizedError) -> PassDecision:
-        """What a denied command means: the submitter stood down, or one permission was withdrawn."""
-        if await self._submitters.lost(score.caller):
-            return PassDecision(verdict=ConductVerdict.STOOD_DOWN)
-        return PassDecision(verdict=ConductVerdict.FAILED, failure=refused(target, denied), denied=True)
+    async def _decide_denied(self, plan: StepPlan, target: str, denied: UnauthorizedError) -> PassDecision:
+        """Return what a denied command means: the submitter stood down, or one permission was withdrawn."""
+        if await self.submitters.has_stood_down(plan.caller):
+            return STOOD_DOWN
+        failure = lifecycle_failure(target, denied.code, denied.detail)
+        return PassDecision(verdict=ConductVerdict.FAILED, failure=failure, denied=True)
 
-    async def judge(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> PassDecision:
-        """Whether a pass that was walked to its end has converged, on the record."""
-        score = await self._scores.score(procedure_id, conduct_id)
-        while score is not None and score.convergence is not None:
-            procedure = await self._record.procedure(score)
-            if procedure.live_conduct_id != conduct_id:
+    async def judge(self, request: PassRequest) -> PassDecision:
+        """Judge whether a pass that was walked to its end has converged, and record it."""
+        plan, iteration_index = await self.plans.load(request), request.iteration_index
+        while plan is not None and plan.convergence is not None:
+            procedure = await self.record.procedure(plan)
+            if procedure.live_conduct_id != plan.conduct_id:
                 break
             if procedure.current_iteration_index != iteration_index:
-                ended = await self._ended(score, iteration_index)
-                if ended is None:
-                    return disbelieved(score, "judge_pass")
-                return PassDecision(verdict=ConductVerdict.DONE, converged=bool(ended.converged))
+                return await self._ended_pass(plan, iteration_index, "judge_pass")
             if procedure.pending_request is not None:
-                return PassDecision(verdict=REQUESTED[procedure.pending_request])
-            if not await self._is_walked(score, iteration_index):
-                return disbelieved(score, "judge_pass")
-            name = score.convergence.capture_name
-            measured = await self._captured(score, iteration_index, name)
+                return REQUESTED[procedure.pending_request]
+            if not await self._is_walked(plan, iteration_index):
+                return reject(plan, "judge_pass")
+            name, criterion = plan.convergence.capture_name, plan.convergence.criterion
+            measured = await self._captured(plan, iteration_index, name)
             if measured is None:
                 return PassDecision(verdict=ConductVerdict.FAILED, failure=not_measured(name))
-            criterion = score.convergence.criterion
             converged = meets(criterion, criterion.expected, measured)
-            tally = await self._ledger.tally(conduct_id, iteration_index, of_pass=True)
-            seen = with_captures(tally)
-            if (turn := await self._try_end(score, iteration_index, converged=converged, measurements=seen)) is not None:
-                return turn
-        return PassDecision(verdict=ConductVerdict.GONE)
+            tally = await self.ledger.tally(plan.conduct_id, iteration_index, of_pass=True)
+            decision = await self._try_end(plan, iteration_index, converged=converged, measurements=with_captures(tally))
+            if decision is not None:
+                return decision
+        return GONE
 
-    async def record_outcome(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int) -> PassDecision:
-        """Put on the record what a steered pass measured, once."""
-        score, procedure = await self._live(procedure_id, conduct_id)
-        if score is None or procedure is None or score.steering is None:
-            return PassDecision(verdict=ConductVerdict.GONE)
-        begun = (await self._record.happened(score, ProcedureIterationStarted))[-1:]
-        if not begun or begun[0].iteration_index != iteration_index or not await self._is_walked(score, iteration_index):
-            return disbelieved(score, "record_outcome")
+    async def record_outcome(self, request: PassRequest) -> PassDecision:
+        """Record what a steered pass measured, once."""
+        plan, procedure = await self._load_live(request)
+        if plan is None or procedure is None or plan.steering is None:
+            return GONE
+        iteration_index = request.iteration_index
+        begun = (await self.record.events(plan, ProcedureIterationStarted))[-1:]
+        if not begun or begun[0].iteration_index != iteration_index or not await self._is_walked(plan, iteration_index):
+            return reject(plan, "record_outcome")
         if procedure.pending_request is not None:
-            return PassDecision(verdict=REQUESTED[procedure.pending_request])
-        tally = await self._ledger.tally(conduct_id, iteration_index, of_pass=True)
-        name, measurements = score.steering.objective_capture_name, tally.measurements
-        measured = await self._captured(score, iteration_index, name)
+            return REQUESTED[procedure.pending_request]
+        tally = await self.ledger.tally(plan.conduct_id, iteration_index, of_pass=True)
+        name, measurements = plan.steering.objective_capture_name, tally.measurements
+        measured = await self._captured(plan, iteration_index, name)
         if measured is None:
             return PassDecision(verdict=ConductVerdict.FAILED, failure=not_measured(name))
         if not any(item.name == name for item in measurements):
@@ -202,110 +305,104 @@ class Passes:
             succeeded=True,
             actuation_kind=tally.actuation_kind,
         )
-        await self._record.as_service(score, RecordProcedureOutcome(outcome=outcome))
+        await self.record.execute_as_service(plan, RecordProcedureOutcome(outcome=outcome))
         return PassDecision(verdict=ConductVerdict.DONE)
 
-    async def advise(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, attempt: Attempt) -> PassDecision:
-        """Have the decider say where to measure next, and end the open pass with what it said."""
-        score = await self._scores.score(procedure_id, conduct_id)
-        while score is not None and score.steering is not None:
-            procedure = await self._record.procedure(score)
-            if procedure.live_conduct_id != conduct_id:
+    async def advise(self, request: PassRequest, attempt: Attempt) -> PassDecision:
+        """Ask the decider where to measure next, and end the open pass with its advice."""
+        plan, iteration_index = await self.plans.load(request), request.iteration_index
+        while plan is not None and plan.steering is not None:
+            procedure = await self.record.procedure(plan)
+            if procedure.live_conduct_id != plan.conduct_id:
                 break
             if procedure.current_iteration_index != iteration_index:
-                ended = await self._ended(score, iteration_index)
-                return disbelieved(score, "advise_pass") if ended is None else advised_at(ended)
-            if not await self._is_walked(score, iteration_index):
-                return disbelieved(score, "advise_pass")
-            asked = self._clock()
-            said = await self._advisers.advice(score, procedure, iteration_index, attempt)
-            if isinstance(said, PassDecision):
-                return said
-            advice, adviser = said
-            latency = (self._clock() - asked).total_seconds()
-            turn = await self._try_end(score, iteration_index, **provenance(advice, adviser, latency))
-            if turn is not None and turn.verdict is not ConductVerdict.DONE:
-                return turn
-        return PassDecision(verdict=ConductVerdict.GONE)
+                return await self._ended_pass(plan, iteration_index, "advise_pass")
+            if not await self._is_walked(plan, iteration_index):
+                return reject(plan, "advise_pass")
+            asked_at = self.clock()
+            answer = await self.advisers.advice(plan, procedure, iteration_index, attempt)
+            if isinstance(answer, PassDecision):
+                return answer
+            latency = (self.clock() - asked_at).total_seconds()
+            decision = await self._try_end(plan, iteration_index, **provenance(*answer, latency))
+            if decision is not None and decision.verdict is not ConductVerdict.DONE:
+                return decision
+        return GONE
 
-    async def _is_walked(self, score: ConductPlan, iteration_index: int) -> bool:
-        """Whether the ledger shows a pass done to its last step."""
-        last = score.last(iteration_index)
-        return last is None or await self._ledger.has_passed(last)
+    async def _is_walked(self, plan: StepPlan, iteration_index: int) -> bool:
+        """Return whether the ledger shows a pass walked to its last step."""
+        last = plan.last(iteration_index)
+        return last is None or await self.ledger.has_passed(last)
 
-    async def _captured(self, score: ConductPlan, iteration_index: int, name: str) -> Any:
-        """What a pass has left in a slot; None where it has left nothing."""
-        slots = await self._ledger.slots(score.procedure_id, score.conduct_id, iteration_index, 0)
+    async def _captured(self, plan: StepPlan, iteration_index: int, name: str) -> Any:
+        """Return what a pass has left in a slot; None where it has left nothing."""
+        slots = await self.ledger.slots(plan.procedure_id, plan.conduct_id, iteration_index, 0)
         return next((row.content["value"] for row in slots if row.slot == name and "value" in row.content), None)
 
-    async def _live(self, procedure_id: UUID, conduct_id: UUID) -> tuple[ConductPlan | None, Procedure | None]:
-        """The score of a conduct and its procedure; None each where it is not the live one."""
-        score = await self._scores.score(procedure_id, conduct_id)
-        procedure = None if score is None else await self._record.procedure(score)
-        return (score, procedure) if procedure is not None and procedure.live_conduct_id == conduct_id else (None, None)
+    async def _load_live(self, request: ConductRequest) -> tuple[StepPlan | None, Procedure | None]:
+        """Return the plan of a conduct and its procedure; None each where it is not the live one."""
+        plan = await self.plans.load(request)
+        procedure = None if plan is None else await self.record.procedure(plan)
+        live = procedure is not None and procedure.live_conduct_id == request.conduct_id
+        return (plan, procedure) if live else (None, None)
 
-    async def _try_end(self, score: ConductPlan, iteration_index: int, **fields: Any) -> PassDecision | None:
-        """End a pass as the submitter, who must still stand behind it; None where the record is to be looked at again."""
-        if await self._submitters.lost(score.caller):
-            return PassDecision(verdict=ConductVerdict.STOOD_DOWN)
-        command = EndProcedureIteration(
-            iteration_index=iteration_index, conduct_id=score.conduct_id, **{"converged": None, **fields}
-        )
+    async def _try_end(self, plan: StepPlan, iteration_index: int, **fields: Any) -> PassDecision | None:
+        """End a pass as the submitter, who must still be able to act; return None where the record must be read again."""
+        if await self.submitters.has_stood_down(plan.caller):
+            return STOOD_DOWN
+        ids = {"iteration_index": iteration_index, "conduct_id": plan.conduct_id}
+        command = EndProcedureIteration(**{**ids, "converged": None, **fields})
         try:
-            await self._record.execute(score, command)
+            await self.record.execute(plan, command)
         except UnauthorizedError as denied:
-            return await self._denied(score, "abort", denied)
+            return await self._decide_denied(plan, "abort", denied)
         except (ConcurrencyError, EndProcedureIteration.Cannot):
             return None
         return PassDecision(verdict=ConductVerdict.DONE, converged=fields.get("converged"))
 
-    async def _ended(self, score: ConductPlan, iteration_index: int) -> ProcedureIterationEnded | None:
-        """How a pass of this conduct ended; None where none of this index has."""
-        events = await self._record.happened(score, ProcedureIterationEnded)
-        known = (event for event in reversed(events) if event.iteration_index == iteration_index)
-        return next(known, None) if iteration_index > score.iterations_before else None
+    async def _ended_pass(self, plan: StepPlan, iteration_index: int, activity: str) -> PassDecision:
+        """Return how a pass of this conduct has ended."""
+        events = await self.record.events(plan, ProcedureIterationEnded)
+        ended = next((event for event in reversed(events) if event.iteration_index == iteration_index), None)
+        if ended is None or iteration_index <= plan.iterations_before:
+            return reject(plan, activity)
+        stop, point = bool(ended.advised_stop), ended.advised_next_point
+        return PassDecision(verdict=ConductVerdict.DONE, converged=ended.converged, stop=stop, point=point)
 
 
-def disbelieved(score: ConductPlan, asked: str) -> PassDecision:
-    """The answer to what the record does not agree with: nothing is written, and whoever asked for it is gone."""
-    log.warning("pass_out_of_turn", procedure_id=str(score.procedure_id), conduct_id=str(score.conduct_id), activity=asked)
-    return PassDecision(verdict=ConductVerdict.GONE)
+def reject(plan: StepPlan, activity: str) -> PassDecision:
+    """Log a request that the record does not agree with; nothing is written, and the workflow ends."""
+    ids = {"procedure_id": str(plan.procedure_id), "conduct_id": str(plan.conduct_id)}
+    log.warning("pass_out_of_turn", **ids, activity=activity)
+    return GONE
 
 
 def with_captures(tally: Tally) -> tuple[Measured, ...]:
-    """What a pass measured, and what it captured besides."""
+    """Return what a pass measured, and what it captured besides."""
     known = {item.name for item in tally.measurements}
     captured = (
-        Measured(name=name, value=found.value, kind="Scalar", units=found.unit, quality="Good")
-        for name, found in tally.captures.items()
+        Measured(name=name, value=capture.value, kind="Scalar", units=capture.unit, quality="Good")
+        for name, capture in tally.captures.items()
         if name not in known
     )
     return (*tally.measurements, *captured)
 
 
-REQUESTED = {PendingRequest.HOLD: ConductVerdict.HOLD, PendingRequest.ABORT: ConductVerdict.ABORT}
-
-
 def not_measured(name: str) -> Failure:
-    """The failure of a pass that did not bring what it is judged by."""
+    """Return the failure of a pass that did not measure what it is judged by."""
     message = f"The pass captured no {name}, by which it is judged."
     return Failure(source_kind="capture", target=name, error_class="ComputeMeasurementNotFound", message=message)
 
 
-def cap_reached(procedure: Procedure) -> Failure:
-    """The failure of a loop whose patience is at its end."""
+def cap_failure(procedure: Procedure) -> Failure:
+    """Return the failure of a loop with too many passes in a row that have not converged."""
     streak = procedure.consecutive_unconverged_iterations
     message = f"{streak} passes in a row have not converged, and patience lasts no longer."
     return lifecycle_failure("abort", "ConvergenceIterationCapReached", message)
 
 
-def advised_at(ended: ProcedureIterationEnded) -> PassDecision:
-    """What was advised at the end of a pass that is over already."""
-    return PassDecision(verdict=ConductVerdict.DONE, stop=bool(ended.advised_stop), point=ended.advised_next_point)
-
-
 def provenance(advice: SteeringAdvice, adviser: UUID | None, latency: float) -> dict[str, Any]:
-    """What the end of a pass keeps of the advice it was given."""
+    """Return what the end of a pass records of the advice."""
     return {
         "advised_stop": advice.verdict is SteeringVerdict.STOP,
         "reasoning": advice.rationale,

@@ -1,4 +1,4 @@
-"""What the conductor of a run does: it opens its phases, waits for them, and ends the run, each time on the record.
+"""What the conduct of a run does: open its phases, wait for them, and end the run, each time on the record.
 
 Everything here may be repeated: the streams say whether it was done already.
 """
@@ -12,121 +12,120 @@ from uuid import UUID
 import structlog
 
 from baton.application.commands import Commands
+from baton.application.conduct.conduct_record import Submitters, denial_reason
 from baton.application.conduct.conduct_work import ConductWork, submitter
 from baton.application.conduct.heartbeat import Attempt
-from baton.application.conduct.submitters import Submitters
 from baton.application.ports import Caller, Clock, Store
-from baton.application.record_reader import FIRST_LOOK, StreamWatch, load_events, wait_longer, load_row, require_state
+from baton.application.record_reader import (
+    FIRST_POLL_SECONDS,
+    StreamWatch,
+    load_events,
+    load_row,
+    require_state,
+    wait_longer,
+)
 from baton.domain.kernel import Command
 from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH, lifecycle_failure, reason_of, submitter_stood_down
-from baton.domain.operation.conduct.progress import OpenedConduct
+from baton.domain.operation.conduct.progress import (
+    OpenedConduct,
+    OpenedRunConduct,
+    RunConductProgress,
+    RunWait,
+    RunWaitingFor,
+)
 from baton.domain.operation.conduct.results import ConductResult, Failure
 from baton.domain.operation.procedure.procedure import ABORTED, COMPLETED, TRUNCATED, Procedure, ProcedureConducted
-from baton.domain.operation.schedule.arranged_conduct import arranged
+from baton.domain.operation.schedule.arranged_conduct import arranged_command
 from baton.domain.run.conduct import HOLDING, RecordRunConductEnd, failure_of
 from baton.domain.run.endings import AbortRun, CompleteRun
-from baton.domain.run.messages import PhaseJob, PhaseReport, PhaseVerdict, RunFinish, RunOutcome, phase_conduct_id
-from baton.domain.run.progress import OpenedRunConduct, RunConductProgress, Waiting, RunWaitingFor
+from baton.domain.run.messages import (
+    PhaseJob,
+    PhaseReport,
+    PhaseRequest,
+    PhaseVerdict,
+    RunConductEnd,
+    RunConductRequest,
+    RunFinish,
+    RunOutcome,
+    phase_conduct_id,
+)
 from baton.domain.run.run import HELD, LIVE, RUNNING, HoldRun, ListedPhase, Run, RunConductStarted, RunStatus
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
 
 log = structlog.get_logger()
 
-ABORT_REASON = 480
-"""Characters of the reason that a run is aborted with."""
+MAX_ABORT_REASON_LENGTH = 480
 CANCELLED = lifecycle_failure("abort", "CancelledError", "The conduct was cancelled in the engine.")
 
 
 class RunProgress(Protocol):
-    """Where the conduct of a run leaves signs of life."""
+    """Where the conduct of a run records its heartbeat."""
 
-    async def note(self, run_id: UUID, conduct_id: UUID, phase_index: int, waiting: Waiting | None) -> None:
-        """Say at which phase the conduct is, and what it waits for; one that is not live says nothing."""
-        ...
+    async def note(self, run_id: UUID, conduct_id: UUID, phase_index: int, waiting: RunWait | None) -> None:
+        """Record at which phase a live conduct is, and what it waits for."""
 
 
 @dataclass(frozen=True)
-class RunConductPlan:
+class PhasePlan:
     """One conduct of a run, as it was opened."""
 
     opened: OpenedRunConduct
     phases: tuple[ListedPhase, ...]
     started_at: datetime
-
-    @property
-    def run_id(self) -> UUID:
-        return self.opened.run_id
-
-    @property
-    def conduct_id(self) -> UUID:
-        return self.opened.conduct_id
-
-    @property
-    def caller(self) -> Caller:
-        return submitter(self.opened)
+    caller: Caller  # the submitter
 
 
+@dataclass(frozen=True)
 class RunConductor:
-    """Acts for conducts of runs through the command path, as whoever asked for them."""
+    """Acts for conducts of runs through the command path, as their submitters."""
 
-    def __init__(
-        self,
-        store: Store,
-        commands: Commands,
-        clock: Clock,
-        progress: RunProgress,
-        conducts: ConductWork,
-        run_conducts: ConductWork,
-        restart_limit: float,
-        submitters: Submitters,
-    ) -> None:
-        self._store = store
-        self._commands = commands
-        self._clock = clock
-        self._progress = progress
-        self._conducts = conducts
-        self._run_conducts = run_conducts
-        self._restart_limit = timedelta(seconds=restart_limit)
-        self._submitters = submitters
+    store: Store
+    commands: Commands
+    clock: Clock
+    progress: RunProgress
+    conducts: ConductWork
+    run_conducts: ConductWork
+    restart_limit: float
+    submitters: Submitters
 
-    async def brief(self, run_id: UUID, conduct_id: UUID) -> int | None:
-        """How many phases there are; None where the conduct is not the live one, or it was left too long to begin."""
-        drive = await self._drive(conduct_id)
-        if (await self._run(run_id)).live_conduct_id != conduct_id:
+    async def brief(self, request: RunConductRequest) -> int | None:
+        """Return the number of phases; None where the conduct is not the live one, or no worker began it in time."""
+        plan = await self._plan(request.conduct_id)
+        if (await self._run(request.run_id)).live_conduct_id != request.conduct_id:
             return None
-        if self._clock() - drive.started_at > self._restart_limit:
-            await self._run_conducts.expire(conduct_id)
+        if self.clock() - plan.started_at > timedelta(seconds=self.restart_limit):
+            await self.run_conducts.give_up(request.conduct_id, expired=True)
             return None
-        await self._progress.note(run_id, conduct_id, 0, None)
-        return len(drive.phases)
+        await self.progress.note(request.run_id, request.conduct_id, 0, None)
+        return len(plan.phases)
 
-    async def open_phase(self, run_id: UUID, conduct_id: UUID, index: int) -> PhaseReport:
-        """Open the conduct of a phase as whoever asked for the run's; a gate that stays closed holds the run."""
-        drive = await self._drive(conduct_id)
-        if await self._phase(drive, index) is None or not await self._are_completed(drive, index):
-            return PhaseReport(verdict=disbelieved(drive, "open_phase"))
-        listed = drive.phases[index]
-        own_id = phase_conduct_id(conduct_id, listed.procedure_id)
+    async def open_phase(self, request: PhaseRequest) -> PhaseReport:
+        """Open the conduct of a phase as the submitter of the run's; a gate that refuses it holds the run."""
+        plan, index = await self._plan(request.conduct_id), request.phase_index
+        if await self._phase(plan, index) is None or not await self._are_completed(plan, index):
+            return PhaseReport(verdict=reject(plan, "open_phase"))
+        listed = plan.phases[index]
+        own_id = phase_conduct_id(request.conduct_id, listed.procedure_id)
         while True:
-            run = await self._run(run_id)
-            if run.live_conduct_id != conduct_id:
+            run = await self._run(request.run_id)
+            if run.live_conduct_id != request.conduct_id:
                 return PhaseReport(verdict=PhaseVerdict.GONE)
             if await self._is_open(own_id):
-                await self._progress.note(run_id, conduct_id, index, None)
+                await self.progress.note(request.run_id, request.conduct_id, index, None)
                 return PhaseReport(verdict=PhaseVerdict.OPENED, job=await self._job(own_id))
             if run.status not in LIVE:
                 return PhaseReport(verdict=PhaseVerdict.RUN_ENDED)
-            if await self._submitters.lost(drive.caller):
+            if await self.submitters.has_stood_down(plan.caller):
                 return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
             if run.status is HELD:
                 return PhaseReport(verdict=PhaseVerdict.RUN_HELD)
-            command = arranged(listed.conduct)
+            command = arranged_command(listed.conduct)
             try:
-                await self._commands.execute(command, drive.caller, target_id=listed.procedure_id, new_id=own_id)
+                await self.commands.execute(command, plan.caller, target_id=listed.procedure_id, new_id=own_id)
             except UnauthorizedError as denied:
-                return await self._denied(drive, "start", denied)
+                return await self._report_denied(plan, "start", denied)
             except HOLDING as gate:
-                if (report := await self._hold(drive, index, gate)) is not None:
+                if (report := await self._hold(plan, index, gate)) is not None:
                     return report
             except Unavailable:
                 raise
@@ -134,60 +133,57 @@ class RunConductor:
                 continue
             except Refusal as refusal:
                 if refusal.reason != "parent_run_not_running" and not await self._is_open(own_id):
-                    return failed(PhaseVerdict.FAILED, "start", refusal)
+                    return refusal_report(PhaseVerdict.FAILED, "start", refusal)
 
-    async def _hold(self, drive: RunConductPlan, index: int, gate: Refusal) -> PhaseReport | None:
-        """Hold the run because a phase may not start, so that a person looks at what the gate says.
-
-        None where the run is not Running any more, and is to be looked at again.
-        """
-        waiting = Waiting(
-            for_=RunWaitingFor.GATE, procedure_id=drive.phases[index].procedure_id, code=gate.code, detail=gate.detail
-        )
-        await self._progress.note(drive.run_id, drive.conduct_id, index, waiting)
+    async def _hold(self, plan: PhasePlan, index: int, gate: Refusal) -> PhaseReport | None:
+        """Hold the run because a gate refuses a phase; return None where it is not Running any more, to be read again."""
+        procedure_id = plan.phases[index].procedure_id
+        waiting = RunWait(for_=RunWaitingFor.GATE, procedure_id=procedure_id, code=gate.code, detail=gate.detail)
+        await self.progress.note(plan.opened.run_id, plan.opened.conduct_id, index, waiting)
         try:
-            await self._commands.execute(HoldRun(reason=gate.detail[:MAX_REASON_LENGTH]), drive.caller, target_id=drive.run_id)
+            hold = HoldRun(reason=gate.detail[:MAX_REASON_LENGTH])
+            await self.commands.execute(hold, plan.caller, target_id=plan.opened.run_id)
         except UnauthorizedError as denied:
-            return await self._denied(drive, "hold", denied)
+            return await self._report_denied(plan, "hold", denied)
         except (ConcurrencyError, HoldRun.Cannot):
             return None
         return PhaseReport(verdict=PhaseVerdict.RUN_HELD)
 
-    async def _denied(self, drive: RunConductPlan, target: str, denied: UnauthorizedError) -> PhaseReport:
-        """What a denied command means: the submitter stood down, or one permission was withdrawn."""
-        if await self._submitters.lost(drive.caller):
+    async def _report_denied(self, plan: PhasePlan, target: str, denied: UnauthorizedError) -> PhaseReport:
+        """Return what a denied command means: the submitter stood down, or one permission was withdrawn."""
+        if await self.submitters.has_stood_down(plan.caller):
             return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
-        return failed(PhaseVerdict.DENIED, target, denied)
+        return refusal_report(PhaseVerdict.DENIED, target, denied)
 
-    async def await_run(self, run_id: UUID, conduct_id: UUID, index: int, attempt: Attempt) -> PhaseReport:
-        """Wait while the run is held; what a gate said of the phase stays to be read meanwhile."""
-        drive = await self._drive(conduct_id)
-        waiting = await self._gate(run_id, conduct_id) or Waiting(for_=RunWaitingFor.RUN)
-        watch, pause = StreamWatch(self._store, Run, run_id), FIRST_LOOK
+    async def await_run(self, request: PhaseRequest, attempt: Attempt) -> PhaseReport:
+        """Wait while the run is held; what a gate said about the phase stays readable meanwhile."""
+        plan, index = await self._plan(request.conduct_id), request.phase_index
+        waiting = await self._waiting_for_gate(request) or RunWait(for_=RunWaitingFor.RUN)
+        watch, pause = StreamWatch(self.store, Run, request.run_id), FIRST_POLL_SECONDS
         while True:
-            attempt.alive()
+            attempt.heartbeat()
             run = await watch.look()
-            if run.live_conduct_id != conduct_id:
+            if run.live_conduct_id != request.conduct_id:
                 return PhaseReport(verdict=PhaseVerdict.GONE)
             if run.status is not HELD:
-                await self._progress.note(run_id, conduct_id, index, None)
+                await self.progress.note(request.run_id, request.conduct_id, index, None)
                 return PhaseReport(verdict=PhaseVerdict.RUN_RESUMED if run.status in LIVE else PhaseVerdict.RUN_ENDED)
-            if await self._submitters.lost(drive.caller):
+            if await self.submitters.has_stood_down(plan.caller):
                 return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
-            await self._progress.note(run_id, conduct_id, index, waiting)
+            await self.progress.note(request.run_id, request.conduct_id, index, waiting)
             pause = await wait_longer(pause)
 
-    async def await_phase(self, run_id: UUID, conduct_id: UUID, index: int, attempt: Attempt) -> PhaseReport:
-        """Wait until a phase has come to its end; one that is held or halted is waited for until somebody ends it."""
-        drive = await self._drive(conduct_id)
-        if (known := await self._phase(drive, index)) is None:
-            return PhaseReport(verdict=disbelieved(drive, "await_phase"))
-        watched_run, watched = StreamWatch(self._store, Run, run_id), StreamWatch(self._store, Procedure, known.id)
-        pause = FIRST_LOOK
+    async def await_phase(self, request: PhaseRequest, attempt: Attempt) -> PhaseReport:
+        """Wait until a phase has ended; one that is held or halted is waited for until a person ends it."""
+        plan, index = await self._plan(request.conduct_id), request.phase_index
+        if (known := await self._phase(plan, index)) is None:
+            return PhaseReport(verdict=reject(plan, "await_phase"))
+        run_watch, phase_watch = (StreamWatch(self.store, Run, request.run_id), StreamWatch(self.store, Procedure, known.id))
+        pause = FIRST_POLL_SECONDS
         while True:
-            attempt.alive()
-            run, phase = await watched_run.look(), await watched.look()
-            if run.live_conduct_id != conduct_id:
+            attempt.heartbeat()
+            run, phase = await run_watch.look(), await phase_watch.look()
+            if run.live_conduct_id != request.conduct_id:
                 return PhaseReport(verdict=PhaseVerdict.GONE)
             if phase.status is COMPLETED:
                 return PhaseReport(verdict=PhaseVerdict.COMPLETED)
@@ -195,62 +191,60 @@ class RunConductor:
                 return PhaseReport(verdict=PhaseVerdict.FAILED)
             if run.status not in LIVE and phase.live_conduct_id is None:
                 return PhaseReport(verdict=PhaseVerdict.RUN_ENDED)
-            if run.status in LIVE and await self._submitters.lost(drive.caller):
+            if run.status in LIVE and await self.submitters.has_stood_down(plan.caller):
                 return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
-            await self._progress.note(run_id, conduct_id, index, await self._waiting_for(run, phase))
+            await self.progress.note(request.run_id, request.conduct_id, index, await self._waiting(run, phase))
             pause = await wait_longer(pause)
 
-    async def _waiting_for(self, run: Run, phase: Procedure) -> Waiting | None:
-        """What a phase waits for that is under way; None while its conduct is at work."""
+    async def _waiting(self, run: Run, phase: Procedure) -> RunWait | None:
+        """Return what a phase that has not ended waits for; None while its conduct is at work."""
         if run.status is HELD:
-            return Waiting(for_=RunWaitingFor.RUN)
+            return RunWait(for_=RunWaitingFor.RUN)
         if phase.live_conduct_id is not None:
             return None
-        waiting = Waiting(for_=RunWaitingFor.PHASE, procedure_id=phase.id)
+        waiting = RunWait(for_=RunWaitingFor.PHASE, procedure_id=phase.id)
         if phase.hold_cause is not None:
             return waiting.model_copy(update={"code": phase.hold_cause.value, "detail": phase.last_status_reason})
-        failure = failure_of(phase, await self._ends(phase.id))
+        failure = failure_of(phase, await self._results(phase.id))
         if failure is None:
             return waiting
         return waiting.model_copy(update={"code": failure.error_class, "detail": failure.message})
 
-    async def end(self, run_id: UUID, conduct_id: UUID, outcome: RunOutcome, attempt: Attempt) -> PhaseVerdict:
-        """End the run as its phases came to their end, and put on the record what came of the conduct.
+    async def end(self, request: RunConductEnd) -> PhaseVerdict:
+        """End the run as its phases ended, and record the result of the conduct.
 
-        Where the run is held although all is done, nothing is ended yet. Where the submitter stood down, the service holds
-        the run instead of completing it and ends the conduct, so that somebody else can conduct what is left.
+        A run that is held although all is done is not ended yet. Where the submitter stood down, the service holds the run
+        instead of completing it and ends the conduct, so that somebody else can conduct what is left.
         """
-        drive = await self._drive(conduct_id)
-        if not await self._agrees(drive, outcome):
-            return disbelieved(drive, f"end_run_conduct, {outcome.finish.value}")
+        plan, outcome = await self._plan(request.conduct_id), request.outcome
+        if not await self._is_shown(plan, outcome):
+            return reject(plan, f"end_run_conduct, {outcome.finish.value}")
         failure = CANCELLED if outcome.finish is RunFinish.CANCELLED else outcome.failure
         while True:
-            attempt.alive()
-            run = await self._run(run_id)
-            if run.live_conduct_id != conduct_id:
+            run = await self._run(request.run_id)
+            if run.live_conduct_id != request.conduct_id:
                 return PhaseVerdict.GONE
             if run.status is RunStatus.COMPLETED:
                 failure = None
             if run.status not in LIVE:
                 break
-            lost = await self._submitters.lost(drive.caller)
-            if lost and outcome.finish is RunFinish.COMPLETED:
+            stood_down = await self.submitters.has_stood_down(plan.caller)
+            if stood_down and outcome.finish is RunFinish.COMPLETED:
                 outcome = RunOutcome(finish=RunFinish.STOOD_DOWN)
             if outcome.finish is RunFinish.STOOD_DOWN:
-                failure = failure or submitter_stood_down(
-                    (await self._submitters.standing(drive.caller)).objection, steers=False
-                )
+                objection = (await self.submitters.standing(plan.caller)).objection
+                failure = failure or submitter_stood_down(objection, steers=False)
                 if run.status is HELD:
                     break
             if outcome.finish is RunFinish.COMPLETED and run.status is HELD:
                 return PhaseVerdict.RUN_HELD
-            command = await self._ending(drive, outcome, failure)
-            as_service = lost or outcome.finish in (RunFinish.DENIED, RunFinish.STOOD_DOWN)
-            caller = Caller.system(drive.opened.correlation_id) if as_service else drive.caller
+            command = await self._ending(plan, outcome, failure)
+            as_service = stood_down or outcome.finish in (RunFinish.DENIED, RunFinish.STOOD_DOWN)
+            caller = Caller.system(plan.opened.correlation_id) if as_service else plan.caller
             try:
-                await self._commands.execute(command, caller, target_id=run_id)
+                await self.commands.execute(command, caller, target_id=request.run_id)
             except UnauthorizedError as denied:
-                if await self._submitters.lost(drive.caller):
+                if await self.submitters.has_stood_down(plan.caller):
                     continue
                 target = "complete" if outcome.finish is RunFinish.COMPLETED else "abort"
                 denial = lifecycle_failure(target, denied.code, denied.detail)
@@ -263,26 +257,26 @@ class RunConductor:
             except Refusal as refusal:
                 if outcome.finish is not RunFinish.COMPLETED:
                     break
-                if (await self._run(run_id)).status is RUNNING:
+                if (await self._run(request.run_id)).status is RUNNING:
                     failure = lifecycle_failure("complete", refusal.code, refusal.detail)
                     break
-        await self._settled(drive, attempt)
-        failed_phase = await self._phase(drive, outcome.phase_index)
+        await self._await_all_phases(plan)
+        failed_phase = await self._phase(plan, outcome.phase_index)
         failed_id = None if failed_phase is None else failed_phase.id
-        command = RecordRunConductEnd(conduct_id=conduct_id, failure=failure, failed_id=failed_id)
-        await self._run_conducts.end(drive.opened, command)
+        command = RecordRunConductEnd(conduct_id=request.conduct_id, failure=failure, failed_id=failed_id)
+        await self.run_conducts.end(plan.opened, command)
         return PhaseVerdict.COMPLETED
 
-    async def _agrees(self, drive: RunConductPlan, outcome: RunOutcome) -> bool:
-        """Whether the record shows the end that the phases are said to have come to; giving up needs nothing."""
+    async def _is_shown(self, plan: PhasePlan, outcome: RunOutcome) -> bool:
+        """Return whether the record shows that the phases ended so; giving up needs nothing."""
         match outcome.finish:
             case RunFinish.COMPLETED:
-                return await self._are_completed(drive, len(drive.phases))
+                return await self._are_completed(plan, len(plan.phases))
             case RunFinish.FAILED:
-                phase = await self._phase(drive, outcome.phase_index)
+                phase = await self._phase(plan, outcome.phase_index)
                 return phase is not None and (outcome.failure is not None or phase.status in (ABORTED, TRUNCATED))
             case RunFinish.ENDED:
-                return (await self._run(drive.run_id)).status not in LIVE
+                return (await self._run(plan.opened.run_id)).status not in LIVE
             case RunFinish.DENIED:
                 return outcome.failure is not None
             case RunFinish.CANCELLED | RunFinish.STOOD_DOWN:
@@ -290,91 +284,89 @@ class RunConductor:
             case RunFinish.GONE:
                 return False
 
-    async def _are_completed(self, drive: RunConductPlan, count: int) -> bool:
-        """Whether the first so many phases are on record as Completed."""
-        phases = [await self._phase(drive, index) for index in range(count)]
+    async def _are_completed(self, plan: PhasePlan, count: int) -> bool:
+        """Return whether the first so many phases are Completed."""
+        phases = [await self._phase(plan, index) for index in range(count)]
         return all(phase is not None and phase.status is COMPLETED for phase in phases)
 
-    async def _phase(self, drive: RunConductPlan, index: int | None) -> Procedure | None:
-        """The procedure of a phase; None where there is no such phase."""
-        if index is None or not 0 <= index < len(drive.phases):
+    async def _phase(self, plan: PhasePlan, index: int | None) -> Procedure | None:
+        """Return the procedure of a phase; None where there is no such phase."""
+        if index is None or not 0 <= index < len(plan.phases):
             return None
-        return await require_state(self._store, Procedure, drive.phases[index].procedure_id)
+        return await require_state(self.store, Procedure, plan.phases[index].procedure_id)
 
-    async def _ending(self, drive: RunConductPlan, outcome: RunOutcome, failure: Failure | None) -> Command:
-        """The command that ends the run, or holds it where nobody stands behind its conduct any more."""
+    async def _ending(self, plan: PhasePlan, outcome: RunOutcome, failure: Failure | None) -> Command:
+        """Return the command that an outcome leads to: this is the one table from a run's finish to its command."""
         match outcome.finish:
             case RunFinish.COMPLETED:
-                return CompleteRun(conduct_id=drive.conduct_id)
+                return CompleteRun(conduct_id=plan.opened.conduct_id)
             case RunFinish.CANCELLED:
                 return AbortRun(reason="conduct cancelled")
             case RunFinish.DENIED:
                 assert outcome.failure is not None, "something was denied"
-                principal = drive.opened.principal_id
-                return AbortRun(
-                    reason=f"The principal {principal} may not go on with this: {outcome.failure.message}"[:MAX_REASON_LENGTH]
-                )
+                return AbortRun(reason=denial_reason(plan.opened.principal_id, outcome.failure))
             case RunFinish.FAILED:
-                return AbortRun(reason=await self._why(drive, outcome))
+                return AbortRun(reason=await self._abort_reason(plan, outcome))
             case RunFinish.STOOD_DOWN:
                 assert failure is not None, "there is a reason"
                 return HoldRun(reason=reason_of(failure))
             case RunFinish.ENDED | RunFinish.GONE:
                 raise AssertionError("what has ended is not ended again")
 
-    async def _why(self, drive: RunConductPlan, outcome: RunOutcome) -> str:
-        """Why a run is aborted: the phase that failed, and what failed there."""
-        assert outcome.phase_index is not None, "some phase failed"
-        phase = await require_state(self._store, Procedure, drive.phases[outcome.phase_index].procedure_id)
-        failure = outcome.failure or failure_of(phase, await self._ends(phase.id))
-        said = phase.status.value if failure is None else reason_of(failure)
-        return f"phase {phase.name}: {said}"[:ABORT_REASON]
+    async def _abort_reason(self, plan: PhasePlan, outcome: RunOutcome) -> str:
+        """Return why a run is aborted: the phase that failed, and its failure."""
+        phase = await self._phase(plan, outcome.phase_index)
+        assert phase is not None, "some phase failed"
+        failure = outcome.failure or failure_of(phase, await self._results(phase.id))
+        reason = phase.status.value if failure is None else reason_of(failure)
+        return f"phase {phase.name}: {reason}"[:MAX_ABORT_REASON_LENGTH]
 
-    async def _settled(self, drive: RunConductPlan, attempt: Attempt) -> None:
-        """Wait until no phase is at work any more: what a run's end leads it to belongs to what came of the conduct."""
-        for index, listed in enumerate(drive.phases):
-            watch, pause = StreamWatch(self._store, Procedure, listed.procedure_id), FIRST_LOOK
+    async def _await_all_phases(self, plan: PhasePlan) -> None:
+        """Wait until no phase is conducted any more, since the ends of all of them belong to the result."""
+        for index, listed in enumerate(plan.phases):
+            watch, pause = (StreamWatch(self.store, Procedure, listed.procedure_id), FIRST_POLL_SECONDS)
             while (await watch.look()).live_conduct_id is not None:
-                attempt.alive()
-                await self._progress.note(drive.run_id, drive.conduct_id, index, None)
+                await self.progress.note(plan.opened.run_id, plan.opened.conduct_id, index, None)
                 pause = await wait_longer(pause)
 
-    async def _drive(self, conduct_id: UUID) -> RunConductPlan:
-        opened = await load_row(self._store, OpenedRunConduct, conduct_id=conduct_id)
+    async def _plan(self, conduct_id: UUID) -> PhasePlan:
+        opened = await load_row(self.store, OpenedRunConduct, conduct_id=conduct_id)
         assert opened is not None, "what is conducted was opened"
-        openings = await load_events(self._store, opened.run_id, RunConductStarted)
+        openings = await load_events(self.store, opened.run_id, RunConductStarted)
         opening = next(event for event in openings if event.conduct_id == conduct_id)
-        return RunConductPlan(opened, opening.phases, opening.occurred_at)
+        return PhasePlan(opened, opening.phases, opening.occurred_at, submitter(opened))
 
     async def _run(self, run_id: UUID) -> Run:
-        return await require_state(self._store, Run, run_id)
+        return await require_state(self.store, Run, run_id)
 
-    async def _gate(self, run_id: UUID, conduct_id: UUID) -> Waiting | None:
-        """The gate that holds the run, where one does."""
-        progress = await load_row(self._store, RunConductProgress, run_id=run_id, conduct_id=conduct_id)
-        said = None if progress is None else progress.waiting
-        return Waiting(**said) if said is not None and said["for"] == RunWaitingFor.GATE.value else None
+    async def _waiting_for_gate(self, request: RunConductRequest) -> RunWait | None:
+        """Return the gate that holds the run, where one does."""
+        progress = await load_row(self.store, RunConductProgress, run_id=request.run_id, conduct_id=request.conduct_id)
+        waiting = None if progress is None or progress.waiting is None else RunWait(**progress.waiting)
+        return waiting if waiting is not None and waiting.for_ is RunWaitingFor.GATE else None
 
     async def _is_open(self, conduct_id: UUID) -> bool:
-        return await load_row(self._store, OpenedConduct, conduct_id=conduct_id) is not None
+        return await load_row(self.store, OpenedConduct, conduct_id=conduct_id) is not None
 
     async def _job(self, conduct_id: UUID) -> PhaseJob | None:
-        """What the engine is to be told of a phase's conduct; None where it was taken up already."""
-        job = await self._conducts.job(conduct_id)
+        """Return the workflow to start for a phase; None where it was started already."""
+        job = await self.conducts.job(conduct_id)
         if job is None:
             return None
         return PhaseJob(id=job.id, order=job.argument, attributes=dict(job.attributes), summary=job.summary)
 
-    async def _ends(self, procedure_id: UUID) -> Sequence[ConductResult]:
-        return [end.result for end in await load_events(self._store, procedure_id, ProcedureConducted)]
+    async def _results(self, procedure_id: UUID) -> Sequence[ConductResult]:
+        return [end.result for end in await load_events(self.store, procedure_id, ProcedureConducted)]
 
 
-def disbelieved(drive: RunConductPlan, asked: str) -> PhaseVerdict:
-    """The verdict on what the record does not agree with: nothing is written, and whoever asked for it is gone."""
-    log.warning("run_conduct_disbelieved", run_id=str(drive.run_id), conduct_id=str(drive.conduct_id), activity=asked)
+def reject(plan: PhasePlan, activity: str) -> PhaseVerdict:
+    """Log a request that the record does not agree with; nothing is written, and the workflow ends."""
+    log.warning(
+        "run_conduct_rejected", run_id=str(plan.opened.run_id), conduct_id=str(plan.opened.conduct_id), activity=activity
+    )
     return PhaseVerdict.GONE
 
 
-def failed(verdict: PhaseVerdict, target: str, refusal: Refusal) -> PhaseReport:
-    """The report of a command that was refused."""
+def refusal_report(verdict: PhaseVerdict, target: str, refusal: Refusal) -> PhaseReport:
+    """Return the report of a command that was refused."""
     return PhaseReport(verdict=verdict, failure=lifecycle_failure(target, refusal.code, refusal.detail))

@@ -1,141 +1,165 @@
-"""What each kind of step does to the plant, through the ports; the ledger is not its affair."""
+"""The effect of each kind of step, through the ports to plant and programs; the ledger is not involved."""
 
 import asyncio
 import math
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, assert_never
 
-from baton.application.clock import Timekeeper
 from baton.application.conduct.actions import Actions, perform
-from baton.application.control import Control, ControlError, Fence, Reading, Witness, always_open
+from baton.application.conduct.compute import Compute, ComputeError, JobSpec, provide_result, submission_key
+from baton.application.control import Control, ControlError, Fence, FencedControl, Reading, always_open
+from baton.application.ports import Timekeeper
 from baton.domain.operation.conduct.actuation import ActuationKind, DeclaredRoute, touched_kind
-from baton.domain.operation.conduct.messages import WRITE_TIMEOUT
+from baton.domain.operation.conduct.messages import WRITE_TIMEOUT, StepPlace
 from baton.domain.operation.conduct.step_values import (
     GOOD,
     Memory,
     StepFault,
-    captured,
+    capturable_number,
     meets,
-    reference_of,
-    refuse_duplicate,
+    reference_field,
+    refuse_refill,
 )
-from baton.domain.recipe.steps import RecipeActionStep, RecipeCaptureStep, RecipeCheckStep, RecipeSetpointStep
+from baton.domain.recipe.sentinels import CaptureRef, OutputRef
+from baton.domain.recipe.steps import (
+    RecipeActionStep,
+    RecipeCaptureStep,
+    RecipeCheckStep,
+    RecipeComputeStep,
+    RecipeSetpointStep,
+    RecipeStep,
+    declared_capture,
+    declared_output,
+    operands,
+)
 
 T = TypeVar("T")
 
-LARGEST = 1000
-"""Numbers of an array that a row holds; of more, only the shape."""
-TRIED = 10
-"""Values sent to an address and never confirmed that a row holds: the last ones."""
-UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-"""Characters that no row can hold."""
+MAX_ARRAY_NUMBERS = 1000  # numbers of an array that a row holds; of a larger one it holds the shape
+MAX_UNCONFIRMED = 10  # unconfirmed values per address that a row holds: the last ones
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # characters that no row can hold
 
 
 @dataclass(frozen=True)
 class EffectResult:
-    """What an effect came to: what its row says besides, and the slot it fills."""
+    """What an effect adds to its row, and the slot it fills."""
 
     says: Mapping[str, Any] = field(default_factory=dict)
     slot: str | None = None
 
 
-async def nothing() -> None:
-    """What there is to take back of most effects."""
+async def withdraw_nothing() -> None:
+    """Do nothing: most effects need no withdrawal."""
 
 
 @dataclass(frozen=True)
 class Effect(Generic[T]):
-    """A step made ready: what its rows say, how it is done, and what of the plant it has touched so far."""
+    """A step that is ready to run: what its rows say, its body, and what it has touched so far."""
 
     says: Mapping[str, Any]
     body: Callable[[], Coroutine[Any, Any, T]]
     kind: Callable[[], ActuationKind | None]
-    marked: bool
-    """Whether it may change something, so that the ledger must know before."""
-    repeatable: bool = True
-    """Whether it may be done again although it may have had its effect."""
-    left: Callable[[], Mapping[str, Any]] = dict
-    """What its row says of what it has left behind so far, whatever came of it."""
-    withdraw: Callable[[], Coroutine[Any, Any, None]] = nothing
-    """How it is taken back where it was cut off."""
+    marked: bool  # whether it may change something, so that the ledger must know before
+    repeatable: bool = True  # whether it may run again although it may have had its effect
+    remains: Callable[[], Mapping[str, Any]] = dict
+    """What its row says about what it has left behind so far, whether or not it succeeds."""
+    withdraw: Callable[[], Coroutine[Any, Any, None]] = withdraw_nothing  # how it is taken back where it was cut off
 
 
 class DetailedFault(StepFault):
-    """A fault that has more to say: the reading that was found wanting."""
+    """A fault with more for its row: the reading that did not satisfy."""
 
     def __init__(self, fault: StepFault, says: Mapping[str, Any]) -> None:
         super().__init__(fault.label, str(fault))
         self.says = says
 
 
+@dataclass(frozen=True)
 class StepEffects:
-    """Makes steps ready to be done on this deployment's plant."""
+    """Makes steps ready to run on this deployment's plant."""
 
-    def __init__(
-        self, control: Control, actions: Actions, time: Timekeeper, routes: tuple[DeclaredRoute, ...], action_timeout: float
-    ) -> None:
-        self._control = control
-        self._actions = actions
-        self._time = time
-        self._routes = routes
-        self._action_timeout = action_timeout
+    control: Control
+    actions: Actions
+    time: Timekeeper
+    routes: tuple[DeclaredRoute, ...]
+    action_timeout: float
+
+    def prepare(self, step: RecipeStep, memory: Memory, fence: Fence, deadline: datetime | None) -> Effect[EffectResult]:
+        """Return the effect of a step with everything resolved; raise StepFault where that fails."""
+        match step:
+            case RecipeSetpointStep():
+                return self.setpoint(step, memory, fence)
+            case RecipeActionStep():
+                return self.action(step, fence)
+            case RecipeCheckStep():
+                return self.check(step, memory, deadline)
+            case RecipeCaptureStep():
+                return self.capture(step, memory)
+            case RecipeComputeStep():
+                raise AssertionError("a program is submitted and collected")
+            case _:
+                assert_never(step)
 
     def setpoint(self, step: RecipeSetpointStep, memory: Memory, fence: Fence) -> Effect[EffectResult]:
         """Write a value and wait until it is confirmed; reading it back is evidence and judges nothing."""
-        value, witness = memory.value(step.value), Witness(self._control, fence)
+        value, witness = memory.value(step.value), FencedControl(self.control, fence)
 
         async def write() -> EffectResult:
             await witness.write(step.address, value, timeout=WRITE_TIMEOUT)
             if not step.verify:
                 return EffectResult()
             try:
-                return EffectResult({"post_reading": shown(await witness.read(step.address))})
+                return EffectResult({"post_reading": reading_document(await witness.read(step.address))})
             except ControlError as error:
                 return EffectResult({"post_read_error": plain(f"{type(error).__name__}: {error}")})
 
-        def left() -> Mapping[str, Any]:
+        def remains() -> Mapping[str, Any]:
             return {"sent": True} if witness.unconfirmed else {}
 
-        says = {"address": step.address, "value": plain(value), "verify": step.verify, **reference_of(step.value)}
-        return Effect(says, write, lambda: self._kind(witness), marked=True, left=left)
+        says = {"address": step.address, "value": plain(value), "verify": step.verify, **reference_field(step.value)}
+        return Effect(says, write, lambda: self._kind(witness), marked=True, remains=remains)
 
     def action(self, step: RecipeActionStep, fence: Fence) -> Effect[EffectResult]:
-        """Do a registered action."""
-        witness = Witness(self._control, fence)
+        """Perform a registered action."""
+        witness = FencedControl(self.control, fence)
         params = step.model_dump(mode="json")["params"]
 
         async def act() -> EffectResult:
-            said = await perform(self._actions, step.name, params, witness, self._time, self._action_timeout)
-            return EffectResult({"result_data": plain(said)})
+            result = await perform(self.actions, step.name, params, witness, self.time, self.action_timeout)
+            return EffectResult({"result_data": plain(result)})
 
-        def left() -> Mapping[str, Any]:
-            sent = [[address, plain(value)] for address, values in witness.unconfirmed.items() for value in values[-TRIED:]]
+        def remains() -> Mapping[str, Any]:
+            sent = [
+                [address, plain(value)]
+                for address, values in witness.unconfirmed.items()
+                for value in values[-MAX_UNCONFIRMED:]
+            ]
             written = [[address, plain(value)] for address, value in witness.written.items()]
             return {"writes": written, **({"unconfirmed": sent} if sent else {})}
 
         says = {"name": step.name, "params": plain(params)}
-        return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, left=left)
+        return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, remains=remains)
 
     def check(self, step: RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect[EffectResult]:
         """Read, follow the signal until it satisfies or the deadline comes, and judge the last reading."""
-        criterion, witness = step.criterion, Witness(self._control, always_open)
+        criterion, witness = step.criterion, FencedControl(self.control, always_open)
         expected = memory.value(criterion.expected)
 
-        def satisfied(reading: Reading) -> bool:
+        def satisfies(reading: Reading) -> bool:
             return reading.quality.value == GOOD and meets(criterion, expected, reading.value, reading.index)
 
         async def judge() -> EffectResult:
-            began = self._time.now()
+            began = self.time.now()
             reading = await witness.read(step.address)
-            if not satisfied(reading) and deadline is not None:
-                reading = await self._followed(witness, step.address, reading, satisfied, deadline)
-            says = {"reading": shown(reading), "waited": (self._time.now() - began).total_seconds()}
-            if satisfied(reading):
+            if not satisfies(reading) and deadline is not None:
+                reading = await self._follow(witness, step.address, reading, satisfies, deadline)
+            says = {"reading": reading_document(reading), "waited": (self.time.now() - began).total_seconds()}
+            if satisfies(reading):
                 return EffectResult(says)
             found = f"reads {plain(reading.value)!r} with quality {reading.quality.value}"
             fault = StepFault("CheckFailedError", f"{step.address} {found}, which does not meet the criterion.")
@@ -144,19 +168,19 @@ class StepEffects:
         says = {
             "address": step.address,
             "criterion": {**criterion.model_dump(mode="json", exclude={"expected"}), "expected": plain(expected)},
-            **reference_of(criterion.expected),
+            **reference_field(criterion.expected),
         }
         return Effect(says, judge, lambda: self._kind(witness), marked=False)
 
-    async def _followed(
-        self, control: Control, address: str, reading: Reading, satisfied: Callable[[Reading], bool], deadline: datetime
+    async def _follow(
+        self, control: Control, address: str, reading: Reading, satisfies: Callable[[Reading], bool], deadline: datetime
     ) -> Reading:
-        """The reading that satisfies, or the last one before the deadline."""
-        left = max(0.0, (deadline - self._time.now()).total_seconds())
+        """Return the reading that satisfies, or the last one before the deadline."""
+        left = max(0.0, (deadline - self.time.now()).total_seconds())
         try:
             async with asyncio.timeout(left) as limit, aclosing(control.subscribe(address)) as readings:
                 async for reading in readings:
-                    if satisfied(reading):
+                    if satisfies(reading):
                         break
         except TimeoutError:
             if not limit.expired():
@@ -164,15 +188,15 @@ class StepEffects:
         return reading
 
     def capture(self, step: RecipeCaptureStep, memory: Memory) -> Effect[EffectResult]:
-        """Read a number and keep it in a slot."""
-        witness = Witness(self._control, always_open)
+        """Read a number into a slot."""
+        witness = FencedControl(self.control, always_open)
 
         async def read() -> EffectResult:
-            refuse_duplicate(step.capture_name, memory.captures)
+            refuse_refill(step.capture_name, memory.captures)
             reading = await witness.read(step.address)
-            says = {"reading": shown(reading)}
+            says = {"reading": reading_document(reading)}
             try:
-                number = captured(reading.value, reading.quality.value, step.address)
+                number = capturable_number(reading.value, reading.quality.value, step.address)
             except StepFault as fault:
                 raise DetailedFault(fault, says) from fault
             return EffectResult({**says, "captured_value": number}, slot=step.capture_name)
@@ -180,12 +204,95 @@ class StepEffects:
         says = {"address": step.address, "capture_name": step.capture_name}
         return Effect(says, read, lambda: self._kind(witness), marked=False)
 
-    def _kind(self, witness: Witness) -> ActuationKind | None:
-        return touched_kind(witness.touched, self._routes)
+    def _kind(self, witness: FencedControl) -> ActuationKind | None:
+        return touched_kind(witness.touched, self.routes)
 
 
-def shown(reading: Reading) -> dict[str, Any]:
-    """A reading as a row holds it."""
+def failing_effect(fault: StepFault, says: Mapping[str, Any]) -> Effect[EffectResult]:
+    """Return the effect of a step that cannot be made ready: it touches nothing, and fails when its turn comes."""
+
+    async def fail() -> EffectResult:
+        raise fault
+
+    return Effect(says, fail, lambda: None, marked=False)
+
+
+def needs_memory(step: RecipeStep) -> bool:
+    """Return whether a step refers to what others left, or leaves something itself."""
+    if declared_capture(step) is not None or declared_output(step) is not None:
+        return True
+    return any(isinstance(value, CaptureRef | OutputRef) for _, value in operands(step))
+
+
+def job_of(step: RecipeComputeStep, place: StepPlace, memory: Memory) -> JobSpec:
+    """Return the job of a compute step with everything resolved; raise StepFault where that fails."""
+    return JobSpec(
+        submission_key=submission_key(place.conduct_id, place.iteration_index, place.closing, place.step_index),
+        command=step.command,
+        conduct_id=place.conduct_id,
+        input_uris=tuple(memory.value(uri) for uri in step.input_uris),
+        output_uri=step.output_uri,
+        parameters={name: memory.value(value) for name, value in step.parameters.items()},
+    )
+
+
+def submission(compute: Compute, step: RecipeComputeStep, job: JobSpec, fence: Fence) -> Effect[str]:
+    """Return the effect that begins a job and results in its id. Cut off, it stops the job if it was begun."""
+
+    async def withdraw() -> None:
+        if (job_id := await compute.find(job.submission_key)) is not None:
+            await stop_job(compute, job_id)
+
+    return Effect(
+        job_document(step, job),
+        lambda: compute.submit(job, fence),
+        lambda: compute.actuation_kind,
+        marked=True,
+        repeatable=False,
+        withdraw=withdraw,
+    )
+
+
+def collection(compute: Compute, step: RecipeComputeStep, job: JobSpec, job_id: str) -> Effect[EffectResult]:
+    """Return the effect that waits for a job and fetches its results. Cut off, it stops the job."""
+
+    async def collect() -> EffectResult:
+        result = await provide_result(compute, job_id, writes_artifact=step.output_uri is not None)
+        return EffectResult(
+            {
+                "status": result.status.value,
+                "measurements": [plain(item.model_dump()) for item in result.measurements],
+                "artifacts": [plain(item.model_dump()) for item in result.artifacts],
+            }
+        )
+
+    says = {**job_document(step, job), "job_id": job_id}
+    return Effect(says, collect, lambda: compute.actuation_kind, marked=False, withdraw=lambda: stop_job(compute, job_id))
+
+
+async def stop_job(compute: Compute, job_id: str) -> None:
+    """Stop a job and wait until it runs no more, or nobody can tell."""
+    await compute.cancel(job_id)
+    with suppress(ComputeError):
+        await compute.await_terminal_state(job_id)
+
+
+def job_document(step: RecipeComputeStep, job: JobSpec) -> Mapping[str, Any]:
+    """Return what the rows of a program say, with the references that its inputs and parameters came from."""
+    inputs = {str(index): uri.output_name for index, uri in enumerate(step.input_uris) if isinstance(uri, OutputRef)}
+    parameters = {name: found for name, value in step.parameters.items() if (found := reference_field(value))}
+    return {
+        "command": list(job.command),
+        "input_uris": list(job.input_uris),
+        "output_uri": job.output_uri,
+        "parameters": plain(job.parameters),
+        **({"input_refs": inputs} if inputs else {}),
+        **({"parameter_refs": parameters} if parameters else {}),
+    }
+
+
+def reading_document(reading: Reading) -> dict[str, Any]:
+    """Return a reading as a row holds it."""
     return {
         "value": plain(reading.value),
         "kind": reading.kind.value,
@@ -197,7 +304,7 @@ def shown(reading: Reading) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as a row can hold it: no NaN, no NUL, no more numbers than anybody would read; what is no JSON, as text."""
+    """Return a value as a row can hold it: no NaN, no NUL, of a large array only the shape, and text for what is no JSON."""
     match value:
         case None | int():
             return value
@@ -206,7 +313,7 @@ def plain(value: Any) -> Any:
         case str():
             return UNSTORABLE.sub("\ufffd", value)
         case list() | tuple():
-            if is_large(value):
+            if len(list(islice(leaves(value), MAX_ARRAY_NUMBERS + 1))) > MAX_ARRAY_NUMBERS:
                 return {"kind": "Array", "shape": shape(value)}
             return [plain(item) for item in value]
         case Mapping():
@@ -215,20 +322,16 @@ def plain(value: Any) -> Any:
 
 
 def shape(value: Any) -> list[int]:
-    """How long a list is, and the lists in it."""
-    found: list[int] = []
+    """Return the lengths of a list and of the lists in it."""
+    lengths: list[int] = []
     while isinstance(value, list | tuple):
-        found.append(len(value))
+        lengths.append(len(value))
         value = value[0] if value else None
-    return found
-
-
-def is_large(value: Any) -> bool:
-    return len(list(islice(leaves(value), LARGEST + 1))) > LARGEST
+    return lengths
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """What is in a list, and in the lists in it."""
+    """Yield the items of a list and of the lists in it."""
     if not isinstance(value, list | tuple) or not value:
         yield value
         return

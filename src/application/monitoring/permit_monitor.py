@@ -1,26 +1,30 @@
-"""The permit monitor: records what the interlock's signals say of the configured enclosures.
-
-The record is never better than what is observed: while a signal is not followed, its enclosure is Unknown.
-"""
+"""The permit monitor records what the interlock's signals say of enclosures, and Unknown where a signal is not followed; the
+sweep of stale permits records Unknown when the last observation is too old, whatever its source."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from uuid import UUID
 
 import structlog
 
 from baton.application.control import ControlError
-from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals, ReportOutcome, ReportPace, followed
-from baton.application.monitoring.observations import SignalObservation, Observer, printable
+from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals, ReportOutcome, ReportPace, follow_signal
+from baton.application.monitoring.observations import Observer, SignalObservation, printable
+from baton.application.ports import Clock
 from baton.application.telemetry import error_location
 from baton.domain.enclosure.enclosure import (
     NAMES,
+    EnclosureLifecycle,
     EnclosurePermitStatus,
+    EnclosureView,
+    GetEnclosure,
+    ListEnclosures,
     ObserveEnclosureStatus,
     RegisterEnclosure,
-    name_key,
+    enclosure_key,
 )
 
 log = structlog.get_logger()
@@ -28,93 +32,81 @@ log = structlog.get_logger()
 ENCLOSURE_MONITOR = "EnclosureMonitor"
 UNKNOWN = EnclosurePermitStatus.UNKNOWN
 LONGEST_REASON = 500
-FAREWELL = 2.0
-"""Seconds that a monitor which is told to stop has to say that nobody observes any longer."""
+STOP_SECONDS = 2.0  # how long a stopping monitor tries to record that nobody observes any longer
 
 
 @dataclass
 class WatchedEnclosure:
-    """One enclosure, and what its monitor knows to be recorded of it."""
+    """One enclosure, and the status that its monitor knows to be recorded."""
 
     name: str
     id: UUID
     pace: ReportPace
     recorded: EnclosurePermitStatus | None = None
-    read: asyncio.Event = field(default_factory=asyncio.Event)
-    """A first reading that says yes or no was recorded."""
+    read: asyncio.Event = field(default_factory=asyncio.Event)  # A first reading that says yes or no was recorded
     recording: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
+@dataclass
 class EnclosureMonitor:
-    """Records the permits of the configured enclosures, and tells when each is settled after the start."""
+    """Records the permits of the configured enclosures, and reports when each is settled after the start."""
 
-    def __init__(
-        self,
-        account: MonitorAccount,
-        observer: Observer,
-        facility_code: str,
-        names: Iterable[str],
-        settled: Callable[[str], Awaitable[None]],
-        intervals: MonitorIntervals,
-    ) -> None:
-        self._account = account
-        self._observer = observer
-        self._facility_code = facility_code
-        self._names = tuple(names)
-        self._settled = settled
-        self._intervals = intervals
-        self._watched: list[WatchedEnclosure] = []
+    account: MonitorAccount
+    observer: Observer
+    facility_code: str
+    names: Iterable[str]
+    report_settled: Callable[[str], Awaitable[None]]
+    intervals: MonitorIntervals
+    _watched: list[WatchedEnclosure] = field(default_factory=list)
 
     async def run(self) -> None:
         """Watch every enclosure until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for name in self._names:
+            for name in self.names:
                 tasks.create_task(self._watch(name))
 
-    async def leave(self) -> None:
+    async def stop(self) -> None:
         """Record that nobody observes any longer, as far as that is possible quickly."""
         if not self._watched:
             return
         leaving = [asyncio.create_task(self._lose(watched, "The monitor stopped.")) for watched in self._watched]
-        _, late = await asyncio.wait(leaving, timeout=FAREWELL)
+        _, late = await asyncio.wait(leaving, timeout=STOP_SECONDS)
         for task in late:
             task.cancel()
 
     async def _watch(self, name: str) -> None:
-        registration = RegisterEnclosure(name=name, facility_code=self._facility_code)
-        claim = (NAMES, name_key(registration))
-        id = await self._account.registered(registration, claim, self._intervals.resubscribe)
-        watched = WatchedEnclosure(name, id, ReportPace(self._intervals, unasked=True))
+        registration = RegisterEnclosure(name=name, facility_code=self.facility_code)
+        claim = (NAMES, enclosure_key(registration))
+        id = await self.account.ensure_registered(registration, claim, self.intervals.resubscribe)
+        watched = WatchedEnclosure(name, id, ReportPace(self.intervals, unasked=True))
         self._watched.append(watched)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._settle(watched))
             tasks.create_task(self._follow(watched))
 
     async def _settle(self, watched: WatchedEnclosure) -> None:
-        """Wait for a first reading that says yes or no; where none comes in time, the permit is recorded as Unknown."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._intervals.first_reading):
+            async with asyncio.timeout(self.intervals.first_reading):
                 await watched.read.wait()
         while not watched.read.is_set():
             async with watched.recording:
                 if watched.recorded is None:
                     why = "No reading came since the monitor started."
-                    await self._record(watched, UNKNOWN, unknown(watched.name, why))
+                    await self._record(watched, UNKNOWN, unknown_permit(watched.name, why))
                 if watched.recorded is not None:
                     break
-            await asyncio.sleep(self._intervals.retry)
-        await self._settled(watched.name)
+            await asyncio.sleep(self.intervals.retry)
+        await self.report_settled(watched.name)
         log.info("enclosure_settled", enclosure_id=str(watched.id), permit_status=watched.recorded)
 
     async def _follow(self, watched: WatchedEnclosure) -> None:
         """Subscribe, again and again; while there is no subscription the permit is Unknown."""
         while True:
             await self._lose(watched, await self._until_lost(watched))
-            await asyncio.sleep(self._intervals.retry if watched.pace.failed else self._intervals.resubscribe)
+            await asyncio.sleep(self.intervals.retry if watched.pace.failed else self.intervals.resubscribe)
 
     async def _until_lost(self, watched: WatchedEnclosure) -> str:
-        """Record what is observed, and repeat it while nothing changes; answers why it came to an end."""
-        following = followed(self._observer, watched.name, EnclosurePermitStatus, watched.pace)
+        following = follow_signal(self.observer, watched.name, EnclosurePermitStatus, watched.pace)
         try:
             async with aclosing(following) as observed:
                 async for status, observation in observed:
@@ -129,32 +121,76 @@ class EnclosureMonitor:
         return "The permit signal ended."
 
     async def _lose(self, watched: WatchedEnclosure, why: str) -> None:
-        """Record that the permit is not known, unless that was recorded last."""
         async with watched.recording:
             if watched.recorded is not UNKNOWN:
                 log.warning("permit_lost", enclosure_id=str(watched.id), why=why)
-                await self._record(watched, UNKNOWN, unknown(watched.name, why))
+                await self._record(watched, UNKNOWN, unknown_permit(watched.name, why))
 
-    async def _record(self, watched: WatchedEnclosure, status: EnclosurePermitStatus, observation: SignalObservation) -> None:
-        watched.recorded = None  # until the report is answered, nobody knows what the record says
-        outcome = await self._account.report(
-            ObserveEnclosureStatus,
-            watched.id,
-            observation,
-            needless=ObserveEnclosureStatus.Cannot,
-            observed_at=observation.observed_at,
-            nothing_read=observation.nothing_read,
-        )
-        watched.pace.reported(outcome)
+    async def _record(
+        self, watched: WatchedEnclosure, status: EnclosurePermitStatus, observation: SignalObservation
+    ) -> None:
+        watched.recorded = None  # unknown until the report is answered
+        source = {"observed_at": observation.observed_at, "nothing_read": observation.nothing_read}
+        needless = ObserveEnclosureStatus.Cannot
+        outcome = await self.account.report(ObserveEnclosureStatus, watched.id, observation, needless, **source)
+        watched.pace.start_interval(outcome)
         if outcome is ReportOutcome.RECORDED:
             watched.recorded = status
             if status is not UNKNOWN:
                 watched.read.set()
 
 
-def unknown(code: str, why: str, source_id: str = ENCLOSURE_MONITOR) -> SignalObservation:
-    """What the service itself says of a permit where no observer does."""
+def unknown_permit(code: str, why: str, source_id: str = ENCLOSURE_MONITOR) -> SignalObservation:
+    """Return the service's own observation of a permit that no observer reads."""
     reason = printable(why, LONGEST_REASON)
     return SignalObservation(
         code=code, observed_status=UNKNOWN, reason=reason, source_kind="Monitor", source_id=source_id, nothing_read=True
     )
+
+
+PAGE = 100
+
+
+@dataclass
+class StalePermits:
+    """Looks for Active enclosures whose last observation is too old; one process does so for all."""
+
+    account: MonitorAccount
+    clock: Clock
+    time_to_live: timedelta
+    interval: float
+
+    async def run(self) -> None:
+        """Sweep until cancelled; observers have the first interval to report."""
+        while True:
+            await asyncio.sleep(self.interval)
+            try:
+                await self.sweep()
+            except Exception as error:
+                log.error("permit_sweep_failed", **error_location(error))
+
+    async def sweep(self) -> None:
+        """Record Unknown for every enclosure that is unobserved by the list and by its stream."""
+        cursor: str | None = None
+        while True:
+            query = ListEnclosures(lifecycle=EnclosureLifecycle.ACTIVE, limit=PAGE, cursor=cursor)
+            page = await self.account.ask(query)
+            for row in page.items:
+                age = None if row.last_contact_at is None else (self.clock() - row.last_contact_at).total_seconds()
+                if row.permit_status is not UNKNOWN and self._too_old(age):
+                    await self._judge(row.enclosure_id)
+            if (cursor := page.next_cursor) is None:
+                return
+
+    async def _judge(self, id: UUID) -> None:
+        enclosure: EnclosureView = await self.account.ask(GetEnclosure(), id)
+        age, live = enclosure.observation_age, enclosure.lifecycle is EnclosureLifecycle.ACTIVE
+        if live and enclosure.permit_status is not UNKNOWN and self._too_old(age):
+            when = "never" if age is None else f"last {age:.0f} s ago"
+            observation = unknown_permit(enclosure.name, f"The permit was observed {when}.", "ObservationAge")
+            await self.account.report(
+                ObserveEnclosureStatus, id, observation, needless=ObserveEnclosureStatus.Cannot, nothing_read=True
+            )
+
+    def _too_old(self, age: float | None) -> bool:
+        return age is None or abs(age) > self.time_to_live.total_seconds()

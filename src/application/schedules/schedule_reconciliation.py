@@ -1,29 +1,26 @@
-"""The record and the engine's calendars compared: the stream is the authority, and the engine is made to match it.
-
-Only one thing is taken over from the engine: that somebody paused a schedule there, which then is Held on the record too.
-Whose a pause is its note tells. Somebody's is first marked in the engine as taken over, then the schedule is held on the
-record, and then the pause becomes ours: so none is lifted unanswered and none is answered twice, wherever the keeper dies.
-"""
+"""Makes the engine's calendars match the record, and takes over one thing only: a pause that somebody made in the engine.
+The note of such a pause is marked first, then the schedule held, so none is lifted unanswered or answered twice."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 from weakref import WeakValueDictionary
 
 import structlog
 
-from baton.application.commands import Commands, execute_with_retry
-from baton.application.ports import Batch, Caller, Clock, IdGenerator, Store
+from baton.application.commands import Commands, execute_with_retry, system_batch
+from baton.application.ports import Caller, EventRow, Job, Store
+from baton.application.reactions import event_memo
 from baton.application.record_reader import load_row, require_state
 from baton.application.schedules.calendars import CalendarEntry, CalendarRefusedError, Calendars, CalendarView
 from baton.application.telemetry import error_location
-from baton.domain.kernel import Call
+from baton.domain.kernel import Event
 from baton.domain.operation.conduct.progress import ConductPhase
+from baton.domain.operation.schedule import schedule as schedules
 from baton.domain.operation.schedule.arranged_conduct import COMMANDS
-from baton.domain.operation.schedule.calendar_state import ScheduleChange, ScheduleStanding
 from baton.domain.operation.schedule.messages import FiringOrder
-from baton.domain.operation.schedule.schedule import ACTIVE, HELD, RETIRED, Schedule, TakeOverSchedulePause
+from baton.domain.operation.schedule.schedule import Schedule, ScheduleEngineState
 from baton.domain.operation.schedule.schedule_action import ConductPlan
 from baton.domain.run.conduct import ConductRun
 from baton.domain.shared.refusals import Unavailable
@@ -32,65 +29,53 @@ from baton.domain.shared.writes import Drop, Put
 log = structlog.get_logger()
 
 PREFIX = "schedule:"
-FIRING = "schedule-firing"
-"""The workflow of a firing."""
+FIRING = "schedule-firing"  # the workflow of a firing
 ACTIVE_NOTE = "Kept by Baton as its record says. A pause made here holds the schedule; only resume_schedule resumes it."
 HELD_NOTE = "Held on Baton's record; only resume_schedule resumes it."
 TAKEN_NOTE = "This pause is being taken over by Baton, which holds the schedule; only resume_schedule resumes it."
-OURS = frozenset({HELD_NOTE, TAKEN_NOTE})
-"""Notes of pauses that the record has answered, or is about to."""
-AT_ONCE = 8
-"""Schedules that are compared at the same time."""
-MOST_SILENCES = 3
-"""Schedules in a row of which the engine tells nothing, until it counts as away."""
+OURS = frozenset({HELD_NOTE, TAKEN_NOTE})  # notes of pauses that the record has answered, or is about to answer
+AT_ONCE = 8  # schedules that are compared at the same time
+MOST_SILENCES = 3  # schedules in a row of which the engine says nothing, until it counts as unreachable
 
 
+@dataclass
 class ScheduleReconciler:
-    """Keeps the engine's calendars as the record says; one at a time does."""
+    """Keeps the engine's calendars as the record says; one process at a time does."""
 
-    def __init__(
-        self, store: Store, commands: Commands, calendars: Calendars, clock: Clock, new_id: IdGenerator, facility_code: str
-    ) -> None:
-        self._store = store
-        self._commands = commands
-        self._calendars = calendars
-        self._clock = clock
-        self._new_id = new_id
-        self._facility_code = facility_code
-        self._turns: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
-        self._silent: set[UUID] = set()
+    commands: Commands
+    calendars: Calendars
+    facility_code: str
+    _locks: WeakValueDictionary[UUID, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    _silent: set[UUID] = field(default_factory=set)  # those the engine last said nothing of
 
-    async def keep_changed(self) -> None:
-        """Tell the engine what was changed on the record; raises EngineUnavailableError, and is then done later."""
-        async with self._store.session() as session:
-            changed = await session.records(ScheduleChange, {})
+    async def reconcile_changed(self) -> None:
+        """Put what was changed on the record into the engine; raise EngineUnavailableError, then it is tried again."""
+        async with self.commands.store.session() as session:
+            changed = await session.records(schedules.ScheduleChange, {})
         changes = {change.schedule_id: change for change in changed}
-        await self._each(changes, lambda id: self._told(changes[id]))
+        await self._each(changes, lambda id: self.reconcile_change(changes[id]))
 
-    async def keep_all(self) -> None:
-        """Compare every schedule that is not gone with the engine; raises EngineUnavailableError."""
-        await self._each(await self._kept(), self.keep)
+    async def reconcile_all(self) -> None:
+        """Compare every schedule that is not removed with the engine; raise EngineUnavailableError."""
+        await self._each(await self._scheduled(), self.reconcile)
 
     async def remove_unknown(self) -> None:
-        """Remove what the record does not know: it may be restored from before the engine was told."""
-        listed = await self._calendars.listed(PREFIX)
-        known = {f"{PREFIX}{id}" for id in await self._kept()}
+        """Remove calendars that the record does not know: it may have been restored from an older backup."""
+        listed = await self.calendars.listed(PREFIX)
+        known = {f"{PREFIX}{id}" for id in await self._scheduled()}
         for id in listed:
             if id not in known:
                 log.warning("unknown_schedule_removed", calendar=id)
-                await self._calendars.remove(id)
+                await self.calendars.remove(id)
 
-    async def _told(self, change: ScheduleChange) -> None:
-        """Keep a schedule that was changed; a change that comes meanwhile is told next."""
-        await self.keep(change.schedule_id)
-        seen = {"schedule_id": change.schedule_id, "change_id": change.change_id}
-        await self._write(Batch(self._call(), "KeepSchedule", drops=[Drop(ScheduleChange, seen)]))
+    async def reconcile_change(self, change: schedules.ScheduleChange) -> None:
+        """Reconcile a schedule that was changed, and drop the change unless another one came meanwhile."""
+        await self.reconcile(change.schedule_id)
+        done = {"schedule_id": change.schedule_id, "change_id": change.change_id}
+        await self._write(drops=[Drop(schedules.ScheduleChange, done)])
 
-    async def _each(self, ids: Iterable[UUID], keeping: Callable[[UUID], Awaitable[None]]) -> None:
-        """Keep several at once; one that the engine does not take, or tells nothing of, keeps no other waiting.
-
-        Those of which it told nothing come last the next time. Raises what the last of them raised.
-        """
+    async def _each(self, ids: Iterable[UUID], reconcile: Callable[[UUID], Awaitable[None]]) -> None:
+        """Reconcile several at once, silent ones last, so that none delays another; raise what the last silence raised."""
         waiting = iter(sorted(ids, key=self._silent.__contains__))
         silence: Unavailable | None = None
         in_a_row = 0
@@ -98,7 +83,7 @@ class ScheduleReconciler:
         async def work() -> None:
             nonlocal silence, in_a_row
             for id in waiting:
-                if (error := await self._one(keeping(id), id)) is None:
+                if (error := await self._one(reconcile(id), id)) is None:
                     in_a_row = 0
                     continue
                 silence, in_a_row = error, in_a_row + 1
@@ -111,10 +96,9 @@ class ScheduleReconciler:
         if silence is not None:
             raise silence
 
-    async def _one(self, keeping: Awaitable[None], schedule_id: UUID) -> Unavailable | None:
-        """Keep one; answers why nothing could be learnt of it, where that was so."""
+    async def _one(self, reconciliation: Awaitable[None], schedule_id: UUID) -> Unavailable | None:
         try:
-            await keeping
+            await reconciliation
         except Unavailable as error:
             if schedule_id not in self._silent:
                 log.warning("schedule_not_reached", schedule_id=str(schedule_id), error=type(error).__name__)
@@ -127,64 +111,58 @@ class ScheduleReconciler:
         self._silent.discard(schedule_id)
         return None
 
-    async def keep(self, schedule_id: UUID) -> None:
-        """Make the engine match one schedule, and note what it says of it; of each, once at a time."""
-        turn = self._turns.setdefault(schedule_id, asyncio.Lock())
-        async with turn:
-            await self._keep(schedule_id)
+    async def reconcile(self, schedule_id: UUID) -> None:
+        """Make the engine match one schedule, and record what the engine says of it; of each, once at a time."""
+        lock = self._locks.setdefault(schedule_id, asyncio.Lock())
+        async with lock:
+            await self._reconcile(schedule_id)
 
-    async def _keep(self, schedule_id: UUID) -> None:
-        schedule, known = await self._known(schedule_id)
-        if schedule.status is RETIRED:
-            await self._calendars.remove(f"{PREFIX}{schedule_id}")
-            await self._note(known, replace(known, removed=True))
+    async def _reconcile(self, schedule_id: UUID) -> None:
+        schedule, known = await self._load(schedule_id)
+        if schedule.status is schedules.RETIRED:
+            await self.calendars.remove(f"{PREFIX}{schedule_id}")
+            await self._save(known, replace(known, removed=True))
             return
-        view = await self._calendars.look(entry_of(schedule, self._facility_code))
-        if view is not None and view.paused and schedule.status is ACTIVE and is_unanswered(view, known):
+        view = await self.calendars.look(entry_of(schedule, self.facility_code))
+        if view is not None and view.paused and schedule.status is schedules.ACTIVE and is_unanswered(view, known):
             await self._take_over(schedule, known, view)
-            schedule, known = await self._known(schedule_id)
-        entry = entry_of(schedule, self._facility_code)
+            schedule, known = await self._load(schedule_id)
+        entry = entry_of(schedule, self.facility_code)
         if view is None or not view.as_defined or view.paused != entry.paused or (entry.paused and view.note != HELD_NOTE):
-            await self._calendars.put(entry)
-        await self._note(known, replace(counted_on(known, view), paused=False))
+            await self.calendars.put(entry)
+        await self._save(known, replace(counted_on(known, view), paused=False))
 
-    async def _take_over(self, schedule: Schedule, known: ScheduleStanding, view: CalendarView) -> None:
-        """Hold a schedule that was paused in the engine, once."""
+    async def _take_over(self, schedule: Schedule, known: ScheduleEngineState, view: CalendarView) -> None:
         log.info("schedule_paused_in_the_engine", schedule_id=str(schedule.id))
         if view.note not in OURS:
-            await self._note(known, replace(known, paused=False))
-            await self._calendars.put(replace(entry_of(schedule, self._facility_code), paused=True, note=TAKEN_NOTE))
-        caller = Caller.system(self._new_id())
-        await execute_with_retry(self._commands, TakeOverSchedulePause(), caller, target_id=schedule.id)
+            await self._save(known, replace(known, paused=False))
+            await self.calendars.put(replace(entry_of(schedule, self.facility_code), paused=True, note=TAKEN_NOTE))
+        caller = Caller.system(self.commands.new_id())
+        await execute_with_retry(self.commands, schedules.TakeOverSchedulePause(), caller, target_id=schedule.id)
 
-    async def _kept(self) -> tuple[UUID, ...]:
-        """Every schedule that the engine may have."""
-        async with self._store.session() as session:
-            standings = await session.records(ScheduleStanding, {"removed": False})
-        return tuple(kept.schedule_id for kept in standings)
+    async def _scheduled(self) -> tuple[UUID, ...]:
+        async with self.commands.store.session() as session:
+            rows = await session.records(ScheduleEngineState, {"removed": False})
+        return tuple(row.schedule_id for row in rows)
 
-    async def _known(self, schedule_id: UUID) -> tuple[Schedule, ScheduleStanding]:
-        """A schedule, and what the engine said of it last."""
-        schedule = await require_state(self._store, Schedule, schedule_id)
-        kept = await load_row(self._store, ScheduleStanding, schedule_id=schedule_id)
-        assert kept is not None, "what is kept is on record"
-        return schedule, kept
+    async def _load(self, schedule_id: UUID) -> tuple[Schedule, ScheduleEngineState]:
+        schedule = await require_state(self.commands.store, Schedule, schedule_id)
+        row = await load_row(self.commands.store, ScheduleEngineState, schedule_id=schedule_id)
+        assert row is not None, "every schedule has a row"
+        return schedule, row
 
-    async def _note(self, known: ScheduleStanding, now: ScheduleStanding) -> None:
-        """Write where a schedule stands, unless that is known."""
+    async def _save(self, known: ScheduleEngineState, now: ScheduleEngineState) -> None:
         if now != known:
-            await self._write(Batch(self._call(), "KeepSchedule", puts=[Put(now)]))
+            await self._write(puts=[Put(now)])
 
-    async def _write(self, batch: Batch) -> None:
-        async with self._store.session() as session:
-            await session.append(batch)
-
-    def _call(self) -> Call:
-        return Caller.system(self._new_id()).call(self._clock(), self._new_id())
+    async def _write(self, *, puts: Sequence[Put] = (), drops: Sequence[Drop] = ()) -> None:
+        async with self.commands.store.session() as session:
+            clock, new_id = self.commands.clock, self.commands.new_id
+            await session.append(system_batch("KeepSchedule", clock, new_id, puts=puts, drops=drops))
 
 
 def entry_of(schedule: Schedule, facility_code: str) -> CalendarEntry:
-    """A schedule as the engine is to keep it."""
+    """Return a schedule as the engine is to keep it."""
     return CalendarEntry(
         id=f"{PREFIX}{schedule.id}",
         workflow=FIRING,
@@ -194,21 +172,21 @@ def entry_of(schedule: Schedule, facility_code: str) -> CalendarEntry:
         overlap=schedule.overlap,
         catchup_window=schedule.catchup_window,
         jitter=schedule.jitter,
-        paused=schedule.status is HELD,
-        note=HELD_NOTE if schedule.status is HELD else ACTIVE_NOTE,
+        paused=schedule.status is schedules.HELD,
+        note=HELD_NOTE if schedule.status is schedules.HELD else ACTIVE_NOTE,
         lifts=OURS,
         attributes=attributes_of(schedule, facility_code),
-        summary=summary_of(schedule),
+        summary=f"Firing of schedule {schedule.id}",
     )
 
 
-def is_unanswered(view: CalendarView, known: ScheduleStanding) -> bool:
-    """Whether a pause is somebody's that the record does not know of."""
+def is_unanswered(view: CalendarView, known: ScheduleEngineState) -> bool:
+    """Return whether somebody made a pause that the record does not know of."""
     return view.note not in OURS or (view.note == TAKEN_NOTE and not known.paused)
 
 
 def attributes_of(schedule: Schedule, facility_code: str) -> dict[str, str]:
-    """What people find firings by in the engine; the command is the one that opens the conduct."""
+    """Return what people find firings by in the engine; the command is the one that opens the conduct."""
     aim = schedule.aim
     command = ConductRun if isinstance(aim, ConductPlan) else COMMANDS[aim.arrangement.command]
     return {
@@ -219,14 +197,13 @@ def attributes_of(schedule: Schedule, facility_code: str) -> dict[str, str]:
     }
 
 
-def summary_of(schedule: Schedule) -> str:
-    """What people read of a firing in the engine."""
-    return f"Firing of schedule {schedule.id}"
-
-
-def counted_on(known: ScheduleStanding, view: CalendarView | None) -> ScheduleStanding:
-    """A standing with what the engine has counted since it was last looked at; a calendar made anew counts from nought."""
+def counted_on(known: ScheduleEngineState, view: CalendarView | None) -> ScheduleEngineState:
+    """Return the row with what the engine has counted since; a calendar that was made anew counts from zero."""
     missed, skipped = (0, 0) if view is None else (view.missed_count, view.skipped_count)
+
+    def since(seen: int, now: int) -> int:
+        return now - seen if now >= seen else now
+
     return replace(
         known,
         missed_count=known.missed_count + since(known.missed_seen, missed),
@@ -236,5 +213,18 @@ def counted_on(known: ScheduleStanding, view: CalendarView | None) -> ScheduleSt
     )
 
 
-def since(seen: int, now: int) -> int:
-    return now - seen if now >= seen else now
+@dataclass
+class ScheduleTriggers:
+    store: Store
+    facility_code: str
+    name: str = "schedule_triggers"
+    workflows: tuple[str, ...] = (FIRING,)
+    events: tuple[type[Event], ...] = (schedules.ScheduleTriggered,)
+    enabled: bool = True
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        schedule = await require_state(self.store, Schedule, event.stream_id)
+        id, at, work = event.event_id, event.occurred_at, event.correlation_id
+        order = FiringOrder(schedule_id=event.stream_id, trigger_id=id, triggered_at=at, correlation_id=work)
+        attributes, summary = attributes_of(schedule, self.facility_code), f"Firing of schedule {schedule.id}"
+        return [Job(FIRING, f"schedule-trigger:{id}", order, attributes, summary, once=True, memo=event_memo(event))]

@@ -1,17 +1,16 @@
-"""The score of a conduct: its steps and everything about it that does not change while it is conducted."""
+"""The plan of a conduct: its steps, and everything else about it that does not change while it is conducted."""
 
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from baton.application.conduct.conduct_work import submitter
 from baton.application.ports import Caller, Store
 from baton.application.unit_of_work import decode_event
 from baton.domain.operation.conduct.conduct import tighter
-from baton.domain.operation.conduct.messages import StepPlace
+from baton.domain.operation.conduct.messages import ConductRequest, StepPlace
 from baton.domain.operation.conduct.progress import OpenedConduct
 from baton.domain.operation.procedure.procedure import (
     ConductMode,
@@ -27,45 +26,37 @@ from baton.domain.operation.procedure.procedure import (
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.run.run import RunStatus
 
-REMEMBERED_STEPS = 200_000
-"""Steps of all remembered scores together."""
-REMEMBERED = 1_000
-MAIN_BLOCKS = frozenset(RunStatus) - {RunStatus.RUNNING}
-CLOSING_BLOCKS = frozenset({RunStatus.ABORTED})
-"""What of the parent run keeps steps from being done."""
+MAX_CACHED_STEPS = 200_000  # steps of all cached plans together
+MAX_CACHED_PLANS = 1_000
+MAIN_BLOCKS = frozenset(RunStatus) - {RunStatus.RUNNING}  # the statuses of the parent run that block the main list
+CLOSING_BLOCKS = frozenset({RunStatus.ABORTED})  # and those that block the closing steps
+Opening = ProcedureStarted | ProcedureResumed | ProcedureAbortRequested
 OPENINGS = (ProcedureStarted, ProcedureResumed, ProcedureAbortRequested)
 
 
 @dataclass(frozen=True)
-class ConductPlan:
-    """What one conduct plays."""
+class StepPlan:
+    """The plan of one conduct."""
 
     procedure_id: UUID
     conduct_id: UUID
     command_name: str
-    mode: ConductMode | None
-    """None where only the closing steps are played."""
+    mode: ConductMode | None  # None where only the closing steps are walked
     steps: tuple[RecipeStep, ...]
     closing_steps: tuple[RecipeStep, ...]
-    boundary: int
-    """The first step of the main list that is walked."""
-    stated_boundary: int | None
-    """What the opening says of where an earlier conduct is taken up; None where none is."""
-    skipped_count: int
-    """Steps that its opening leaves out."""
+    boundary: int  # the first step of the main list that is walked
+    stated_boundary: int | None  # the step at which the opening takes an earlier conduct up; None where it takes none up
+    skipped_count: int  # steps that the opening leaves out
     convergence: Convergence | None
     steering: ProcedureSteeringDeclared | None
-    iterations_before: int
-    """Passes that were begun before this conduct was opened."""
+    iterations_before: int  # passes that were begun before this conduct was opened
     run_id: UUID | None
     logbook_id: UUID
-    caller: Caller
-    """Whoever asked for it: every command it gives is authorized as theirs."""
+    caller: Caller  # the submitter, as whom every command of the conduct is authorized
     started_at: datetime
 
     @property
-    def weight(self) -> int:
-        """How many steps it has."""
+    def total_steps(self) -> int:
         return len(self.steps) + len(self.closing_steps)
 
     @property
@@ -74,79 +65,78 @@ class ConductPlan:
 
     @property
     def resumed(self) -> bool:
-        """Whether it goes on from an earlier conduct, whose acquisitions it must not repeat."""
+        """Return whether it continues an earlier conduct, whose acquisitions it must not repeat."""
         return self.stated_boundary is not None and self.mode is ConductMode.FLAT
 
     @property
     def between(self) -> StepPlace:
-        """The conduct between two steps."""
+        """Return the place for heartbeats between two steps."""
         return StepPlace(procedure_id=self.procedure_id, conduct_id=self.conduct_id, step_index=0)
 
     @property
     def loops(self) -> bool:
-        """Whether its steps are walked in passes."""
+        """Return whether its steps are walked in passes."""
         return self.mode in (ConductMode.CONVERGED, ConductMode.ADVISED)
 
     def first_index(self, place: StepPlace) -> int:
-        """The step that the walk of this list begins with."""
+        """Return the first step that is walked of this list."""
         return 0 if place.closing else self.boundary
 
     def has(self, place: StepPlace) -> bool:
-        """Whether there is such a step to walk: passes are of loops alone, and closing is in none."""
+        """Return whether there is such a step to walk: only loops have passes, and closing steps are in none."""
         count = len(self.closing_steps if place.closing else self.steps)
         in_pass = self.loops and not place.closing
         return self.first_index(place) <= place.step_index < count and (place.iteration_index > 0) is in_pass
 
     def last(self, iteration_index: int = 0, *, closing: bool = False) -> StepPlace | None:
-        """The last step to walk of a list; None where there is none."""
+        """Return the last step to walk of a list; None where there is none."""
         count = len(self.closing_steps if closing else self.steps)
-        place = self.between.model_copy(
-            update={"iteration_index": iteration_index, "closing": closing, "step_index": count - 1}
-        )
+        at = {"iteration_index": iteration_index, "closing": closing, "step_index": count - 1}
+        place = self.between.model_copy(update=at)
         return place if count > self.first_index(place) else None
 
     def step(self, place: StepPlace) -> RecipeStep:
-        """The step at a place."""
+        """Return the step at a place."""
         return (self.closing_steps if place.closing else self.steps)[place.step_index]
 
     def after(self, place: StepPlace) -> RecipeStep | None:
-        """The step that follows in the same list."""
+        """Return the step that follows in the same list."""
         listed = self.closing_steps if place.closing else self.steps
         return listed[place.step_index + 1] if place.step_index + 1 < len(listed) else None
 
-    @property
-    def closing_blocks(self) -> frozenset[RunStatus]:
-        """What of the parent run keeps closing steps from being done; closing alone asks no run."""
-        return frozenset() if self.closing_only else CLOSING_BLOCKS
+    def passes(self, procedure: Procedure) -> int:
+        """Return how many passes this conduct has begun."""
+        return procedure.iteration_count - self.iterations_before
 
 
-class ConductPlans:
-    """The scores of the conducts that this process works on, loaded once each."""
+class StepPlans:
+    """The plans of the conducts that this process works on, loaded once each."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: OrderedDict[UUID, ConductPlan] = OrderedDict()
-        self._steps = 0
+        self._known: OrderedDict[UUID, StepPlan] = OrderedDict()
+        self._step_count = 0
 
-    async def score(self, procedure_id: UUID, conduct_id: UUID) -> ConductPlan | None:
-        """The score of a conduct; None where it is not the live one."""
+    async def load(self, request: ConductRequest) -> StepPlan | None:
+        """Return the plan of a conduct; None where it is not the live one."""
+        procedure_id, conduct_id = request.procedure_id, request.conduct_id
         if (known := self._known.get(conduct_id)) is not None:
             self._known.move_to_end(conduct_id)
             return known if known.procedure_id == procedure_id else None
-        score = await self._loaded(procedure_id, conduct_id)
-        if score is not None and conduct_id not in self._known:
-            self._known[conduct_id] = score
-            self._steps += score.weight
-            while len(self._known) > 1 and (self._steps > REMEMBERED_STEPS or len(self._known) > REMEMBERED):
-                self._steps -= self._known.popitem(last=False)[1].weight
-        return score
+        plan = await self._read(procedure_id, conduct_id)
+        if plan is not None and conduct_id not in self._known:
+            self._known[conduct_id] = plan
+            self._step_count += plan.total_steps
+            while len(self._known) > 1 and (self._step_count > MAX_CACHED_STEPS or len(self._known) > MAX_CACHED_PLANS):
+                self._step_count -= self._known.popitem(last=False)[1].total_steps
+        return plan
 
     def forget(self, conduct_id: UUID) -> None:
-        """Keep no score of a conduct that came to its end."""
-        if (score := self._known.pop(conduct_id, None)) is not None:
-            self._steps -= score.weight
+        """Drop the plan of a conduct that has ended."""
+        if (plan := self._known.pop(conduct_id, None)) is not None:
+            self._step_count -= plan.total_steps
 
-    async def _loaded(self, procedure_id: UUID, conduct_id: UUID) -> ConductPlan | None:
+    async def _read(self, procedure_id: UUID, conduct_id: UUID) -> StepPlan | None:
         aggregate = Procedure.aggregate
         async with self._store.session() as session:
             procedure = aggregate.replay(await session.load(aggregate.name, [procedure_id]))
@@ -164,18 +154,18 @@ class ConductPlans:
             for row, event in zip(rows, events, strict=True)
             if isinstance(event, OPENINGS) and event.conduct_id == conduct_id
         )
-        closing_only = isinstance(opening, ProcedureAbortRequested)
+        resumption = opening if isinstance(opening, ProcedureResumed) else None
         assert procedure.activity_logbook_id is not None, "the opening opens the logbook"
-        return ConductPlan(
+        return StepPlan(
             procedure_id=procedure_id,
             conduct_id=conduct_id,
             command_name=opened.command_name,
-            mode=None if closing_only else pin.conduct_mode,
+            mode=None if isinstance(opening, ProcedureAbortRequested) else pin.conduct_mode,
             steps=pin.resolved_steps,
             closing_steps=pin.resolved_closing_steps,
             boundary=boundary_of(opening, pin),
-            stated_boundary=opening.re_establishment_boundary if isinstance(opening, ProcedureResumed) else None,
-            skipped_count=opening.skipped_count if isinstance(opening, ProcedureResumed) else 0,
+            stated_boundary=None if resumption is None else resumption.re_establishment_boundary,
+            skipped_count=0 if resumption is None else resumption.skipped_count,
             convergence=convergence_of(opening, pin),
             steering=designs[-1] if designs else None,
             iterations_before=sum(row.version < version for row in begun),
@@ -186,18 +176,18 @@ class ConductPlans:
         )
 
 
-def boundary_of(opening: Any, pin: ProcedureStepsResolved) -> int:
-    """The step from which on everything is done; before closing alone, everything counts as done."""
+def boundary_of(opening: Opening, pin: ProcedureStepsResolved) -> int:
+    """Return the first step to walk; a conduct of closing steps alone walks none of the main list."""
     if isinstance(opening, ProcedureAbortRequested):
         return len(pin.resolved_steps)
     flat = pin.conduct_mode is ConductMode.FLAT
     return opening.re_establishment_boundary if isinstance(opening, ProcedureResumed) and flat else 0
 
 
-def convergence_of(opening: Any, pin: ProcedureStepsResolved) -> Convergence | None:
-    """When a loop is done, with its patience as it was tightened last."""
-    kept = pin.convergence
-    if kept is None or not isinstance(opening, ProcedureResumed):
-        return kept
-    cap = tighter(opening.max_consecutive_unconverged_iterations, kept.max_consecutive_unconverged_iterations)
-    return kept.model_copy(update={"max_consecutive_unconverged_iterations": cap})
+def convergence_of(opening: Opening, pin: ProcedureStepsResolved) -> Convergence | None:
+    """Return when a loop is done, with the tightest cap on passes without convergence."""
+    pinned = pin.convergence
+    if pinned is None or not isinstance(opening, ProcedureResumed):
+        return pinned
+    cap = tighter(opening.max_consecutive_unconverged_iterations, pinned.max_consecutive_unconverged_iterations)
+    return pinned.model_copy(update={"max_consecutive_unconverged_iterations": cap})

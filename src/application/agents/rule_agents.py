@@ -1,0 +1,193 @@
+"""The agents that act by rules: one expires clearances, one holds runs that lose their beam, one promotes cautions."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from baton.application.agents.agent_client import AgentClient, in_process
+from baton.application.ports import Caller
+from baton.application.queries import Queries
+from baton.domain.agent import rule_agents as rules
+from baton.domain.agent.decision_records import decision_id_of
+from baton.domain.agent.promotion import JUDGING_COMMANDS, PromoteByRule, ProposalOrder, promotion_cause
+from baton.domain.agent.seeded_agents import SEEDED
+from baton.domain.decision.decision import Decision
+from baton.domain.equipment.asset_tree import AssetScope
+from baton.domain.run.run import LIVE, ListRuns, Run
+from baton.domain.safety.clearance import ACTIVE, Clearance, ClearanceExpired, ExpireClearance
+from baton.domain.safety.clearance_views import ListClearances
+from baton.domain.shared.reads import Reads, existing, required
+from baton.domain.shared.refusals import Conflict, NotFound, Refusal, UnauthorizedError, Unavailable
+from baton.domain.supply.beam import Outage, outage_in
+
+log = structlog.get_logger()
+
+PAGE = 100
+EXPIRER_ID = SEEDED[rules.CLEARANCE_EXPIRER].id
+
+
+@dataclass
+class Expirer:
+    """Expires clearances as the seeded agent, and records a decision about each, once."""
+
+    client: AgentClient
+    queries: Queries
+
+    async def due(self, after: str | None) -> rules.DuePage:
+        """Return a page of the clearances that have run out by now, and where the next one begins."""
+        caller, now = self._caller(), self.queries.clock()
+        if denied := await self.client.denied(caller, SEEDED[rules.CLEARANCE_EXPIRER].commands):
+            log.warning("expirer_stands_down", denied=denied)
+            return rules.DuePage()
+        page = await self.queries.ask(ListClearances(status=ACTIVE, due_by=now, limit=PAGE, cursor=after), caller)
+        return rules.DuePage(clearance_ids=tuple(row.clearance_id for row in page.items), next_cursor=page.next_cursor)
+
+    async def expire(self, clearance_id: UUID) -> None:
+        """Take a clearance out of force if it has run out, and record that this agent did."""
+        caller = self._caller()
+        clearance = await self.client.read(existing(Clearance, clearance_id), caller)
+        if clearance is None or clearance.valid_until is None:
+            return
+        if rules.is_due(clearance, self.queries.clock()) and not await self._expire(clearance_id, caller):
+            return
+        if await self._was_expired_here(clearance_id):
+            decision_id = rules.expiry_decision_id(clearance_id, clearance.valid_until, EXPIRER_ID)
+            await self.client.record(
+                rules.expiry_decision(clearance_id, clearance.valid_until, EXPIRER_ID), decision_id, caller
+            )
+
+    async def _expire(self, clearance_id: UUID, caller: Caller) -> bool:
+        try:
+            await self.client.execute(ExpireClearance(reason=rules.EXPIRY_REASON), caller, target_id=clearance_id)
+        except UnauthorizedError as refusal:
+            log.warning("expirer_denied", clearance_id=str(clearance_id), reason=refusal.reason)
+            return False
+        except (Conflict, NotFound) as refusal:
+            log.info("clearance_moved_on", clearance_id=str(clearance_id), code=refusal.code)
+        return True
+
+    async def _was_expired_here(self, clearance_id: UUID) -> bool:
+        async with self.queries.store.session() as session:
+            rows = await session.load_of(Clearance.__name__, clearance_id, [ClearanceExpired.__name__])
+        return bool(rows) and rows[-1].principal_id == EXPIRER_ID
+
+    def _caller(self) -> Caller:
+        return in_process(EXPIRER_ID, self.queries.new_id())
+
+
+BeamReader = Callable[[AssetScope, str], Reads[Outage | None]]  # whether the beam is lost to some equipment
+Outages = dict[frozenset[UUID], Outage | None]  # the outages found in one look, by the assets they concern
+ACTING = frozenset({"HoldRun", "StopRun"})  # commands that are refused, where they are, only when the supervisor gives them
+SUPERVISOR_ID = SEEDED[rules.RUN_SUPERVISOR].id
+
+
+@dataclass
+class RunSupervisor:
+    """Holds runs that need beam when it is lost, as the seeded agent; a decision comes before every command."""
+
+    client: AgentClient
+    queries: Queries
+    facility_code: str
+    stop_after: timedelta | None
+    beam: BeamReader = outage_in
+    stood_down: bool = False
+
+    async def look(self) -> None:
+        """Look at every run once, and act by the rule."""
+        caller = in_process(SUPERVISOR_ID, self.queries.new_id())
+        if denied := await self.client.denied(caller, SEEDED[rules.RUN_SUPERVISOR].commands - ACTING):
+            if not self.stood_down:
+                log.warning("supervisor_stands_down", denied=denied)
+            self.stood_down = True
+            return
+        self.stood_down = False
+        outages: Outages = {}
+        for run_id in [id async for id in self._runs(caller)]:
+            try:
+                await self._supervise(run_id, caller, outages)
+            except Unavailable:
+                raise
+            except Refusal as refusal:
+                log.error("run_not_supervised", run_id=str(run_id), code=refusal.code, reason=refusal.reason)
+
+    async def _runs(self, caller: Caller) -> AsyncIterator[UUID]:
+        for status in LIVE:
+            cursor = None
+            while True:
+                page = await self.queries.ask(ListRuns(status=status, limit=PAGE, cursor=cursor), caller)
+                for row in page.items:
+                    yield row.run_id
+                if (cursor := page.next_cursor) is None:
+                    break
+
+    async def _supervise(self, run_id: UUID, caller: Caller, outages: Outages) -> None:
+        run = await self.client.read(existing(Run, run_id), caller)
+        if run is None or run.status not in LIVE:
+            return
+        scope = await self.client.read(rules.needs_beam(run), caller)
+        if scope is None:
+            return
+        if scope.bound_ids not in outages:
+            outages[scope.bound_ids] = await self.client.read(self.beam(scope, self.facility_code), caller)
+        outage = outages[scope.bound_ids]
+        if outage is None:
+            return
+        seen = await self.client.read(rules.load_watched_run(run_id, outage, SUPERVISOR_ID), caller)
+        verb = rules.next_action(seen, SUPERVISOR_ID, self.queries.clock(), self.stop_after)
+        if verb is not None:
+            await self._act(verb, run_id, outage, caller)
+
+    async def _act(self, verb: rules.SupervisorAction, run_id: UUID, outage: Outage, caller: Caller) -> None:
+        """Record the decision first, then act on it; a run that has moved on meanwhile is left alone."""
+        decision_id = rules.supervision_decision_id(verb, run_id, outage, SUPERVISOR_ID)
+        if not await self.client.record(
+            rules.supervision_decision(verb, run_id, outage, SUPERVISOR_ID), decision_id, caller
+        ):
+            return
+        parts: dict[str, Any] = {"decision_id": decision_id, "outage_event_id": outage.event_id}
+        parts |= {"reason": rules.outage_reason(verb, outage), "beam": self.beam}
+        try:
+            match verb:
+                case rules.SupervisorAction.HOLD:
+                    await self.client.execute(rules.HoldForBeam(**parts), caller, target_id=run_id)
+                case rules.SupervisorAction.STOP:
+                    hold_id = rules.supervision_decision_id(rules.SupervisorAction.HOLD, run_id, outage, SUPERVISOR_ID)
+                    await self.client.execute(rules.StopForBeam(**parts, hold_id=hold_id), caller, target_id=run_id)
+                case rules.SupervisorAction.DEFER:
+                    return
+        except UnauthorizedError as refusal:
+            log.error("supervisor_denied", run_id=str(run_id), verb=verb.value, reason=refusal.reason)
+        except (Conflict, NotFound) as refusal:
+            log.info("run_moved_on", run_id=str(run_id), verb=verb.value, code=refusal.code)
+
+
+@dataclass
+class Promoter:
+    """Promotes harmless proposals as the agent of the order; decision and caution are one append."""
+
+    client: AgentClient
+    least_confidence: float
+
+    async def promote(self, order: ProposalOrder) -> None:
+        """Judge a proposal, once; where somebody else promotes it meanwhile it is judged again."""
+        proposal_id, agent_id = order.proposal_decision_id, order.agent_id
+        caller = in_process(agent_id, order.correlation_id, order.event_id)
+        if denied := await self.client.denied(caller, JUDGING_COMMANDS):
+            log.warning("promoter_stands_down", agent_id=str(agent_id), denied=denied)
+            return
+        proposal = await self.client.read(required(Decision, proposal_id), caller)
+        decision_id = decision_id_of(proposal.decided_at, agent_id, promotion_cause(proposal_id))
+        command = PromoteByRule(proposal_decision_id=proposal_id, least_confidence=self.least_confidence)
+        while await self.client.read(existing(Decision, decision_id), caller) is None:
+            try:
+                await self.client.execute(command, caller, new_id=decision_id)
+                return
+            except Decision.aggregate.AlreadyExists:
+                continue
+            except UnauthorizedError as refusal:
+                log.error("promoter_denied", agent_id=str(agent_id), proposal_id=str(proposal_id), reason=refusal.reason)
+                return
