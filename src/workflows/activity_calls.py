@@ -1,54 +1,52 @@
-"""How workflows call on activities: something quick, something short, something that may wait for people.
-
-Each is tried until it is done.
-"""
+"""How workflows call activities: quick ones, short ones, and ones that wait for people; each is retried until done."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy, SearchAttributeKey
 from temporalio.workflow import ActivityCancellationType
 
+with workflow.unsafe.imports_passed_through():
+    from baton.domain.operation.conduct.progress import ConductPhase
+
 RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(seconds=30))
-HEARTBEAT = timedelta(seconds=6)
-"""Silence after which a worker counts as lost; every activity gives a sign of life each second."""
-SHORT = timedelta(seconds=60)
-"""What something short may take, and a step beyond its own account."""
-LONGEST = timedelta(days=365)
-QUICK = timedelta(seconds=10)
 QUICK_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10))
+HEARTBEAT = timedelta(seconds=6)  # silence after which a worker counts as lost; activities send a heartbeat each second
+QUICK = timedelta(seconds=10)
+SHORT = timedelta(seconds=60)  # the limit of a short activity, and what a step may take beyond its own timeout
+LONGEST = timedelta(days=365)
 STATE = SearchAttributeKey.for_keyword("BatonState")
 
+A = TypeVar("A")
+R = TypeVar("R")
 
-async def call_quick_activity(name: str, *given: Any, result_type: Any = None, summary: str | None = None) -> Any:
-    """Something so quick that it gives no sign of life."""
-    return await workflow.execute_activity(
-        name, args=given, result_type=result_type, start_to_close_timeout=QUICK, retry_policy=QUICK_RETRY, summary=summary
+
+async def call_quick_activity(method: Callable[[Any, A], Awaitable[R]], argument: A, summary: str | None = None) -> R:
+    """Call an activity that is so quick that it sends no heartbeat."""
+    return await workflow.execute_activity_method(
+        method, argument, start_to_close_timeout=QUICK, retry_policy=QUICK_RETRY, summary=summary
     )
 
 
-async def call_short_activity(name: str, given: Sequence[Any], result_type: Any) -> Any:
-    """Something short between two steps or phases."""
-    return await workflow.execute_activity(
-        name,
-        args=given,
-        result_type=result_type,
-        start_to_close_timeout=SHORT,
-        heartbeat_timeout=HEARTBEAT,
-        retry_policy=RETRY,
+async def call_short_activity(method: Callable[[Any, A], Awaitable[R]], argument: A) -> R:
+    """Call an activity that takes a moment, such as one between two steps or phases."""
+    return await workflow.execute_activity_method(
+        method, argument, start_to_close_timeout=SHORT, heartbeat_timeout=HEARTBEAT, retry_policy=RETRY
     )
 
 
-async def call_waiting_activity(name: str, given: Sequence[Any], result_type: Any, summary: str) -> Any:
-    """Something that may wait for equipment or for people."""
-    return await workflow.execute_activity(
-        name,
-        args=given,
-        result_type=result_type,
-        start_to_close_timeout=LONGEST,
+async def call_waiting_activity(
+    method: Callable[[Any, A], Awaitable[R]], argument: A, summary: str, timeout: timedelta = LONGEST
+) -> R:
+    """Call an activity that may wait for equipment or for people; when cancelled, wait until it has stopped."""
+    return await workflow.execute_activity_method(
+        method,
+        argument,
+        start_to_close_timeout=timeout,
         heartbeat_timeout=HEARTBEAT,
         retry_policy=RETRY,
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -57,16 +55,30 @@ async def call_waiting_activity(name: str, given: Sequence[Any], result_type: An
 
 
 async def run_to_completion(work: Coroutine[Any, Any, Any]) -> None:
-    """Have something done to its end, whoever cancels it now."""
-    doing = asyncio.create_task(work)
-    while not doing.done():
+    """Run something to its end even if the workflow is cancelled meanwhile."""
+    task = asyncio.create_task(work)
+    while not task.done():
         try:
-            await asyncio.shield(doing)
+            await asyncio.shield(task)
         except asyncio.CancelledError:
             continue
-    doing.result()
+    task.result()
+
+
+@dataclass
+class StatusDisplay:
+    """Shows in the engine's pages where a workflow is."""
+
+    _phase: ConductPhase | None = None
+
+    def show(self, phase: ConductPhase, text: str) -> None:
+        """Show the phase with a text, and the phase as search attribute when it changes."""
+        workflow.set_current_details(f"**{phase.value}**: {text}")
+        if phase is not self._phase and has_search_attributes():
+            workflow.upsert_search_attributes([STATE.value_set(phase.value)])
+        self._phase = phase
 
 
 def has_search_attributes() -> bool:
-    """Whether the server has our search attributes; naming them to one that lacks them fails the task."""
+    """Return whether the server had our search attributes at the start; setting one that it lacks fails the task."""
     return workflow.info().typed_search_attributes.get(STATE) is not None

@@ -1,0 +1,121 @@
+"""The activities of this build: each stub that workflows call, and what implements it.
+
+Every activity may run again: the ledger, the streams and the rows say what was done already.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from temporalio.exceptions import ApplicationError
+
+from baton.activities.heartbeats import EngineAttempt, heartbeating, implement, waiting
+from baton.application.agents.model_agents import ModelAgents
+from baton.application.agents.model_consultation import BusyError
+from baton.application.agents.regenerations import Regenerations
+from baton.application.agents.rule_agents import Expirer, Promoter, RunSupervisor
+from baton.application.conduct.conductor import Conductor
+from baton.application.conduct.passes import Passes
+from baton.application.conduct.run_conductor import RunConductor
+from baton.application.conduct.step_execution import StepRunner
+from baton.application.mint_sweeps import MintSweeps
+from baton.application.publications import Publications
+from baton.application.schedules.firings import Firings
+from baton.workflows import activity_stubs as stubs
+
+Activities = list[Callable[..., Any]]
+BUSY_RETRY = timedelta(seconds=3)
+
+
+@asynccontextmanager
+async def retry_when_busy() -> AsyncIterator[None]:
+    """Have the engine retry soon where another holds the budget lock, instead of waiting for it here."""
+    try:
+        yield
+    except BusyError as busy:
+        raise ApplicationError(str(busy), type="Busy", next_retry_delay=BUSY_RETRY) from None
+
+
+short, budgeted = heartbeating(), retry_when_busy()  # as decorators
+
+
+def conduct_activities(conductor: Conductor, passes: Passes, steps: StepRunner) -> Activities:
+    """Return the activities of a procedure's conduct: its steps, and what is recorded between them."""
+    attempt, declared = EngineAttempt(), stubs.ConductActivityStubs
+    return [
+        implement(declared.brief_conduct, short(conductor.brief)),
+        implement(declared.do_step, lambda request: steps.do(request, attempt)),
+        implement(declared.collect_job, lambda request: steps.collect(request, attempt)),
+        implement(declared.await_run, waiting(conductor.await_run)),
+        implement(declared.start_pass, short(passes.start)),
+        implement(declared.judge_pass, short(passes.judge)),
+        implement(declared.record_outcome, short(passes.record_outcome)),
+        implement(declared.advise_pass, waiting(passes.advise)),
+        implement(declared.take_up_search, waiting(passes.take_up)),
+        implement(declared.begin_closing, short(conductor.begin_closing)),
+        implement(declared.end_conduct, short(conductor.end)),
+    ]
+
+
+def run_conduct_activities(conductor: RunConductor) -> Activities:
+    """Return the activities of a run's conduct: its phases are opened and awaited, and its end is recorded."""
+    declared = stubs.RunConductActivityStubs
+    return [
+        implement(declared.brief_run_conduct, short(conductor.brief)),
+        implement(declared.open_phase, short(conductor.open_phase)),
+        implement(declared.await_run_resumed, waiting(conductor.await_run)),
+        implement(declared.await_phase, waiting(conductor.await_phase)),
+        implement(declared.end_run_conduct, short(conductor.end)),
+    ]
+
+
+def schedule_firing_activities(firings: Firings) -> Activities:
+    """Return the activities of a schedule's firing: its conduct is opened and awaited."""
+    declared = stubs.ScheduleFiringActivityStubs
+    return [
+        implement(declared.open_firing, short(firings.open)),
+        implement(declared.await_firing, waiting(firings.await_end)),
+    ]
+
+
+def agent_activities(
+    models: ModelAgents, regenerations: Regenerations, promoter: Promoter, supervisor: RunSupervisor, expirer: Expirer
+) -> Activities:
+    """Return the activities of agents: each acts through the command path as its own actor."""
+    declared = stubs.AgentActivityStubs
+    return [
+        implement(declared.take_lease, short(models.take_lease)),
+        implement(declared.conclude, short(budgeted(models.conclude))),
+        implement(declared.write_up_debrief, short(models.write_up)),
+        implement(declared.regenerate_debrief, short(budgeted(lambda id: regenerations.write(UUID(id))))),
+        implement(declared.promote_caution, short(promoter.promote)),
+        implement(declared.supervise_runs, short(supervisor.look)),
+        implement(declared.due_clearances, short(expirer.due)),
+        implement(declared.expire_clearance, short(lambda id: expirer.expire(UUID(id)))),
+    ]
+
+
+def mint_sweep_activities(sweeps: MintSweeps) -> Activities:
+    """Return the activities of a mint sweep."""
+
+    async def candidates(sweep_id: str) -> list[str]:
+        return [str(id) for id in await sweeps.candidates(UUID(sweep_id))]
+
+    declared = stubs.MintSweepActivityStubs
+    return [
+        implement(declared.mint_sweep_candidates, candidates),
+        implement(declared.mint_sweep_asset, lambda request: sweeps.mint(UUID(request.sweep_id), UUID(request.asset_id))),
+        implement(declared.mint_sweep_finish, lambda id: sweeps.finish(UUID(id))),
+    ]
+
+
+def calibration_publication_activities(publications: Publications) -> Activities:
+    """Return the activities of a calibration's publication."""
+    declared = stubs.CalibrationPublicationActivityStubs
+    return [
+        implement(declared.sign_calibration_publication, lambda id: publications.sign(UUID(id))),
+        implement(declared.send_calibration_publication, lambda id: publications.send(UUID(id))),
+        implement(declared.record_calibration_publication, lambda id: publications.record(UUID(id))),
+    ]
