@@ -1,12 +1,21 @@
-"""The wall clock."""
+"""Real time and fresh ids."""
 
 import asyncio
 from datetime import UTC, datetime
+from uuid import UUID
+
+import uuid_utils.compat
+
+
+def clock() -> datetime:
+    return datetime.now(UTC)
+
+
+def new_id() -> UUID:
+    return uuid_utils.compat.uuid7()
 
 
 class WallClock:
-    """Real time."""
-
     def now(self) -> datetime:
         return datetime.now(UTC)
 

@@ -9,14 +9,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError, model_validator
 
-from baton.application.clock import Timekeeper
 from baton.application.conduct.actions import (
+    ActionBody,
     InvalidActionParametersError,
     UnboundedAcquisitionError,
     UnwiredExternalTriggerError,
 )
 from baton.application.control import Control, Quality, always_open
 from baton.application.plant import SignalAddress
+from baton.application.ports import Timekeeper
 from baton.infrastructure.control.area_detector import DONE, UNLIMITED, camera_signal, writer_signal
 
 POLL_SECONDS = 0.05
@@ -171,8 +172,10 @@ async def stream(control: Control, time: Timekeeper, params: Mapping[str, Any]) 
     return {"uri": PurePosixPath(file).as_uri() if file.startswith("/") else file, "events": recorded.value}
 
 
+BUILT_IN: Mapping[str, ActionBody] = {"collect": collect, "discrete": discrete, "continuous": continuous, "stream": stream}
+
+
 async def _move(control: Control, axis: str, position: float) -> None:
-    """Move an axis and wait until it has arrived; halt it when the wait fails."""
     async with _stop_on_failure(control, {f"{axis}.STOP": 1}):
         await control.write(axis, position)
 
@@ -187,7 +190,6 @@ async def _acquire(control: Control, time: Timekeeper, wanted: CollectParameters
 
 
 async def _set_up_camera(control: Control, wanted: CollectParameters) -> None:
-    """Set trigger, exposure and count."""
     settings = {
         "TriggerMode": wanted.trigger_mode,
         "TriggerSource": wanted.source,
@@ -207,7 +209,6 @@ async def _start(control: Control, address: str) -> None:
 
 
 async def _wait_until_done(control: Control, time: Timekeeper, address: str) -> None:
-    """Wait until a signal's index says that it is done; a reading of bad quality says nothing."""
     while True:
         await time.sleep(POLL_SECONDS)
         reading = await control.read(address)

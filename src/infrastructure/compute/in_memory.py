@@ -1,17 +1,12 @@
-"""Simulated jobs: they run nowhere and end as they were told to, each submission key once."""
+"""Simulated jobs: they run nowhere and end as they were scripted, each submission key once."""
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
-from baton.application.conduct.compute import (
-    ArtifactNotFoundError,
-    ComputeJobFailedError,
-    ComputeOutcomeUnknown,
-    JobSpec,
-    JobStatus,
-)
+from baton.application.conduct import compute
+from baton.application.conduct.compute import JobSpec, JobStatus
 from baton.application.control import Fence, always_open
 from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.results import Artifact, Measured
@@ -19,8 +14,8 @@ from baton.domain.shared.canonical import canonical_json, content_hash
 
 
 @dataclass(frozen=True, kw_only=True)
-class Simulated:
-    """How a job ends; `until` keeps it running that long. Without an artifact of its own it writes what it was asked."""
+class SimulatedOutcome:
+    """How a job ends; `until` keeps it running that long. Without an artifact of its own it writes its specification."""
 
     status: JobStatus = JobStatus.SUCCEEDED
     measurements: tuple[Measured, ...] = ()
@@ -30,89 +25,86 @@ class Simulated:
     until: asyncio.Event | None = None
 
 
-Answer = Simulated | Callable[[JobSpec], Simulated]
+ScriptedOutcome = SimulatedOutcome | Callable[[JobSpec], SimulatedOutcome]
+
+
+@dataclass(frozen=True)
+class SimulatedJob:
+    spec: JobSpec
+    outcome: SimulatedOutcome
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def status(self) -> JobStatus:
+        return JobStatus.CANCELLED if self.cancelled.is_set() else self.outcome.status
 
 
 class SimulatedCompute:
-    """Jobs in memory, gone with the process. A command nobody seeded succeeds and measures nothing."""
+    """Jobs in memory, gone with the process. A command without a script succeeds and measures nothing."""
 
     actuation_kind = ActuationKind.SIMULATED
 
     def __init__(self) -> None:
-        self.submissions: list[JobSpec] = []
-        """The jobs that were begun; a key found again is not among them."""
-        self._answers: dict[tuple[str, ...], list[Answer]] = {}
-        self._jobs: dict[str, tuple[JobSpec, Simulated]] = {}
-        self._cancelled: dict[str, asyncio.Event] = {}
+        self.submissions: list[JobSpec] = []  # the jobs that were started, once for each key
+        self._scripts: dict[tuple[str, ...], list[ScriptedOutcome]] = {}
+        self._jobs: dict[str, SimulatedJob] = {}
 
-    def seed(self, command: tuple[str, ...], *answers: Answer) -> None:
-        """How jobs of this command end: the first as the first answer says and so on, all further ones as the last."""
-        self._answers[command] = list(answers)
+    def seed(self, command: tuple[str, ...], *outcomes: ScriptedOutcome) -> None:
+        """Script the jobs of a command: the first ends as the first outcome says and so on, all further ones as the last."""
+        self._scripts[command] = list(outcomes)
 
     async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
         job_id = str(job.submission_key)
         if job_id not in self._jobs:
             fence()
             self.submissions.append(job)
-            self._jobs[job_id] = job, self._answer(job)
-            self._cancelled[job_id] = asyncio.Event()
+            script = self._scripts.get(job.command, [SimulatedOutcome()])
+            outcome = script.pop(0) if len(script) > 1 else script[0]
+            self._jobs[job_id] = SimulatedJob(job, outcome if isinstance(outcome, SimulatedOutcome) else outcome(job))
         return job_id
 
     async def find(self, submission_key: UUID) -> str | None:
         return job_id if (job_id := str(submission_key)) in self._jobs else None
 
     async def await_terminal_state(self, job_id: str) -> JobStatus:
-        _, end = self._job(job_id)
-        if end.until is not None:
-            waits = {asyncio.ensure_future(event.wait()) for event in (end.until, self._cancelled[job_id])}
+        job = self._job(job_id)
+        if job.outcome.until is not None:
+            waits = {asyncio.ensure_future(event.wait()) for event in (job.outcome.until, job.cancelled)}
             try:
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for wait in waits:
                     wait.cancel()
-        return self._status(job_id)
+        return job.status
 
     async def fetch_artifact_ref(self, job_id: str) -> Artifact:
-        job, end = self._succeeded(job_id)
-        if end.writes_nothing or job.output_uri is None:
-            raise ArtifactNotFoundError(f"{' '.join(job.command)} wrote nothing to {job.output_uri}.")
-        return end.artifact or _description(job, job.output_uri)
+        job = self._succeeded_job(job_id)
+        spec = job.spec
+        if job.outcome.writes_nothing or spec.output_uri is None:
+            raise compute.ArtifactNotFoundError(f"{' '.join(spec.command)} wrote nothing to {spec.output_uri}.")
+        content = [list(spec.command), list(spec.input_uris), dict(spec.parameters)]
+        digest, size = content_hash(content), len(canonical_json(content))
+        written = Artifact(uri=spec.output_uri, checksum_algorithm="sha256", checksum_value=digest, byte_size=size)
+        return job.outcome.artifact or written
 
     async def fetch_measurements(self, job_id: str) -> tuple[Measured, ...]:
-        return self._succeeded(job_id)[1].measurements
+        return self._succeeded_job(job_id).outcome.measurements
 
     async def cancel(self, job_id: str) -> None:
-        if job_id in self._jobs and (until := self._jobs[job_id][1].until) is not None and not until.is_set():
-            self._cancelled[job_id].set()
+        if (job := self._jobs.get(job_id)) and (until := job.outcome.until) is not None and not until.is_set():
+            job.cancelled.set()
 
     async def close(self) -> None:
         return
 
-    def _answer(self, job: JobSpec) -> Simulated:
-        answers = self._answers.get(job.command, [Simulated()])
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        return answer if isinstance(answer, Simulated) else answer(job)
-
-    def _job(self, job_id: str) -> tuple[JobSpec, Simulated]:
+    def _job(self, job_id: str) -> SimulatedJob:
         if job_id not in self._jobs:
-            raise ComputeOutcomeUnknown(f"There is no job {job_id} in this process; look at what it was to do.")
+            raise compute.ComputeOutcomeUnknown(f"There is no job {job_id} in this process; look at what it was to do.")
         return self._jobs[job_id]
 
-    def _status(self, job_id: str) -> JobStatus:
-        _, end = self._job(job_id)
-        return JobStatus.CANCELLED if self._cancelled[job_id].is_set() else end.status
-
-    def _succeeded(self, job_id: str) -> tuple[JobSpec, Simulated]:
-        job, end = self._job(job_id)
-        if (status := self._status(job_id)) is not JobStatus.SUCCEEDED:
-            words = f": {end.last_words}" if end.last_words else "."
-            raise ComputeJobFailedError(f"{' '.join(job.command)} ended {status.value}{words}")
-        return job, end
-
-
-def _description(job: JobSpec, uri: str) -> Artifact:
-    """What a simulated job wrote: which command with which inputs, so that other inputs have another checksum."""
-    content = [list(job.command), list(job.input_uris), dict(job.parameters)]
-    return Artifact(
-        uri=uri, checksum_algorithm="sha256", checksum_value=content_hash(content), byte_size=len(canonical_json(content))
-    )
+    def _succeeded_job(self, job_id: str) -> SimulatedJob:
+        job = self._job(job_id)
+        if job.status is not JobStatus.SUCCEEDED:
+            words = f": {job.outcome.last_words}" if job.outcome.last_words else "."
+            raise compute.ComputeJobFailedError(f"{' '.join(job.spec.command)} ended {job.status.value}{words}")
+        return job

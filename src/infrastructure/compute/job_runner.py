@@ -1,10 +1,5 @@
-"""Runs one job beside the worker that asked for it, and writes down how it began and how it ended.
-
-It is a program of its own in a session of its own, so a job outlives its worker. It holds the lock it was given as long
-as it lives; the job does not inherit it. The job's directory then says everything: no start and a free lock, it never
-began; an outcome, it ended so and nothing of it runs any more; a start, a free lock and no outcome, nobody knows. Nothing
-but the standard library is imported, and no other module of ours.
-"""
+"""Runs one job beside the worker, as a program of its own that outlives it and imports the standard library only. It holds
+the job's lock while it lives; files say how the job began and ended, and without an outcome and a lock that is unknown."""
 
 import ctypes
 import json
@@ -19,18 +14,14 @@ from pathlib import Path
 from typing import Any
 
 JOB, STARTED, OUTCOME = "job.json", "started.json", "outcome.json"
-OUTPUT_LIMIT = 16 * 1024 * 1024
-"""Bytes that are kept of a stream where the job does not say."""
-CHUNK = 1 << 18
+OUTPUT_LIMIT = 16 * 1024 * 1024  # bytes that are kept of each output stream unless the job sets another limit
 PR_SET_CHILD_SUBREAPER = 36
-LOOK_AGAIN = 0.05
-"""Seconds between two looks for processes that are still to be killed."""
-HAS_DESCENDANTS = sys.platform == "linux" and Path("/proc/self/stat").exists()
-"""Whether a process can be told from others by whom it descends from; elsewhere there are only process groups."""
+HAS_DESCENDANTS = sys.platform == "linux" and Path("/proc/self/stat").exists()  # elsewhere: process groups only
+Process = subprocess.Popen[bytes]
 
 
-class Output:
-    """One stream of a job: its beginning goes to a file, its end is kept until it is known, what lies between is dropped."""
+class JobOutput:
+    """One output stream of a job: its beginning and its end go to a file, what lies between is dropped."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self.reading, self.writing = os.pipe()
@@ -38,155 +29,168 @@ class Output:
         self._file = path.open("ab", buffering=0)
         self._half = limit // 2
         self._room = self._half
-        self._end = bytearray()
+        self._tail = bytearray()
         self._dropped = 0
         self.open = True
 
-    def take(self) -> bool:
-        """Take some of what was written; whether there was anything."""
+    def drain(self) -> bool:
+        """Take some of what was written, and return whether there was anything."""
         try:
-            data = os.read(self.reading, CHUNK)
+            data = os.read(self.reading, 1 << 18)
         except BlockingIOError:
             return False
         self.open = bool(data)
-        self._keep(data)
-        return self.open
-
-    def finish(self) -> None:
-        """Write the end down, and how much is missing before it."""
-        while self.open and self.take():
-            pass
-        if self._dropped:
-            self._write(b"\n[%d bytes were left out here]\n" % self._dropped)
-        self._write(self._end)
-
-    def _keep(self, data: bytes) -> None:
         if self._room:
             self._write(data[: self._room])
             data, self._room = data[self._room :], max(0, self._room - len(data))
-        self._end += data
-        if (excess := len(self._end) - self._half) > 0:
-            del self._end[:excess]
+        self._tail += data
+        if (excess := len(self._tail) - self._half) > 0:
+            del self._tail[:excess]
             self._dropped += excess
+        return self.open
+
+    def finish(self) -> None:
+        """Write the tail, and how much is missing before it."""
+        while self.open and self.drain():
+            pass
+        if self._dropped:
+            self._write(b"\n[%d bytes were left out here]\n" % self._dropped)
+        self._write(self._tail)
 
     def _write(self, data: bytes | bytearray) -> None:
-        """Write to the file as long as there is room on the disk; a job does not end for want of it."""
+        """Write to the file as long as there is room on the disk; a job does not fail for lack of it."""
         with suppress(OSError):
             while data:
                 data = data[self._file.write(data) :]
 
 
 def main(directory: Path, lock: int) -> None:
-    """See one job through."""
-    wakeups = _heard(signal.SIGCHLD, signal.SIGTERM)
-    _adopt_orphans()
+    wakeups = _signal_pipe(signal.SIGCHLD, signal.SIGTERM)
+    if HAS_DESCENDANTS:  # become the parent of the job's orphans, so that none is lost
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.pwrite(lock, b"%-10d\n" % os.getpid(), 0)
     job = json.loads((directory / JOB).read_bytes())
     limit = job.get("output_limit", OUTPUT_LIMIT)
-    outputs = [Output(directory / name, limit) for name in ("stdout", "stderr")]
+    outputs = [JobOutput(directory / name, limit) for name in ("stdout", "stderr")]
     try:
-        process = _begun(directory, job, *outputs)
+        process = _launch(directory, job, *outputs)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        write(directory / OUTCOME, {"status": "Rejected", "detail": _sentence(error)})
+        write_json(directory / OUTCOME, {"status": "Rejected", "detail": _error_text(error)})
         return
     for output in outputs:
         os.close(output.writing)
-    _tell(b"started\n")
-    cut_short = _watched(process, outputs, wakeups, time.monotonic() + job["timeout"])
+    _announce_start()
+    cut_short = _wait_for_exit(process, outputs, wakeups, time.monotonic() + job["timeout"])
     if cut_short is not None:
-        _signal(process, signal.SIGTERM)
-        _watched(process, outputs, wakeups, time.monotonic() + job["grace"], deaf=True)
-    exit_status = _end_all(process, outputs, wakeups)
+        signal_tree(process.pid, os.getpid(), signal.SIGTERM)
+        _wait_for_exit(process, outputs, wakeups, time.monotonic() + job["grace"], can_cancel=False)
+    exit_status = _kill_all(process, outputs, wakeups)
     for output in outputs:
         output.finish()
     status = cut_short or ("Succeeded" if exit_status == 0 else "Failed")
-    write(directory / OUTCOME, {"status": status, "exit_status": exit_status, "ended_at": time.time()})
+    write_json(directory / OUTCOME, {"status": status, "exit_status": exit_status, "ended_at": time.time()})
 
 
-def birth_of(pid: int | str) -> str | None:
-    """What tells this process from any other that had or will have its number; None where the system does not say."""
+def process_birth(pid: int | str) -> str | None:
+    """Return what tells a process from any other that had or will have its number; None where the system does not say."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return f"{boot}:{_stat_fields(pid)[19]}"
     except OSError:
         return None
-    return f"{boot}:{fields[19]}"
 
 
-def write(path: Path, content: dict[str, Any]) -> None:
-    """Write a file whole or not at all, and see it safely to disk."""
+def descendants_of(ancestor: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc") if HAS_DESCENDANTS else ():
+        if entry.isdigit():
+            with suppress(OSError):
+                children.setdefault(int(_stat_fields(entry)[1]), []).append(int(entry))
+    found = list(children.get(ancestor, ()))
+    for pid in found:  # grows while it is walked
+        found += children.get(pid, ())
+    return found
+
+
+def signal_tree(group: int, ancestor: int, number: signal.Signals) -> None:
+    """Send a signal to a process group and, on Linux, to everything that descends from a process, in any session."""
+    descendants = descendants_of(ancestor)
+    for send, id in ((os.killpg, group), *((os.kill, pid) for pid in descendants)):
+        with suppress(ProcessLookupError, PermissionError):
+            send(id, number)
+
+
+def _stat_fields(pid: int | str) -> list[str]:
+    """Return the fields of /proc/<pid>/stat after the process name: state, parent, and so on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a file completely or not at all, and sync it to disk."""
     draft = path.with_name(f".{path.name}")
     with draft.open("w") as file:
         json.dump(content, file)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    names = os.open(path.parent, os.O_RDONLY)
+    parent = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(names)
+        os.fsync(parent)
     finally:
-        os.close(names)
+        os.close(parent)
 
 
-def _begun(directory: Path, job: dict[str, Any], stdout: Output, stderr: Output) -> "subprocess.Popen[bytes]":
-    """The job's process; that it begins is on disk before its program is, and then it becomes its user's."""
+def _launch(directory: Path, job: dict[str, Any], stdout: JobOutput, stderr: JobOutput) -> Process:
+    """Start the job's process; its start is on disk before its program runs, and only then it becomes its user's."""
     user = job.get("user")
 
     def prepare() -> None:
-        write(directory / STARTED, {"pid": os.getpid(), "birth": birth_of("self"), "started_at": time.time()})
+        write_json(directory / STARTED, {"pid": os.getpid(), "birth": process_birth("self"), "started_at": time.time()})
         if user is not None:
             os.setgroups(user["groups"])
             os.setgid(user["gid"])
             os.setuid(user["uid"])
 
+    command, cwd, env = job["command"], job["working_dir"], job["environment"]
+    out, errors, null = stdout.writing, stderr.writing, subprocess.DEVNULL
     return subprocess.Popen(
-        job["command"],
-        stdin=subprocess.DEVNULL,
-        stdout=stdout.writing,
-        stderr=stderr.writing,
-        cwd=job["working_dir"],
-        env=job["environment"],
-        start_new_session=True,
-        preexec_fn=prepare,
+        command, stdin=null, stdout=out, stderr=errors, cwd=cwd, env=env, start_new_session=True, preexec_fn=prepare
     )
 
 
-def _watched(
-    process: "subprocess.Popen[bytes]", outputs: list[Output], wakeups: int, deadline: float, deaf: bool = False
+def _wait_for_exit(
+    process: Process, outputs: list[JobOutput], wakeups: int, deadline: float, can_cancel: bool = True
 ) -> str | None:
-    """Wait for the process while its output is taken; why not any longer, if it still runs."""
     while process.poll() is None:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             return "TimedOut"
-        if signal.SIGTERM in _wait(outputs, wakeups, remaining) and not deaf:
+        if signal.SIGTERM in _drain_until_signal(outputs, wakeups, remaining) and can_cancel:
             return "Cancelled"
         _reap(process)
     return None
 
 
-def _wait(outputs: list[Output], wakeups: int, seconds: float) -> bytes:
-    """Take output, and answer the signals that came, until there is one of both or the time is over."""
+def _drain_until_signal(outputs: list[JobOutput], wakeups: int, seconds: float) -> bytes:
     reading = {output.reading: output for output in outputs if output.open}
     readable, _, _ = select.select([wakeups, *reading], [], [], seconds)
     for number in readable:
         if number in reading:
-            reading[number].take()
+            reading[number].drain()
     return os.read(wakeups, 512) if wakeups in readable else b""
 
 
-def _end_all(process: "subprocess.Popen[bytes]", outputs: list[Output], wakeups: int) -> int:
-    """Kill what is left of the job until nothing is, and answer how its own process ended."""
-    _signal(process, signal.SIGKILL)
+def _kill_all(process: Process, outputs: list[JobOutput], wakeups: int) -> int:
+    signal_tree(process.pid, os.getpid(), signal.SIGKILL)
     exit_status = process.wait()
     while _reap(process):
-        _signal(process, signal.SIGKILL)
-        _wait(outputs, wakeups, LOOK_AGAIN)
+        signal_tree(process.pid, os.getpid(), signal.SIGKILL)
+        _drain_until_signal(outputs, wakeups, 0.05)
     return exit_status
 
 
-def _reap(process: "subprocess.Popen[bytes]") -> bool:
-    """Take leave of orphans of the job that have ended; whether there is anything left of it besides its own process."""
+def _reap(process: Process) -> bool:
+    """Reap orphans of the job that have ended; return whether anything of it is left, its own process included."""
     if not HAS_DESCENDANTS:
         return False
     with suppress(ChildProcessError):
@@ -198,42 +202,8 @@ def _reap(process: "subprocess.Popen[bytes]") -> bool:
     return False
 
 
-def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
-    """Send a signal to everything the job started, in whatever session it is; elsewhere to what is in its group."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
-    for pid in descendants_of(os.getpid()):
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
-def _adopt_orphans() -> None:
-    """Become the parent of every process of the job whose own parent ends, so that none is lost sight of."""
-    if HAS_DESCENDANTS:
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def descendants_of(ancestor: int) -> list[int]:
-    """The processes that descend from one, as far as they can be seen now."""
-    if not HAS_DESCENDANTS:
-        return []
-    children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with suppress(OSError):
-                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
-                children.setdefault(int(fields[1]), []).append(int(entry))
-    found: list[int] = []
-    pending = [ancestor]
-    while pending:
-        born = children.get(pending.pop(), [])
-        pending += born
-        found += born
-    return found
-
-
-def _heard(*numbers: signal.Signals) -> int:
-    """A descriptor that becomes readable with each of these signals, also with those that came before it was read."""
+def _signal_pipe(*numbers: signal.Signals) -> int:
+    """Return a descriptor that becomes readable with each of these signals, also with those that came before a read."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -242,16 +212,15 @@ def _heard(*numbers: signal.Signals) -> int:
     return reading
 
 
-def _tell(word: bytes) -> None:
-    """Say it to the worker, if it is still there, and nothing more."""
+def _announce_start() -> None:
     with suppress(BrokenPipeError):
-        os.write(1, word)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
+        os.write(1, b"started\n")
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
 
 
-def _sentence(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)

@@ -9,43 +9,36 @@ import aioca
 from epicscorelibs.ca import cadef
 
 from baton.application.control import Fence
-from baton.infrastructure.control.channel_access import (
-    DISCONNECTED,
-    ENUM,
-    ChannelInfo,
-    ChannelProperties,
-    ChannelRefusal,
-    ChannelSample,
-    OnSample,
-)
+from baton.infrastructure.control import channel_access as ca
+from baton.infrastructure.control.channel_access import OnSample
 from baton.infrastructure.control.epics import sample_time
 
 
 class AiocaClient:
     """A client that finds servers by the variables EPICS_CA_*. All clients of one event loop share their channels."""
 
-    async def connect(self, address: str) -> ChannelInfo:
+    async def connect(self, address: str) -> ca.ChannelInfo:
         while True:
             await aioca.connect(address, timeout=None)
             info = await aioca.cainfo(address, wait=False, timeout=None)
             if info.state == cadef.cs_conn:
-                return ChannelInfo(type=info.datatype, count=info.count, readable=info.read, writable=info.write)
+                return ca.ChannelInfo(type=info.datatype, count=info.count, readable=info.read, writable=info.write)
             await asyncio.sleep(0)  # the library knows of a loss before this loop does
 
-    async def get(self, address: str) -> ChannelSample:
+    async def get(self, address: str) -> ca.ChannelSample:
         async with _translate_errors(address):
             return _sample(await aioca.caget(address, format=aioca.FORMAT_TIME, timeout=None))
 
-    async def properties(self, address: str) -> ChannelProperties:
+    async def properties(self, address: str) -> ca.ChannelProperties:
         async with _translate_errors(address):
             declared = await aioca.caget(address, format=aioca.FORMAT_CTRL, count=1, timeout=None)
-        labels = declared.enums if declared.datatype == ENUM else ()
-        return ChannelProperties(units=getattr(declared, "units", "") or None, labels=tuple(labels))
+        labels = declared.enums if declared.datatype == ca.ENUM else ()
+        return ca.ChannelProperties(units=getattr(declared, "units", "") or None, labels=tuple(labels))
 
     async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
         async with _translate_errors(address):
             if (await aioca.cainfo(address, wait=False, timeout=None)).state != cadef.cs_conn:
-                raise ChannelRefusal(DISCONNECTED, f"{address} was lost")
+                raise ca.ChannelRefusal(ca.DISCONNECTED, f"{address} was lost")
             fence()  # the library sends to a connected channel at once: it awaits nothing before
             await aioca.caput(address, value, wait=wait, timeout=None)
 
@@ -69,18 +62,17 @@ class AiocaClient:
 
 @asynccontextmanager
 async def _translate_errors(address: str) -> AsyncIterator[None]:
-    """Raise ChannelRefusal for every way in which the library refuses."""
     try:
         yield
     except aioca.CANothing as refusal:
-        raise ChannelRefusal(refusal.errorcode, cadef.ca_message(refusal.errorcode)) from refusal
+        raise ca.ChannelRefusal(refusal.errorcode, cadef.ca_message(refusal.errorcode)) from refusal
     except cadef.CAException as refusal:
-        raise ChannelRefusal(refusal.status, cadef.ca_message(refusal.status)) from refusal
+        raise ca.ChannelRefusal(refusal.status, cadef.ca_message(refusal.status)) from refusal
     except cadef.Disconnected as refusal:
-        raise ChannelRefusal(DISCONNECTED, f"{address} was lost") from refusal
+        raise ca.ChannelRefusal(ca.DISCONNECTED, f"{address} was lost") from refusal
 
 
-def _sample(value: Any) -> ChannelSample:
+def _sample(value: Any) -> ca.ChannelSample:
     seconds, nanoseconds = value.raw_stamp
     plain = value.tolist() if hasattr(value, "tolist") else str(value) if isinstance(value, str) else value + 0
-    return ChannelSample(plain, int(value.status), int(value.severity), sample_time(int(seconds), int(nanoseconds)))
+    return ca.ChannelSample(plain, int(value.status), int(value.severity), sample_time(int(seconds), int(nanoseconds)))

@@ -1,7 +1,4 @@
-"""The signals of EPICS areaDetector, and a simulated camera with its file writer that has them.
-
-A camera at `bl7:cam1` acquires at `bl7:cam1:Acquire`; its images are recorded by the file writer at `bl7:HDF1`.
-"""
+"""The signals of EPICS areaDetector, such as `bl7:cam1:Acquire` and `bl7:HDF1:Capture`, and a simulated camera with them."""
 
 import math
 from dataclasses import dataclass
@@ -12,10 +9,8 @@ from baton.application.control import ControlWriteRejectedError, Reading
 from baton.application.plant import SimulatedDetector
 from baton.infrastructure.control.devices import Device, Labels, ReadOther, number, read_only, whole
 
-DONE = 0
-"""The index of `Acquire` and `Capture` when nothing more is to come."""
-UNLIMITED = 0
-"""The value of `NumCapture` that records every image."""
+DONE = 0  # the index of `Acquire` and `Capture` when nothing more is to come
+UNLIMITED = 0  # the value of `NumCapture` that records every image
 SINGLE, MULTIPLE, CONTINUOUS = range(3)
 CHOICES = {
     "TriggerMode": ("Internal", "ExternalEdge", "ExternalLevel"),
@@ -43,7 +38,6 @@ CAMERA = (*(name for name in INITIAL_SETTINGS if name not in WRITER), "Acquire",
 
 
 def camera_signal(detector: str, name: str) -> str:
-    """Return a signal of the camera with this prefix."""
     return f"{detector.rstrip(':')}:{name}"
 
 

@@ -1,8 +1,5 @@
-"""Channel Access in pure Python.
-
-The library's own asynchronous client never learns of refused requests, of channels that only the server closed, nor of
-servers that vanish between search and connection, and it has no hook for them: the subclasses here add that.
-"""
+"""Channel Access in pure Python. The library's client does not notice refused requests, channels that the server closes, nor
+servers that vanish between search and connection; the subclasses here do."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,20 +11,11 @@ from caproto.asyncio.client import PV, Context, VirtualCircuitManager
 from caproto.client.common import DeadCircuitError
 
 from baton.application.control import Fence
-from baton.infrastructure.control.channel_access import (
-    CHAR,
-    DISCONNECTED,
-    STRING,
-    ChannelInfo,
-    ChannelProperties,
-    ChannelRefusal,
-    ChannelSample,
-    OnSample,
-)
+from baton.infrastructure.control import channel_access as ca
+from baton.infrastructure.control.channel_access import OnSample
 from baton.infrastructure.control.epics import EPICS_EPOCH, UNIX_EPOCH, sample_time
 
-EPICS_TO_UNIX = int((EPICS_EPOCH - UNIX_EPOCH).total_seconds())
-"""Seconds from 1970 to 1990, from which the protocol counts."""
+EPICS_TO_UNIX = int((EPICS_EPOCH - UNIX_EPOCH).total_seconds())  # seconds from 1970 to 1990, from which the protocol counts
 
 
 class _Circuit(VirtualCircuitManager):  # type: ignore[misc]
@@ -78,7 +66,6 @@ class _Circuit(VirtualCircuitManager):  # type: ignore[misc]
                 await self.context.reconnect([(pv.name, pv.priority)])
 
     def _end_request(self, id: int, response: Any) -> None:
-        """Hand a response to the caller that waits for it."""
         request = self.ioids.pop(id, None)
         if request is not None:
             request["response"] = response
@@ -129,30 +116,30 @@ class CaprotoClient:
     def __init__(self) -> None:
         self._context: _Context | None = None
 
-    async def connect(self, address: str) -> ChannelInfo:
+    async def connect(self, address: str) -> ca.ChannelInfo:
         pv = await self._pv(address)
         await pv.channel_ready.wait()
         channel, rights = pv.channel, pv.access_rights
-        return ChannelInfo(
+        return ca.ChannelInfo(
             type=int(channel.native_data_type),
             count=channel.native_data_count,
             readable=rights is None or caproto.AccessRights.READ in rights,
             writable=rights is None or caproto.AccessRights.WRITE in rights,
         )
 
-    async def get(self, address: str) -> ChannelSample:
+    async def get(self, address: str) -> ca.ChannelSample:
         return _sample(await self._read(address, "time", 0), await self._pv(address))
 
-    async def properties(self, address: str) -> ChannelProperties:
+    async def properties(self, address: str) -> ca.ChannelProperties:
         declared = (await self._read(address, "control", 1)).metadata
         units, labels = getattr(declared, "units", b""), getattr(declared, "enum_strings", ())
-        return ChannelProperties(units=_text(units) or None, labels=tuple(map(_text, labels)))
+        return ca.ChannelProperties(units=_text(units) or None, labels=tuple(map(_text, labels)))
 
     async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
         pv = await self._pv(address)
         values = value if isinstance(value, list) else [value]
         encoded = [each.encode() if isinstance(each, str) else each for each in values]
-        data = bytes(values) if pv.channel.native_data_type == CHAR else encoded
+        data = bytes(values) if pv.channel.native_data_type == ca.CHAR else encoded
         async with _translate_loss(address):
             answer = await pv.circuit_manager.write(pv, data, len(values), wait, fence)
             if wait:
@@ -182,37 +169,35 @@ class CaprotoClient:
 
 @asynccontextmanager
 async def _translate_loss(address: str) -> AsyncIterator[None]:
-    """Raise ChannelRefusal when the channel is lost before the request is answered."""
     try:
         yield
     except (KeyError, DeadCircuitError, caproto.LocalProtocolError, OSError) as error:
-        raise ChannelRefusal(DISCONNECTED, f"{address} was lost") from error
+        raise ca.ChannelRefusal(ca.DISCONNECTED, f"{address} was lost") from error
 
 
 def _check_granted(response: Any) -> Any:
-    """Return a response, or raise when it is a refusal or there is none."""
     if response is None:
         raise DeadCircuitError
     status = response.status
     if isinstance(response, caproto.ErrorResponse):
-        raise ChannelRefusal(status.code_with_severity, _text(response.error_message) or status.description)
+        raise ca.ChannelRefusal(status.code_with_severity, _text(response.error_message) or status.description)
     if not status.success:
-        raise ChannelRefusal(status.code_with_severity, status.description)
+        raise ca.ChannelRefusal(status.code_with_severity, status.description)
     return response
 
 
-def _sample(response: Any, pv: PV) -> ChannelSample:
+def _sample(response: Any, pv: PV) -> ca.ChannelSample:
     type, values = int(pv.channel.native_data_type), list(response.data)
-    if type == STRING:
+    if type == ca.STRING:
         values = [_text(value) for value in values]
-    elif type == CHAR:
+    elif type == ca.CHAR:
         values = [int(value) & 0xFF for value in values]
     else:
         values = response.data.tolist()
     value = values[0] if pv.channel.native_data_count == 1 and values else values
     stamp = response.metadata
     sampled_at = sample_time(stamp.secondsSinceEpoch + EPICS_TO_UNIX, stamp.nanoSeconds)
-    return ChannelSample(value, int(stamp.status), int(stamp.severity), sampled_at)
+    return ca.ChannelSample(value, int(stamp.status), int(stamp.severity), sampled_at)
 
 
 def _text(value: bytes) -> str:

@@ -7,24 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
-from baton.application.control import (
-    READ_TIMEOUT,
-    WRITE_TIMEOUT,
-    ControlAccessDeniedError,
-    ControlError,
-    ControlNotConnectedError,
-    ControlTimeoutError,
-    ControlWriteRejectedError,
-    Fence,
-    Reading,
-    ReadingKind,
-    always_open,
-)
+from baton.application import control
+from baton.application.control import Fence, Reading, ReadingKind
 from baton.application.latest_queue import LatestQueue
 from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality
 
-STRING, SHORT, FLOAT, ENUM, CHAR, LONG, DOUBLE = range(7)
-"""The protocol's numbers of its native types."""
+STRING, SHORT, FLOAT, ENUM, CHAR, LONG, DOUBLE = range(7)  # the protocol's numbers of its native types
 SHAPES = {
     STRING: ValueShape(Element.TEXT, length=39),
     SHORT: ValueShape(Element.WHOLE, bounds=(-(2**15), 2**15 - 1)),
@@ -38,11 +26,8 @@ STATUSES = (
     *("", "READ", "WRITE", "HIHI", "HIGH", "LOLO", "LOW", "STATE", "COS", "COMM", "TIMEOUT", "HWLIMIT", "CALC", "SCAN"),
     *("LINK", "SOFT", "BAD_SUB", "UDF", "DISABLE", "SIMM", "READ_ACCESS", "WRITE_ACCESS"),
 )
-"""The causes of an alarm, by the protocol's number."""
-DISCONNECTED = 192
-"""The protocol's code for a lost channel."""
-DENIED = frozenset({368, 376})
-"""The protocol's codes for missing read and write access."""
+DISCONNECTED = 192  # the protocol's code for a lost channel
+DENIED = frozenset({368, 376})  # the protocol's codes for missing read and write access
 
 
 class ChannelRefusal(Exception):
@@ -55,8 +40,6 @@ class ChannelRefusal(Exception):
 
 @dataclass(frozen=True)
 class ChannelInfo:
-    """The type and access rights of a connected channel."""
-
     type: int
     count: int
     readable: bool
@@ -80,8 +63,7 @@ class ChannelProperties:
     labels: Sequence[str] = ()
 
 
-OnSample = Callable[[ChannelSample | None], None]
-"""Called with every sample of a subscription, and with None when the channel is lost."""
+OnSample = Callable[[ChannelSample | None], None]  # called with None when the channel is lost
 
 
 class ChannelAccessClient(Protocol):
@@ -105,9 +87,7 @@ class ChannelAccessClient(Protocol):
 
 
 class ChannelAccess:
-    """The signals that Channel Access servers offer."""
-
-    def __init__(self, client: ChannelAccessClient, *, read_timeout: float = READ_TIMEOUT) -> None:
+    def __init__(self, client: ChannelAccessClient, *, read_timeout: float = control.READ_TIMEOUT) -> None:
         self._client = client
         self._read_timeout = read_timeout
         self._properties: dict[str, ChannelProperties] = {}
@@ -120,17 +100,17 @@ class ChannelAccess:
             return _reading(await self._client.get(address), channel, properties)
 
     async def write(
-        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
+        self, address: str, value: Any, wait: bool = True, timeout: float = control.WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         deadline = _deadline(timeout)
         channel = await self._connect(address, _deadline(min(timeout, self._read_timeout)))
         if not channel.writable:
-            raise ControlAccessDeniedError(f"{address} may not be written from here; ask for access at its server.")
+            raise control.ControlAccessDeniedError(f"{address} may not be written from here; ask for access at its server.")
         silence = f"did not confirm what was written within {timeout:g} s"
-        async with self._translate_errors(address, deadline, silence, ControlWriteRejectedError):
+        async with self._translate_errors(address, deadline, silence, control.ControlWriteRejectedError):
             labels = (await self._cached_properties(address)).labels if channel.type == ENUM else ()
             shape = replace(SHAPES[channel.type], count=channel.count, labels=labels)
-            await self._client.put(address, coerce(address, value, shape), wait, fence or always_open)
+            await self._client.put(address, coerce(address, value, shape), wait, fence or control.always_open)
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         channel = await self._connect_readable(address, _deadline(self._read_timeout))
@@ -158,7 +138,7 @@ class ChannelAccess:
     async def _connect_readable(self, address: str, deadline: float) -> ChannelInfo:
         channel = await self._connect(address, deadline)
         if not channel.readable:
-            raise ControlAccessDeniedError(f"{address} may not be read from here; ask for access at its server.")
+            raise control.ControlAccessDeniedError(f"{address} may not be read from here; ask for access at its server.")
         return channel
 
     async def _cached_properties(self, address: str) -> ChannelProperties:
@@ -168,25 +148,27 @@ class ChannelAccess:
 
     @asynccontextmanager
     async def _translate_errors(
-        self, address: str, deadline: float, silence: str, refused: type[ControlError] = ControlNotConnectedError
+        self,
+        address: str,
+        deadline: float,
+        silence: str,
+        refused: type[control.ControlError] = control.ControlNotConnectedError,
     ) -> AsyncIterator[None]:
-        """Raise the port's error for a refusal of the server, or for its silence after the deadline."""
         try:
             async with asyncio.timeout_at(deadline):
                 yield
         except TimeoutError:
-            raise ControlTimeoutError(f"{address} {silence}.") from None
+            raise control.ControlTimeoutError(f"{address} {silence}.") from None
         except ChannelRefusal as refusal:
             if refusal.code in DENIED:
-                raise ControlAccessDeniedError(f"{address}: {refusal}") from refusal
+                raise control.ControlAccessDeniedError(f"{address}: {refusal}") from refusal
             if refusal.code == DISCONNECTED:
                 raise self._not_connected(address) from refusal
             raise refused(f"{address}: {refusal}") from refusal
 
-    def _not_connected(self, address: str) -> ControlNotConnectedError:
-        """Forget what a lost channel declared, and return the error to raise."""
+    def _not_connected(self, address: str) -> control.ControlNotConnectedError:
         self._properties.pop(address, None)
-        return ControlNotConnectedError(f"{address} is not connected.")
+        return control.ControlNotConnectedError(f"{address} is not connected.")
 
 
 def _deadline(seconds: float) -> float:

@@ -1,7 +1,4 @@
-"""The devices of a simulated plant: signals that keep what is written, axes that take time, signals computed from others.
-
-A device has no clock: what it reads at a moment follows from what was written to it before, and when.
-"""
+"""The devices of a simulated plant; what one reads at a moment follows from what was written to it before, and when."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,15 +10,13 @@ from typing import Any
 from baton.application.control import ControlValueCoercionError, ControlWriteRejectedError, Quality, Reading, ReadingKind
 from baton.application.plant import SimulatedMotor
 
-ReadOther = Callable[[str], Reading | None]
-"""Returns what another signal reads at the same moment, or None while it has no value."""
+ReadOther = Callable[[str], Reading | None]  # what another signal reads now, None without a value
 
 
 class Device:
     """One part of a simulated plant; it can only be read unless it overrides `accept` and `write`."""
 
-    changes_by_itself = True
-    """Whether what it reads can change without being written."""
+    changes_by_itself = True  # whether what it reads can change without being written
 
     def __init__(self, *addresses: str) -> None:
         self.addresses: Sequence[str] = addresses
@@ -44,8 +39,6 @@ class Device:
 
 @dataclass(frozen=True)
 class Labels:
-    """The choices of a categorical signal."""
-
     address: str
     labels: tuple[str, ...]
 
@@ -53,7 +46,6 @@ class Labels:
         return Reading(value=self.labels[index], kind=ReadingKind.CATEGORICAL, index=index, sampled_at=at)
 
     def index_of(self, value: Any) -> int:
-        """Return the index of a label that is given by its text or its index."""
         if isinstance(value, str) and value in self.labels:
             return self.labels.index(value)
         if isinstance(value, str) or not 0 <= (index := whole(self.address, value)) < len(self.labels):
@@ -98,7 +90,6 @@ class PlainSignal(Device):
         self.changes_by_itself = bool(noise)
 
     def set(self, reading: Reading | None) -> None:
-        """Make it read this from now on."""
         self._reading = reading
 
     def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading | None:
@@ -146,11 +137,8 @@ class DerivedSignal(Device):
 
 
 class Motor(Device):
-    """An axis that moves at its velocity to its target, with the fields of an EPICS motor record.
-
-    `.RBV` (or the configured readback) reads the position, `.DMOV` and `.MOVN` whether it stands or moves, `.STOP` halts
-    it, `.VELO` is the velocity of its next move, `.LLM` and `.HLM` are its limits.
-    """
+    """An axis that moves at its velocity to its target, with these fields of an EPICS motor record: `.VAL`, `.RBV` (or the
+    configured readback), `.DMOV`, `.MOVN`, `.STOP`, `.VELO` of the next move, `.LLM` and `.HLM`."""
 
     def __init__(self, motor: SimulatedMotor, seed: int = 0) -> None:
         address = motor.address
@@ -167,7 +155,6 @@ class Motor(Device):
         self._velocity = self._move_velocity = motor.velocity
 
     def position(self, at: datetime) -> float:
-        """Return where the axis is."""
         distance = self._target - self._origin
         if self._departed_at is None or not distance:
             return self._target
@@ -234,7 +221,6 @@ def peak(centres: Mapping[str, float], width: float, height: float, background: 
 
 
 def plane(slopes: Mapping[str, float], offset: float) -> Callable[..., float]:
-    """Return a linear function: the sum of its inputs, each times its slope."""
     return lambda *inputs: offset + sum(given * slope for given, slope in zip(inputs, slopes.values(), strict=True))
 
 

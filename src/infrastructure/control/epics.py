@@ -10,8 +10,7 @@ from typing import Any
 
 from baton.application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
 
-EPICS_EPOCH = datetime(1990, 1, 1, tzinfo=UTC)
-"""The time stamp of a signal that was never processed."""
+EPICS_EPOCH = datetime(1990, 1, 1, tzinfo=UTC)  # the time stamp of a signal that was never processed
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SEVERITIES = {
     0: ("NO_ALARM", Quality.GOOD),
@@ -19,8 +18,7 @@ SEVERITIES = {
     2: ("MAJOR", Quality.UNCERTAIN),
     3: ("INVALID", Quality.BAD),
 }
-MOST_CHOICES = 16
-"""How many choices a signal can have that does not name them."""
+MOST_CHOICES = 16  # how many choices a signal can have that does not name them
 
 
 class Element(Enum):
@@ -39,17 +37,13 @@ class ValueShape:
     """What values a signal can hold: the kind of its elements, their number, and their limits."""
 
     element: Element
-    count: int = 1
-    """The greatest number of elements; 0 is no limit, 1 a single value."""
-    bounds: tuple[int, int] = (-(2**31), 2**31 - 1)
-    """The least and the greatest whole number."""
-    length: int | None = None
-    """The greatest number of bytes of a text."""
+    count: int = 1  # the greatest number of elements; 0 is no limit, 1 a single value
+    bounds: tuple[int, int] = (-(2**31), 2**31 - 1)  # the least and the greatest whole number
+    length: int | None = None  # the greatest number of bytes of a text
     labels: Sequence[str] = ()
 
 
 def check_name(address: str) -> str:
-    """Return the name of a signal, or raise MalformedControlAddressError."""
     if not re.fullmatch(r"[!-~]+", address):
         raise MalformedControlAddressError(
             f"{address!r} is no name of an EPICS signal; these are of letters, digits and signs, without spaces."
@@ -63,7 +57,6 @@ def quality(severity: int) -> Quality:
 
 
 def alarm_text(severity: int, status: str) -> str | None:
-    """Return the description of an alarm, or None without one."""
     if severity == 0:
         return None
     name = SEVERITIES[severity][0] if severity in SEVERITIES else f"severity {severity}"

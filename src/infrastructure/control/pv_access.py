@@ -1,7 +1,4 @@
-"""EPICS PV Access behind the control port; part of the extra `epics`.
-
-The library connects and asks in one call, so a read without an answer means that there is no such signal.
-"""
+"""EPICS PV Access behind the control port; part of the extra `epics`. No answer means that there is no such signal."""
 
 import asyncio
 import re
@@ -11,35 +8,24 @@ from typing import Any
 
 from p4p.client.asyncio import Cancelled, Context, Disconnected, RemoteError, Value
 
-from baton.application.control import (
-    READ_TIMEOUT,
-    WRITE_TIMEOUT,
-    ControlAccessDeniedError,
-    ControlError,
-    ControlNotConnectedError,
-    ControlTimeoutError,
-    ControlValueCoercionError,
-    ControlWriteRejectedError,
-    Fence,
-    Reading,
-    ReadingKind,
-)
+from baton.application import control
+from baton.application.control import Fence, Reading, ReadingKind
 from baton.application.latest_queue import LatestQueue
 from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality, sample_time
 
-DENIED = re.compile(r"permi|denied|access|authori", re.IGNORECASE)
-"""The words by which servers deny access; the protocol has no code for it."""
+DENIED = re.compile(r"permi|denied|access|authori", re.IGNORECASE)  # the protocol has no code for it
 INTEGER_BOUNDS = {
     code: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for code, bits in {"b": 8, "h": 16, "i": 32, "l": 64}.items()
 }
 INTEGER_BOUNDS |= {code: (0, 2**bits - 1) for code, bits in {"B": 8, "H": 16, "I": 32, "L": 64}.items()}
-"""The least and the greatest whole number of each type code."""
 
 
 class PvAccess:
     """The signals that PV Access servers offer, found as the variables EPICS_PVA_* say, or as configured here."""
 
-    def __init__(self, configuration: Mapping[str, str] | None = None, *, read_timeout: float = READ_TIMEOUT) -> None:
+    def __init__(
+        self, configuration: Mapping[str, str] | None = None, *, read_timeout: float = control.READ_TIMEOUT
+    ) -> None:
         self._configuration = configuration
         self._read_timeout = read_timeout
         self._context: Context | None = None
@@ -49,10 +35,10 @@ class PvAccess:
             async with self._translate_errors(address), asyncio.timeout(self._read_timeout):
                 return _reading(address, await self._open().get(check_name(address)))
         except TimeoutError:
-            raise _not_connected(address) from None
+            raise control.ControlNotConnectedError(f"{address} is not connected.") from None
 
     async def write(
-        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
+        self, address: str, value: Any, wait: bool = True, timeout: float = control.WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         def fill(target: Value) -> None:
             _fill(address, target, value)
@@ -60,10 +46,10 @@ class PvAccess:
                 fence()
 
         try:
-            async with self._translate_errors(address, ControlWriteRejectedError), asyncio.timeout(timeout):
+            async with self._translate_errors(address, control.ControlWriteRejectedError), asyncio.timeout(timeout):
                 await self._open().put(check_name(address), fill, wait=wait)
         except TimeoutError:
-            raise ControlTimeoutError(f"{address} did not confirm what was written within {timeout:g} s.") from None
+            raise control.ControlTimeoutError(f"{address} did not confirm what was written within {timeout:g} s.") from None
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         async with aclosing(self._values(check_name(address))) as values:
@@ -76,7 +62,6 @@ class PvAccess:
             context.close()
 
     async def _values(self, address: str) -> AsyncGenerator[Value, None]:
-        """Yield the values of a signal; raise when the first one does not come in time, or when the signal is lost."""
         queue = LatestQueue[Value]()
         connected = False
 
@@ -92,7 +77,7 @@ class PvAccess:
         try:
             async with self._translate_errors(address):
                 if not await queue.arrive(self._read_timeout):
-                    raise _not_connected(address)
+                    raise control.ControlNotConnectedError(f"{address} is not connected.")
                 async for value in queue:
                     yield value
         finally:
@@ -107,16 +92,15 @@ class PvAccess:
 
     @asynccontextmanager
     async def _translate_errors(
-        self, address: str, refused: type[ControlError] = ControlNotConnectedError
+        self, address: str, refused: type[control.ControlError] = control.ControlNotConnectedError
     ) -> AsyncIterator[None]:
-        """Raise the port's error for a loss or a refusal."""
         try:
             yield
         except (Disconnected, Cancelled) as lost:
-            raise _not_connected(address) from lost
+            raise control.ControlNotConnectedError(f"{address} is not connected.") from lost
         except RemoteError as refusal:
             denied = DENIED.search(str(refusal))
-            raise (ControlAccessDeniedError if denied else refused)(f"{address}: {refusal}") from refusal
+            raise (control.ControlAccessDeniedError if denied else refused)(f"{address}: {refusal}") from refusal
 
 
 def _reading(address: str, value: Value) -> Reading:
@@ -135,7 +119,6 @@ def _reading(address: str, value: Value) -> Reading:
 
 
 def _plain_value(address: str, value: Value) -> tuple[ReadingKind, Any, int | None]:
-    """Return the kind of a structure, its value as plain data, and the index of a choice."""
     content = value.get("value")
     match value.getID().split(":")[1:2]:
         case ["nt/NTEnum"]:
@@ -143,7 +126,9 @@ def _plain_value(address: str, value: Value) -> tuple[ReadingKind, Any, int | No
             return ReadingKind.CATEGORICAL, labels[index] if 0 <= index < len(labels) else str(index), index
         case ["nt/NTNDArray"]:
             if codec := value.get("codec.name", ""):
-                raise ControlValueCoercionError(f"{address} is an image packed with {codec}, which is not unpacked here.")
+                raise control.ControlValueCoercionError(
+                    f"{address} is an image packed with {codec}, which is not unpacked here."
+                )
             rows = [dimension["size"] for dimension in reversed(value["dimension"])]
             return ReadingKind.IMAGE, content.reshape(rows).tolist() if content is not None else [], None
         case ["nt/NTTable"]:
@@ -153,7 +138,9 @@ def _plain_value(address: str, value: Value) -> tuple[ReadingKind, Any, int | No
         return ReadingKind.SCALAR, content, None
     if isinstance(content, list) or hasattr(content, "tolist"):
         return ReadingKind.ARRAY, _list(content), None
-    raise ControlValueCoercionError(f"{address} is a structure {value.getID()!r} without a value that could be read.")
+    raise control.ControlValueCoercionError(
+        f"{address} is a structure {value.getID()!r} without a value that could be read."
+    )
 
 
 def _list(values: Any) -> list[Any]:
@@ -161,24 +148,20 @@ def _list(values: Any) -> list[Any]:
 
 
 def _fill(address: str, target: Value, value: Any) -> None:
-    """Write a value into the structure that a signal takes."""
     type = target.type()["value"] if "value" in target else None
     if target.getID().startswith("epics:nt/NTEnum"):
         target["value.index"] = coerce(address, value, ValueShape(Element.CHOICE, labels=target["value.choices"]))
     elif isinstance(type, str) and (shape := _shape(type)) is not None:
         target["value"] = coerce(address, value, shape)
     else:
-        raise ControlValueCoercionError(f"{address} is a structure {target.getID()!r}, which cannot be written from here.")
+        raise control.ControlValueCoercionError(
+            f"{address} is a structure {target.getID()!r}, which cannot be written from here."
+        )
 
 
 def _shape(code: str) -> ValueShape | None:
-    """Return what a field with this type code can hold; the code of an array begins with `a`."""
     count, code = (0, code[1:]) if code.startswith("a") else (1, code)
     if code in INTEGER_BOUNDS:
         return ValueShape(Element.WHOLE, count, INTEGER_BOUNDS[code])
     elements = {"s": Element.TEXT, "f": Element.REAL, "d": Element.REAL, "?": Element.TRUTH}
     return ValueShape(elements[code], count) if code in elements else None
-
-
-def _not_connected(address: str) -> ControlNotConnectedError:
-    return ControlNotConnectedError(f"{address} is not connected.")

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, assert_never
+from typing import Any
 
 from baton.application.control import (
     WRITE_TIMEOUT,
@@ -16,6 +16,7 @@ from baton.application.plant import ControlRoute, Substrate
 from baton.application.settings import Settings
 from baton.domain.operation.conduct.actuation import route_of
 from baton.infrastructure.control.simulator import simulated_plant
+from baton.infrastructure.plugins import CONTROL
 
 
 class AdapterMissingError(Exception):
@@ -26,7 +27,7 @@ class RoutedControl:
     """Several control systems as one; a write to a read-only route is refused before anything is sent."""
 
     def __init__(
-        self, routes: Sequence[ControlRoute], adapters: Mapping[Substrate, Control], *, writes_enabled: bool = True
+        self, routes: Sequence[ControlRoute], adapters: Mapping[str, Control], *, writes_enabled: bool = True
     ) -> None:
         self._routes = routes
         self._adapters = adapters
@@ -68,7 +69,6 @@ def configured_control(settings: Settings) -> Control:
 
 @asynccontextmanager
 async def open_control(settings: Settings) -> AsyncIterator[Control]:
-    """Provide the configured control systems, and close them at the end."""
     control = configured_control(settings)
     try:
         yield control
@@ -76,7 +76,7 @@ async def open_control(settings: Settings) -> AsyncIterator[Control]:
         await control.close()
 
 
-def make_adapter(substrate: Substrate, settings: Settings) -> Control:
+def make_adapter(substrate: str, settings: Settings) -> Control:
     """Return the adapter of one control system; its library is imported only here, when a route names it."""
     match substrate:
         case Substrate.IN_MEMORY:
@@ -93,5 +93,5 @@ def make_adapter(substrate: Substrate, settings: Settings) -> Control:
                     "CONTROL_ROUTES names epics_pva, which needs the library p4p; install the extra `epics`."
                 ) from error
             return PvAccess()
-        case _:
-            assert_never(substrate)
+        case name:
+            return CONTROL.make(name)

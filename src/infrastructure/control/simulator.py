@@ -1,58 +1,94 @@
-"""A simulated plant behind the control port, and the hooks by which tests change it.
+"""A simulated plant behind the control port: what its signals read follows from the entries of its journal and the time."""
 
-Everything that is done to the plant is an entry of its journal; what its signals read follows from the entries and the time.
-"""
-
-from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Iterable, Mapping
+import json
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, assert_never
+from pathlib import Path
+from typing import Any, Protocol, assert_never
 
-from baton.application.clock import Timekeeper
-from baton.application.control import (
-    READ_TIMEOUT,
-    WRITE_TIMEOUT,
-    ControlAccessDeniedError,
-    ControlNotConnectedError,
-    ControlTimeoutError,
-    ControlWriteRejectedError,
-    Fence,
-    MalformedControlAddressError,
-    Quality,
-    Reading,
-    ReadingKind,
-)
+from baton.application import control, plant
+from baton.application.control import Fence, Reading, ReadingKind
 from baton.application.latest_queue import LatestQueue
-from baton.application.plant import (
-    SimulatedDetector,
-    SimulatedDevice,
-    SimulatedMotor,
-    SimulatedPeak,
-    SimulatedPlane,
-    SimulatedSignal,
-)
+from baton.application.ports import Timekeeper
 from baton.application.settings import Settings
 from baton.infrastructure.control.area_detector import Detector
 from baton.infrastructure.control.devices import DerivedSignal, Device, Motor, Noise, PlainSignal, peak, plane
-from baton.infrastructure.control.journal import Entry, EntryKind, FileJournal, Journal, MemoryJournal
 from baton.infrastructure.wall_clock import WallClock
+
+Entry = dict[str, Any]  # what happened (`kind`), to which `address`, `at` what time, and the details of that kind
+
+
+class EntryKind(StrEnum):
+    """What can be done to a plant: a write by a client, or a change that only a simulation can make."""
+
+    WRITE = "write"
+    READING = "reading"
+    CONNECT = "connect"
+    DISCONNECT = "disconnect"
+    END = "end"
+    FAULT = "fault"
+
+
+class Journal(Protocol):
+    """Entries in the order in which they happened to the plant."""
+
+    def append(self, entry: Entry) -> None: ...
+    def read_new(self) -> Iterator[Entry]:
+        """Return the entries that were not returned before, the caller's own among them."""
+        ...
+
+
+class MemoryJournal:
+    """The journal of a plant that belongs to one process; an entry is forgotten once it is read."""
+
+    def __init__(self) -> None:
+        self._entries: deque[Entry] = deque()
+
+    def append(self, entry: Entry) -> None:
+        self._entries.append(entry)
+
+    def read_new(self) -> Iterator[Entry]:
+        while self._entries:
+            yield self._entries.popleft()
+
+
+class FileJournal:
+    """The journal of a plant that several processes share, one after another or at once."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        self._path = path
+        self._position = 0
+
+    def append(self, entry: Entry) -> None:
+        with self._path.open("ab", buffering=0) as file:  # one system call: lines of several processes do not mix
+            file.write(json.dumps(entry, default=str).encode() + b"\n")
+
+    def read_new(self) -> Iterator[Entry]:
+        if self._path.stat().st_size <= self._position:
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._position)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self._position += len(line)
+                yield json.loads(line)
+
 
 POLL_SECONDS = 0.05
 
 
 class SimulatedFault(StrEnum):
-    """What can be wrong with a connected signal."""
-
-    SILENT = "silent"
-    """No answer comes in time. What is written arrives nevertheless."""
+    SILENT = "silent"  # no answer comes in time. What is written arrives nevertheless
     REJECTING = "rejecting"
     DENYING = "denying"
-    STUCK = "stuck"
-    """It reads what it read when the fault began."""
-    BAD = "bad"
-    """What it reads is of bad quality."""
+    STUCK = "stuck"  # it reads what it read when the fault began
+    BAD = "bad"  # what it reads is of bad quality
 
 
 class Simulator:
@@ -65,10 +101,9 @@ class Simulator:
         *,
         time: Timekeeper | None = None,
         journal: Journal | None = None,
-        read_timeout: float = READ_TIMEOUT,
+        read_timeout: float = control.READ_TIMEOUT,
     ) -> None:
-        self.writes: Counter[str] = Counter()
-        """How often each address was written, by any process that shares the journal."""
+        self.writes: Counter[str] = Counter()  # how often each address was written, by any process that shares the journal
         self._time = time or WallClock()
         self._journal = journal or MemoryJournal()
         self._shared = journal is not None
@@ -88,18 +123,18 @@ class Simulator:
         if reading is None or self._fault(address) is SimulatedFault.SILENT:
             await self._time.sleep(self._read_timeout)
             if (reading := self._current(address)) is None or self._fault(address) is SimulatedFault.SILENT:
-                raise ControlTimeoutError(f"{address} gave no value within {self._read_timeout:g} s.")
+                raise control.ControlTimeoutError(f"{address} gave no value within {self._read_timeout:g} s.")
         return reading
 
     async def write(
-        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
+        self, address: str, value: Any, wait: bool = True, timeout: float = control.WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         device = self._connected_device(address)
         fault = self._fault(address)
         if fault is SimulatedFault.DENYING:
-            raise ControlAccessDeniedError(f"{address} may not be written from here.")
+            raise control.ControlAccessDeniedError(f"{address} may not be written from here.")
         if fault is SimulatedFault.REJECTING:
-            raise ControlWriteRejectedError(f"{address} refuses to be written.")
+            raise control.ControlWriteRejectedError(f"{address} refuses to be written.")
         accepted = device.accept(address, value)
         if fence is not None:
             fence()
@@ -129,7 +164,6 @@ class Simulator:
         """Do nothing: no channel is held open."""
 
     def add(self, device: Device) -> None:
-        """Add a device to the plant, in place of any other at its addresses."""
         self._devices |= dict.fromkeys(device.addresses, device)
 
     def set_reading(self, address: str, reading: Reading) -> None:
@@ -153,7 +187,6 @@ class Simulator:
         self._record(EntryKind.FAULT, address, fault=fault)
 
     def subscriptions(self, address: str) -> int:
-        """Return how many subscriptions a signal has."""
         return len(self._subscribers[address])
 
     def _record(self, kind: EntryKind, address: str, **details: Any) -> None:
@@ -186,7 +219,7 @@ class Simulator:
                 if isinstance(device := self._devices.get(address), PlainSignal):
                     device.set(None)
                 self._disconnected.add(address)
-                self._end_subscriptions(address, _not_connected(address))
+                self._end_subscriptions(address, control.ControlNotConnectedError(f"{address} is not connected."))
             case EntryKind.END:
                 self._end_subscriptions(address)
             case EntryKind.FAULT:
@@ -198,13 +231,12 @@ class Simulator:
     def _connected_device(self, address: str) -> Device:
         self._apply_new_entries()
         if not address.strip():
-            raise MalformedControlAddressError("A signal has an address; this one is blank.")
+            raise control.MalformedControlAddressError("A signal has an address; this one is blank.")
         if address in self._disconnected or address not in self._devices:
-            raise _not_connected(address)
+            raise control.ControlNotConnectedError(f"{address} is not connected.")
         return self._devices[address]
 
     def _current(self, address: str) -> Reading | None:
-        """Return what a connected signal reads now."""
         self._connected_device(address)
         return self._reading_at(address, self._time.now())
 
@@ -216,7 +248,7 @@ class Simulator:
             return frozen
         reading = device.reading(address, at, lambda other: self._reading_at(other, at))
         if reading is not None and fault is SimulatedFault.BAD:
-            return replace(reading, quality=Quality.BAD, quality_detail="a fault that was asked for")
+            return replace(reading, quality=control.Quality.BAD, quality_detail="a fault that was asked for")
         return reading
 
     def _fault(self, address: str) -> SimulatedFault | None:
@@ -229,11 +261,10 @@ class Simulator:
             or self._fault(address) is SimulatedFault.SILENT
         ):
             if (left := deadline - now.timestamp()) <= 0:
-                raise ControlTimeoutError(f"{address} did not confirm what was written within {timeout:g} s.")
+                raise control.ControlTimeoutError(f"{address} did not confirm what was written within {timeout:g} s.")
             await self._time.sleep(min(POLL_SECONDS, left))
 
     async def _wait_for_change(self, address: str, queue: LatestQueue[Reading], last: Reading | None) -> None:
-        """Wait until something is queued for a subscriber, or the signal has changed by itself, which is queued."""
         while not queue.waiting:
             await self._time.sleep(POLL_SECONDS)
             self._apply_new_entries()
@@ -242,7 +273,6 @@ class Simulator:
                 queue.put(reading)
 
     def _publish(self, address: str, at: datetime) -> None:
-        """Queue what a signal reads for its subscribers."""
         if self._subscribers[address] and (reading := self._reading_at(address, at)) is not None:
             for queue in self._subscribers[address]:
                 queue.put(reading)
@@ -256,39 +286,33 @@ def _reading(stored: Reading | Mapping[str, Any]) -> Reading:
     if isinstance(stored, Reading):
         return stored
     sampled_at = stored["sampled_at"] and datetime.fromisoformat(stored["sampled_at"])
-    kind, quality = ReadingKind(stored["kind"]), Quality(stored["quality"])
+    kind, quality = ReadingKind(stored["kind"]), control.Quality(stored["quality"])
     return Reading(**{**stored, "kind": kind, "quality": quality, "sampled_at": sampled_at})
 
 
-def _not_connected(address: str) -> ControlNotConnectedError:
-    return ControlNotConnectedError(f"{address} is not connected.")
-
-
 def simulated_plant(settings: Settings, time: Timekeeper | None = None) -> Simulator:
-    """Return the plant that the settings describe, in the state that its journal leads to."""
     devices = [make_device(device, settings.simulation_seed) for device in settings.simulated_devices]
     journal = FileJournal(settings.simulation_journal) if settings.simulation_journal else None
     return Simulator(settings.simulated_signals, devices, time=time, journal=journal)
 
 
-def make_device(device: SimulatedDevice, seed: int = 0) -> Device:
-    """Return the device that a setting describes."""
+def make_device(device: plant.SimulatedDevice, seed: int = 0) -> Device:
     match device:
-        case SimulatedDetector():
+        case plant.SimulatedDetector():
             return Detector(device)
-        case SimulatedMotor():
+        case plant.SimulatedMotor():
             return Motor(device, seed)
     address, units, noise = device.address, device.units, Noise(device.noise, seed, device.address)
     match device:
-        case SimulatedSignal(labels=labels, value=str(value)) if labels:
+        case plant.SimulatedSignal(labels=labels, value=str(value)) if labels:
             chosen = Reading(value=value, kind=ReadingKind.CATEGORICAL, index=labels.index(value))
             return PlainSignal(address, chosen, labels=labels, read_only=device.read_only)
-        case SimulatedSignal():
+        case plant.SimulatedSignal():
             return PlainSignal(address, Reading(value=device.value, units=units), noise=noise, read_only=device.read_only)
-        case SimulatedPeak(centres=centres):
+        case plant.SimulatedPeak(centres=centres):
             bell = peak(centres, device.width, device.height, device.background)
             return DerivedSignal(address, tuple(centres), bell, noise=noise, units=units)
-        case SimulatedPlane(slopes=slopes):
+        case plant.SimulatedPlane(slopes=slopes):
             return DerivedSignal(address, tuple(slopes), plane(slopes, device.offset), noise=noise, units=units)
         case _:
             assert_never(device)

@@ -1,4 +1,4 @@
-"""Tokens that only their issuer can judge: it is asked about each (RFC 7662), and a good answer is kept for a moment."""
+"""Verification of opaque tokens by asking their issuer (RFC 7662); accepted answers are cached for a short time."""
 
 import asyncio
 import hashlib
@@ -14,35 +14,35 @@ import structlog
 from baton.application.identity import IntrospectionUnavailableError, InvalidTokenError, TokenFault, VerifiedToken
 from baton.application.identity_providers import IdentityProvider
 from baton.application.ports import Clock
-from baton.infrastructure.identity.claims import LEEWAY, time_of, verified_token
-from baton.infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
+from baton.infrastructure.identity.provider_client import (
+    LEEWAY,
+    ProviderClient,
+    ProviderUnreachableError,
+    time_of,
+    verified_token,
+)
 
 CACHE_CAPACITY = 1024
 CALLS_AT_ONCE = 20
-CALL_PAUSE = 0.2
-"""Seconds between two calls about tokens that were never good, beyond so many at once: made-up tokens must not turn the
-service against its provider."""
+CALL_PAUSE = 0.2  # seconds between calls about unknown tokens beyond CALL_BURST: made-up tokens must not flood the provider
 
 log = structlog.get_logger()
 
-CacheKey = tuple[bytes, str]
-"""SHA-256 of the token, and the audience it was accepted for."""
+CacheKey = tuple[bytes, str]  # SHA-256 of the token, and the audience it was accepted for
 
 
 class IntrospectionVerifier:
-    """Verifies the tokens of one issuer by asking it."""
-
     def __init__(self, provider: IdentityProvider, client: ProviderClient, now: Clock) -> None:
         self._provider = provider
         self._client = client
         self._now = now
-        self._life = timedelta(seconds=provider.introspection_cache_ttl_seconds)
+        self._lifetime = timedelta(seconds=provider.introspection_cache_ttl_seconds)
         self._accepted = AcceptedTokens()
         self._calls: dict[CacheKey, asyncio.Task[VerifiedToken]] = {}
         self._next_call = 0.0
 
     async def verify(self, token: str, audience: str) -> VerifiedToken:
-        """What the issuer says of the token, now or a moment ago; all who ask at once get one answer."""
+        """Return the issuer's answer about a token, cached or now; concurrent requests share one call."""
         key = hashlib.sha256(token.encode()).digest(), audience
         if (accepted := self._accepted.get(key, self._now())) is not None:
             return accepted
@@ -55,18 +55,17 @@ class IntrospectionVerifier:
 
     async def _ask_and_judge(self, token: str, key: CacheKey) -> VerifiedToken:
         asked_at = self._now()
-        verified = self._judged(await self._ask(token), key[1], asked_at)
-        ends = asked_at + self._life
+        verified = self._judge(await self._ask(token), key[1], asked_at)
+        ends = asked_at + self._lifetime
         self._accepted.put(key, verified, min(ends, verified.expires_at or ends))
         return verified
 
     def _end_call(self, key: CacheKey, call: asyncio.Task[VerifiedToken]) -> None:
         del self._calls[key]
         if not call.cancelled():
-            call.exception()  # of which everybody heard who still waits
+            call.exception()  # retrieved, so that asyncio does not report it: all who wait got it
 
     def _count_call(self) -> None:
-        """Refuse to ask about yet another unknown token where too many were asked about a moment ago."""
         now = asyncio.get_running_loop().time()
         self._next_call = max(self._next_call, now - CALLS_AT_ONCE * CALL_PAUSE) + CALL_PAUSE
         if self._next_call > now:
@@ -85,7 +84,7 @@ class IntrospectionVerifier:
             log.warning("introspection_unavailable", issuer=self._provider.issuer, error=str(error))
             raise IntrospectionUnavailableError from None
 
-    def _judged(self, answer: Mapping[str, Any], audience: str, now: datetime) -> VerifiedToken:
+    def _judge(self, answer: Mapping[str, Any], audience: str, now: datetime) -> VerifiedToken:
         if answer.get("active") is not True:
             raise InvalidTokenError(TokenFault.INTROSPECTION_INACTIVE)
         if answer.get("iss") not in (None, self._provider.issuer):
@@ -103,14 +102,13 @@ class IntrospectionVerifier:
 
 
 class AcceptedTokens:
-    """Good answers, each good for its time; when there are too many, the one not used for longest goes."""
+    """Accepted answers, each valid for its time; beyond the capacity the least recently used one goes."""
 
     def __init__(self, capacity: int = CACHE_CAPACITY) -> None:
         self._capacity = capacity
         self._entries: OrderedDict[CacheKey, tuple[VerifiedToken, datetime]] = OrderedDict()
 
     def get(self, key: CacheKey, now: datetime) -> VerifiedToken | None:
-        """The answer kept under this key, if its time is not over."""
         if key not in self._entries:
             return None
         token, ends = self._entries[key]
@@ -118,11 +116,9 @@ class AcceptedTokens:
         return token if now < ends else None
 
     def forget(self, key: CacheKey) -> bool:
-        """Drop an answer whose time is over, and say whether there was one."""
         return self._entries.pop(key, None) is not None
 
     def put(self, key: CacheKey, token: VerifiedToken, ends: datetime) -> None:
-        """Keep an answer until its time is over."""
         self._entries[key] = token, ends
         self._entries.move_to_end(key)
         if len(self._entries) > self._capacity:

@@ -1,4 +1,4 @@
-"""Access tokens that carry their own proof (RFC 9068), verified with the keys their issuer publishes."""
+"""Verification of signed access tokens (RFC 9068) with the keys that their issuer publishes."""
 
 import asyncio
 from collections.abc import Iterable
@@ -11,14 +11,12 @@ import structlog
 from baton.application.identity import InvalidTokenError, KeySetUnavailableError, TokenFault, VerifiedToken
 from baton.application.identity_providers import IdentityProvider
 from baton.application.ports import Clock
-from baton.infrastructure.identity.claims import LEEWAY, verified_token
-from baton.infrastructure.identity.provider_client import ProviderClient, ProviderUnreachableError
+from baton.infrastructure.identity.provider_client import LEEWAY, ProviderClient, ProviderUnreachableError, verified_token
 
-KEY_LIFE = timedelta(minutes=5)
-FETCH_PAUSE = 0.2
-"""Seconds between two fetches of one key set, so that made-up key ids cannot turn the service against its provider."""
+KEY_LIFETIME = timedelta(minutes=5)
+FETCH_PAUSE = 0.2  # seconds between two fetches of one key set, so that made-up key ids cannot flood the provider
 ACCESS_TOKEN_TYPES = ("at+jwt", "application/at+jwt")
-REQUIRED_CLAIMS = ["iss", "exp", "aud", "sub", "iat"]
+OPTIONS: Any = {"require": ["iss", "exp", "aud", "sub", "iat"], "enforce_minimum_key_length": True}
 FAULTS: tuple[tuple[type[jwt.PyJWTError], TokenFault], ...] = (
     (jwt.InvalidSignatureError, TokenFault.BAD_SIGNATURE),
     (jwt.InvalidKeyError, TokenFault.BAD_SIGNATURE),
@@ -31,13 +29,10 @@ FAULTS: tuple[tuple[type[jwt.PyJWTError], TokenFault], ...] = (
 
 log = structlog.get_logger()
 
-KeyTable = dict[tuple[str | None, str], jwt.PyJWK]
-"""Keys by key id and algorithm; under no id stands the key that is the only one for its algorithm."""
+KeyTable = dict[tuple[str | None, str], jwt.PyJWK]  # by key id and algorithm; an only key also under None
 
 
 class JwtVerifier:
-    """Verifies the tokens of one issuer without asking it about each."""
-
     def __init__(self, provider: IdentityProvider, keys: "KeySet") -> None:
         self._issuer = provider.issuer
         self._algorithms = provider.allowed_algorithms
@@ -45,27 +40,18 @@ class JwtVerifier:
         self._keys = keys
 
     async def verify(self, token: str, audience: str) -> VerifiedToken:
-        """What the token says; nothing it asserts is believed before its signature holds."""
         key_id, algorithm = self._header(token)
         key = await self._keys.find(key_id, algorithm)
         if key is None:
             raise InvalidTokenError(TokenFault.BAD_SIGNATURE)
         try:
-            claims = jwt.decode(
-                token,
-                key,
-                algorithms=[algorithm],
-                audience=audience,
-                issuer=self._issuer,
-                leeway=LEEWAY,
-                options={"require": REQUIRED_CLAIMS, "enforce_minimum_key_length": True},
-            )
+            expected: dict[str, Any] = {"algorithms": [algorithm], "audience": audience, "issuer": self._issuer}
+            claims = jwt.decode(token, key, **expected, leeway=LEEWAY, options=OPTIONS)
         except jwt.PyJWTError as error:
             raise InvalidTokenError(_fault_of(error)) from None
         return verified_token(self._issuer, claims)
 
     def _header(self, token: str) -> tuple[str | None, str]:
-        """Key id and algorithm, once the header is known to be one this provider's tokens may have."""
         try:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError:
@@ -79,10 +65,7 @@ class JwtVerifier:
 
 
 class KeySet:
-    """The published keys of one issuer: kept for five minutes, fetched once more when a key id is not among them.
-
-    Whoever needs a fetch while one is under way waits for that one, and giving up waiting does not stop it for others.
-    """
+    """The published keys of one issuer, cached for five minutes; one fetch serves all, even if a request is cancelled."""
 
     def __init__(self, provider: IdentityProvider, client: ProviderClient, now: Clock) -> None:
         self._provider = provider
@@ -91,26 +74,25 @@ class KeySet:
         self._keys: KeyTable = {}
         self._fresh_until = now()
         self._next_fetch = 0.0
-        self._flight: asyncio.Task[bool] | None = None
+        self._fetching: asyncio.Task[bool] | None = None
 
     async def find(self, key_id: str | None, algorithm: str) -> jwt.PyJWK | None:
-        """The key, or None when the issuer publishes no such key."""
         if self._now() >= self._fresh_until or (key_id, algorithm) not in self._keys:
             await self._refresh()
         return self._keys.get((key_id, algorithm))
 
     async def _refresh(self) -> None:
-        if self._flight is None:
-            self._flight = asyncio.create_task(self._fetch())
-            self._flight.add_done_callback(self._land)
-        if not await asyncio.shield(self._flight):
+        if self._fetching is None:
+            self._fetching = asyncio.create_task(self._fetch())
+            self._fetching.add_done_callback(self._end_fetch)
+        if not await asyncio.shield(self._fetching):
             raise KeySetUnavailableError
 
-    def _land(self, flight: asyncio.Task[bool]) -> None:
-        self._flight = None
+    def _end_fetch(self, fetching: asyncio.Task[bool]) -> None:
+        self._fetching = None
 
     async def _fetch(self) -> bool:
-        """Replace the keys by those published now; False, and the old ones stay for their time, when that fails."""
+        """Replace the keys by those published now; on failure keep the old ones for their time and return False."""
         clock = asyncio.get_running_loop().time
         await asyncio.sleep(self._next_fetch - clock())
         self._next_fetch = clock() + FETCH_PAUSE
@@ -121,12 +103,12 @@ class KeySet:
         except ProviderUnreachableError as error:
             log.warning("key_set_unavailable", issuer=self._provider.issuer, error=str(error))
             return False
-        self._fresh_until = fetched_at + KEY_LIFE
+        self._fresh_until = fetched_at + KEY_LIFETIME
         return True
 
 
 def key_table(document: dict[str, Any], algorithms: Iterable[str]) -> KeyTable:
-    """The keys of a published set (RFC 7517) that can verify signatures of these algorithms."""
+    """Return the keys of a published set (RFC 7517) that can verify signatures of these algorithms."""
     published = document.get("keys")
     if not isinstance(published, list):
         raise ProviderUnreachableError("answer is no key set")
@@ -140,7 +122,6 @@ def key_table(document: dict[str, Any], algorithms: Iterable[str]) -> KeyTable:
 
 
 def _key(published: Any, algorithm: str) -> jwt.PyJWK | None:
-    """A published key as one for this algorithm, or None where it is meant for something else or unusable."""
     if not isinstance(published, dict) or "d" in published:
         return None
     if published.get("use", "sig") != "sig" or published.get("alg", algorithm) != algorithm:

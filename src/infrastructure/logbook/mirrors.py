@@ -1,4 +1,4 @@
-"""Mirrors of the narrative logbook: files that people read and a bridge of the site's choice picks up, or in memory."""
+"""Mirror of the narrative logbook as files that people read and a bridge of the site's choice picks up."""
 
 import asyncio
 from pathlib import Path
@@ -11,17 +11,12 @@ from baton.infrastructure.files import write_once
 
 log = structlog.get_logger()
 
-PAUSES = (0.2, 1.0, 5.0)
-"""Seconds to wait before each further attempt, for what passes by itself: a share that is being mounted, a full disk."""
-TIME_LIMIT = 10.0
-"""Seconds after which an attempt counts as failed, whatever the file system still does about it."""
+PAUSES = (0.2, 1.0, 5.0)  # seconds before each further attempt: a share may be being mounted
+ATTEMPT_SECONDS = 10.0  # time after which an attempt counts as failed, whatever the file system still does
 
 
 class FileMirror:
-    """Keeps a directory for each logbook, and in it one text file for each decision, which is never written again.
-
-    Files are named after their decisions, whose ids begin with their time: by name they are in order.
-    """
+    """Writes one text file for each decision, once, in a directory of its logbook; the names sort by time."""
 
     def __init__(self, directory: Path, pauses: tuple[float, ...] = PAUSES) -> None:
         self._directory = directory
@@ -31,7 +26,7 @@ class FileMirror:
         for pause in (0.0, *self._pauses):
             await asyncio.sleep(pause)
             try:
-                async with asyncio.timeout(TIME_LIMIT):
+                async with asyncio.timeout(ATTEMPT_SECONDS):
                     await asyncio.to_thread(self._write, decision_id, narrative, target_logbook)
             except Exception as error:
                 failure = type(error).__name__
@@ -41,20 +36,10 @@ class FileMirror:
         log.error("mirroring_given_up", decision_id=str(decision_id), logbook=target_logbook)
 
     def _write(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
-        write_once(self._directory / directory_name(target_logbook) / f"{decision_id}.txt", narrative.encode())
+        write_once(self._directory / mirror_directory_name(target_logbook) / f"{decision_id}.txt", narrative.encode())
 
 
-class MemoryMirror:
-    """Keeps what was mirrored, by logbook and decision."""
-
-    def __init__(self) -> None:
-        self.logbooks: dict[str, dict[UUID, str]] = {}
-
-    async def mirror_decision(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
-        self.logbooks.setdefault(target_logbook, {}).setdefault(decision_id, narrative)
-
-
-def directory_name(logbook: str) -> str:
-    """The directory of a logbook, which stays inside the mirror whatever the logbook is called."""
+def mirror_directory_name(logbook: str) -> str:
+    """Return the name of a logbook's directory, which stays inside the mirror whatever the logbook is called."""
     name = quote(logbook, safe=" ")
     return f"%2E{name[1:]}" if name.startswith(".") else name

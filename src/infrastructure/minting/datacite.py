@@ -1,8 +1,5 @@
-"""DOIs from DataCite over its REST API.
-
-The identifier follows from the suffix, so a try that was cut off at any point is found by the next one: DataCite then says
-that the DOI is taken, and it is ours if it leads to our own landing page.
-"""
+"""DOIs from DataCite over its REST API. The DOI follows from the suffix, so the next try finds one that was interrupted:
+DataCite then says that the DOI is taken, and it is ours if it leads to our own landing page."""
 
 import asyncio
 import json
@@ -19,20 +16,15 @@ from baton.domain.shared.ports import MintedIdentifier
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
 from baton.domain.shared.text import shortened
 
-DEADLINE = 15.0
-"""Seconds for a whole answer: a registry that drips bytes passes every single time limit."""
+DEADLINE = 15.0  # seconds for a whole answer: a registry that sends single bytes passes every other time limit
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 JSON_API = "application/vnd.api+json"
 SCHEMA_VERSION = "http://datacite.org/schema/kernel-4"
-UNKNOWN_CREATOR = CitedParty(name=":unav")
-"""DataCite's own value for a creator that is not known; it registers nothing without one."""
-TAKEN = "already been taken"
+UNKNOWN_CREATOR = CitedParty(name=":unav")  # DataCite's value for an unknown creator; it demands one
 LATER = "nothing was recorded, repeat the request later"
 
 
 class DataCiteMinter:
-    """Registers DOIs under one prefix, as one repository."""
-
     schemes = frozenset({ExternalIdScheme.DOI})
 
     def __init__(self, address: str, prefix: str, repository_id: str, password: str, *, deadline: float = DEADLINE) -> None:
@@ -43,7 +35,7 @@ class DataCiteMinter:
 
     @cached_property
     def _http(self) -> httpx.AsyncClient:
-        """Opened when something is first minted: it reads every certificate there is."""
+        """Open the client when something is first minted: it reads all certificates."""
         return httpx.AsyncClient(
             auth=self._account, headers={"Accept": JSON_API}, timeout=self._deadline, follow_redirects=False
         )
@@ -61,7 +53,7 @@ class DataCiteMinter:
         doi = f"{self._prefix}/{suffix}"
         attributes = {"event": "publish", **attributes_of(metadata)}
         status, answer = await self._ask("POST", "/dois", {"doi": doi, **attributes})
-        if status == 422 and TAKEN in message_in(answer):
+        if status == 422 and "already been taken" in error_titles(answer):
             found = await self._record(doi)
             if found is None or found.get("url") != metadata.landing_page:
                 raise ExternalIdMintError(
@@ -83,13 +75,12 @@ class DataCiteMinter:
             )
         if found.get("state") != "findable":
             return
-        said = [{"description": reason, "descriptionType": "Other"}]
-        status, answer = await self._ask("PUT", path_of(value), {"event": "hide", "descriptions": said})
+        descriptions = [{"description": reason, "descriptionType": "Other"}]
+        status, answer = await self._ask("PUT", path_of(value), {"event": "hide", "descriptions": descriptions})
         if status != 200:
             refuse(status, answer)
 
     async def _record(self, doi: str) -> Mapping[str, Any] | None:
-        """What DataCite has under a DOI; None where it has nothing."""
         status, answer = await self._ask("GET", path_of(doi))
         if status == 404:
             return None
@@ -99,7 +90,6 @@ class DataCiteMinter:
         return attributes if isinstance(attributes, dict) else unusable("it has no attributes")
 
     async def _ask(self, method: str, path: str, attributes: Mapping[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """The status and the JSON object of an answer; of a failure the object may be empty."""
         sent = None if attributes is None else json.dumps({"data": {"type": "dois", "attributes": attributes}})
         headers = {} if sent is None else {"Content-Type": JSON_API}
         body = bytearray()
@@ -128,7 +118,6 @@ class DataCiteMinter:
 
 
 def attributes_of(metadata: Citation) -> dict[str, Any]:
-    """The metadata as DataCite's REST API takes it."""
     return {
         "schemaVersion": SCHEMA_VERSION,
         "url": metadata.landing_page,
@@ -156,7 +145,6 @@ def attributes_of(metadata: Citation) -> dict[str, Any]:
 
 
 def parties(parties: Iterable[CitedParty]) -> list[dict[str, Any]]:
-    """Institutions as DataCite takes them."""
     return [
         {
             "name": one.name,
@@ -170,27 +158,24 @@ def parties(parties: Iterable[CitedParty]) -> list[dict[str, Any]]:
 
 
 def path_of(doi: str) -> str:
-    """Where DataCite has a DOI."""
     return f"/dois/{quote(doi, safe='/')}"
 
 
 def member(answer: Mapping[str, Any], *names: str) -> Any:
-    """What stands under these names in an answer; None where nothing does."""
+    """Return the value under these nested names of an answer, or None."""
     found: Any = answer
     for name in names:
         found = found.get(name) if isinstance(found, dict) else None
     return found
 
 
-def message_in(answer: Mapping[str, Any]) -> str:
-    """What DataCite says of a failure, in its own words."""
+def error_titles(answer: Mapping[str, Any]) -> str:
     errors = answer.get("errors")
     titles = [error.get("title") for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
     return shortened("; ".join(title for title in titles if isinstance(title, str)))
 
 
 def refuse(status: int, answer: Mapping[str, Any]) -> NoReturn:
-    """Refuse what DataCite answered with a status of failure."""
     facts = {"status": status}
     if status in (401, 403):
         raise ExternalIdMintError(
@@ -203,14 +188,13 @@ def refuse(status: int, answer: Mapping[str, Any]) -> NoReturn:
         raise ExternalIdMintError(f"DataCite has too much to do (status 429); {LATER}.", reason="busy", facts=facts)
     if status >= 500 or status < 400:
         raise ExternalIdMintError(f"DataCite failed (status {status}); {LATER}.", reason="failed", facts=facts)
-    said = message_in(answer) or "it gives no reason"
+    titles = error_titles(answer) or "it gives no reason"
     raise ExternalIdMintError(
-        f"DataCite does not take the record (status {status}: {said}); correct what it names.",
+        f"DataCite does not take the record (status {status}: {titles}); correct what it names.",
         reason="rejected",
         facts=facts,
     )
 
 
 def unusable(why: str) -> NoReturn:
-    """Refuse an answer that does not say what it must."""
     raise ExternalIdMintError(f"DataCite's answer cannot be used, {why}; {LATER}.", reason="answer_unusable")

@@ -1,4 +1,4 @@
-"""The verdict log: one row for each answer of the authorization seam, written in batches behind the calls."""
+"""The verdict log: one row for each answer of authorization, written in batches after the calls."""
 
 import asyncio
 from collections import deque
@@ -18,8 +18,8 @@ from baton.infrastructure.postgres.pool import Pool
 
 log = structlog.get_logger()
 
-FLUSH_INTERVAL = 0.05
-MOST_PENDING = 100_000
+FLUSH_SECONDS = 0.05
+MAX_PENDING = 100_000
 INSERT = """
 INSERT INTO entries_conduit_verdicts (event_id, conduit_id, logbook_id, actor_id, command_name, decision, reason, surface_id,
     determining_policies, correlation_id, causation_id, occurred_at)
@@ -33,11 +33,11 @@ LOGBOOKS = (
 
 
 class PostgresVerdictLog:
-    """Keeps verdicts for a moment and writes them together; a failure is logged and never changes a decision."""
+    """Collects verdicts and writes them together; a failure is logged and never changes a decision."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._pending: deque[dict[str, Any]] = deque(maxlen=MOST_PENDING)
+        self._pending: deque[dict[str, Any]] = deque(maxlen=MAX_PENDING)
         self._logbooks: dict[UUID, str] = {}
 
     def record(self, caller: Caller, surface_id: UUID, command_name: str, result: AuthzResult) -> None:
@@ -58,16 +58,14 @@ class PostgresVerdictLog:
         )
 
     async def run(self) -> None:
-        """Write what is pending until cancelled, and once more then."""
         try:
             while True:
-                await asyncio.sleep(FLUSH_INTERVAL)
+                await asyncio.sleep(FLUSH_SECONDS)
                 await self.flush()
         finally:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what is pending now."""
         if not self._pending:
             return
         verdicts = [self._pending.popleft() for _ in range(len(self._pending))]

@@ -1,4 +1,4 @@
-"""The ledger on PostgreSQL: before a step one statement that looks and marks, after it one that stores."""
+"""The ledger and progress rows on PostgreSQL: one statement before a step checks and marks, one after it stores."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,38 +6,43 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from baton.application.conduct.ledger import ClosingRequest, BeginRequest, ConductSignals, BeginResult, StoredRow, Tally, tally_rows
+from psycopg.sql import SQL, Identifier
+from psycopg.types.json import Jsonb
+
+from baton.application.conduct import ledger
 from baton.application.ports import FoldedStanding
 from baton.domain.kernel import Event
 from baton.domain.operation.conduct.messages import Mark, StepPlace
-from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, FilledSlot, WaitingFor
+from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, FilledSlot, RunWait, WaitingFor
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.operation.procedure.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
 from baton.domain.run import run as runs
 from baton.domain.run.run import RunStatus
-from baton.infrastructure.postgres.statements import entries_form, record_form
+from baton.domain.shared.writes import Record
+from baton.infrastructure.postgres.statements import entries_adapter, record_adapter
 from baton.infrastructure.postgres.store import PostgresStore
 
-RUN_TURNS: dict[type[Event], RunStatus] = {
+RUN_EVENTS: dict[type[Event], RunStatus] = {
     runs.RunStarted: RunStatus.RUNNING,
     runs.RunResumed: RunStatus.RUNNING,
     runs.RunHeld: RunStatus.HELD,
     **runs.ENDINGS,
 }
-"""The events that say where a run stands."""
-STATUS_OF = {event.__name__: status for event, status in RUN_TURNS.items()}
-REQUESTS = {HOLD_ASKED: PendingRequest.HOLD, ABORT_ASKED: PendingRequest.ABORT}
+STATUS_AFTER = {event.__name__: status for event, status in RUN_EVENTS.items()}
+"""The status of a run after each event that changes it."""
+REQUESTS = {ABORT_ASKED: PendingRequest.ABORT, HOLD_ASKED: PendingRequest.HOLD}
 
 ENTRIES = Activity.relation
 COLUMNS = ", ".join(name for name in Activity.model_fields if name != "recorded_at")
-LIVE = "procedure_id = %(procedure)s AND conduct_id = %(conduct)s AND phase <> 'Ended'"
+LIVE = "procedure_id = %(procedure_id)s AND conduct_id = %(conduct_id)s AND phase <> 'Ended'"
 ASKED = (
-    "(SELECT min(kind) FROM lookups WHERE kind = ANY(%(asks)s) AND key = %(conduct)s::text "
-    "AND stream_id = %(procedure)s::uuid)"
+    "(SELECT kind FROM lookups WHERE kind = ANY(%(asks)s) AND key = %(conduct_id)s::text "
+    f"AND stream_id = %(procedure_id)s::uuid ORDER BY kind = '{ABORT_ASKED}' DESC LIMIT 1)"
 )
+"""What was asked of the conduct; an abort counts before a hold."""
 RUN = (
     "(SELECT event_type FROM events WHERE stream_type = 'Run' AND stream_id = %(run)s::uuid "
-    "AND event_type = ANY(%(turns)s) ORDER BY version DESC LIMIT 1)"
+    "AND event_type = ANY(%(run_events)s) ORDER BY version DESC LIMIT 1)"
 )
 LATEST = "(SELECT max(version) FROM events WHERE stream_type = '{}' AND stream_id = %(principal)s::uuid)"
 MOVED = (
@@ -45,20 +50,23 @@ MOVED = (
     f"OR coalesce({LATEST.format('Agent')} > %(agent_version)s::bigint, false))"
 )
 HERE = (
-    f"FROM {ENTRIES} WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND closing = %(closing)s "
-    "AND step_index = %(index)s"
+    f"FROM {ENTRIES} WHERE conduct_id = %(conduct_id)s AND iteration_index = %(iteration_index)s AND closing = %(closing)s "
+    "AND step_index = %(step_index)s"
 )
-OF_LIST = f"FROM {ENTRIES} WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND closing = %(closing)s"
-PASSED = f"""(EXISTS (SELECT {OF_LIST} AND step_index = %(index)s - %(before)s AND mark = 'outcome'
+OF_LIST = (
+    f"FROM {ENTRIES} WHERE conduct_id = %(conduct_id)s AND iteration_index = %(iteration_index)s AND closing = %(closing)s"
+)
+PASSED = f"""(EXISTS (SELECT {OF_LIST} AND step_index = %(step_index)s - %(before)s AND mark = 'outcome'
     AND (closing OR payload ->> 'result' <> 'failed'))
-AND (%(closing)s OR NOT EXISTS (SELECT {OF_LIST} AND step_index = %(index)s - %(before)s AND mark = 'deposit'
+AND (%(closing)s OR NOT EXISTS (SELECT {OF_LIST} AND step_index = %(step_index)s - %(before)s AND mark = 'deposit'
     AND payload ->> 'result' = 'failed')))"""
-"""Whether the step at the place, or the one before it, has an outcome that lets the walk go on."""
-IN_PASS = """(%(iteration)s = 0 OR EXISTS (SELECT FROM (
+"""Whether the step at the place, or the one before it, has an outcome that lets the walk continue."""
+PASS_STARTED, PASS_ENDED = ProcedureIterationStarted.__name__, ProcedureIterationEnded.__name__
+IN_PASS = f"""(%(iteration_index)s = 0 OR EXISTS (SELECT FROM (
     SELECT event_type, payload::jsonb AS said FROM events WHERE stream_type = 'Procedure'
-    AND stream_id = %(procedure)s::uuid AND event_type = ANY(%(bounds)s) ORDER BY version DESC LIMIT 1
-) AS last WHERE event_type = %(bounds_begin)s AND (said ->> 'iteration_index')::int = %(iteration)s
-    AND coalesce(nullif(said -> 'point', 'null'), '{}') = %(point)s::jsonb))"""
+    AND stream_id = %(procedure_id)s::uuid AND event_type IN ('{PASS_STARTED}', '{PASS_ENDED}') ORDER BY version DESC LIMIT 1
+) AS last WHERE event_type = '{PASS_STARTED}' AND (said ->> 'iteration_index')::int = %(iteration_index)s
+    AND coalesce(nullif(said -> 'point', 'null'), '{{}}') = %(point)s::jsonb))"""
 """Whether the pass is the open one, and measures at this point."""
 BEGIN = f"""
 WITH live AS (SELECT phase, active_at, effect_id, effect_beat_at FROM conduct_progress WHERE {LIVE} FOR NO KEY UPDATE),
@@ -69,8 +77,8 @@ found AS (
         (SELECT active_at FROM live) IS DISTINCT FROM (SELECT active_at FROM conduct_progress WHERE {LIVE}) AS overtaken,
         coalesce((SELECT extract(epoch FROM clock_timestamp() - active_at) > %(pause)s::float8 FROM live), false) AS late,
         %(once)s AND EXISTS (
-            SELECT FROM {ENTRIES} WHERE procedure_id = %(procedure)s AND step_index = %(index)s AND NOT closing
-            AND mark IS NOT NULL AND step_kind IN ('action', 'compute') AND conduct_id <> %(conduct)s
+            SELECT FROM {ENTRIES} WHERE procedure_id = %(procedure_id)s AND step_index = %(step_index)s AND NOT closing
+            AND mark IS NOT NULL AND step_kind IN ('action', 'compute') AND conduct_id <> %(conduct_id)s
             AND payload ->> 'result' <> 'skipped'
         ) AS begun,
         (SELECT json_agg(json_build_array(event_id, mark, attempt, payload,
@@ -87,7 +95,7 @@ marked AS (
 ),
 shown AS (
     UPDATE conduct_progress SET phase = CASE WHEN %(closing)s THEN 'Closing' ELSE 'Walking' END, waiting_for = NULL,
-        waiting_until = NULL, step_index = %(index)s, iteration_index = nullif(%(iteration)s, 0),
+        waiting_until = NULL, step_index = %(step_index)s, iteration_index = nullif(%(iteration_index)s, 0),
         heartbeat_at = clock_timestamp(),
         active_at = CASE WHEN EXISTS (SELECT FROM marked) THEN clock_timestamp() ELSE active_at END,
         effect_id = coalesce((SELECT event_id FROM marked), effect_id),
@@ -99,8 +107,8 @@ SELECT EXISTS (SELECT FROM live), out_of_turn, asked, run, late, begun, rows, EX
     moved, overtaken
 FROM found
 """
-"""Whoever waited here for another one sees the row as that one left it and everything else as it was before: then it is
-overtaken, has marked nothing and looks again."""
+"""A statement that waited for the lock sees the locked row as the other left it, but everything else as it was before: then
+it is overtaken, has marked nothing and must run again."""
 SETTLE = f"""
 WITH entered AS (
     INSERT INTO {ENTRIES} ({COLUMNS}) SELECT {COLUMNS} FROM json_populate_record(NULL::{ENTRIES}, %(row)s::json)
@@ -112,7 +120,7 @@ moved AS (
 SELECT payload FROM entered
 """
 HAS_PASSED = f"SELECT {PASSED}"
-STANDING = f"SELECT payload {HERE} AND mark = %(mark)s"
+STORED = f"SELECT payload {HERE} AND mark = %(mark)s"
 BEAT = f"""
 UPDATE conduct_progress SET heartbeat_at = clock_timestamp(),
     effect_beat_at = CASE WHEN effect_id = %(effect)s THEN clock_timestamp() ELSE effect_beat_at END
@@ -127,40 +135,36 @@ LOOK = f"SELECT {ASKED}, {RUN}, EXISTS (SELECT FROM conduct_progress WHERE {LIVE
 WAIT = f"""
 UPDATE conduct_progress SET phase = %(phase)s, waiting_for = %(for)s, waiting_until = %(until)s,
     heartbeat_at = clock_timestamp(), active_at = greatest(active_at, %(since)s::timestamptz)
-WHERE {LIVE} AND phase <> 'Closing'
+WHERE {LIVE} AND phase <> 'Closing' RETURNING phase
 """
 SLOTS = f"""
 WITH last AS (
-    SELECT CASE WHEN %(iteration)s = 0 THEN
-        (SELECT max(iteration_index) FROM {ENTRIES} WHERE conduct_id = %(conduct)s) ELSE %(iteration)s END AS pass
+    SELECT CASE WHEN %(iteration_index)s = 0 THEN
+        (SELECT max(iteration_index) FROM {ENTRIES} WHERE conduct_id = %(conduct_id)s) ELSE %(iteration_index)s END AS pass
 ),
 filled AS (
-    SELECT * FROM conduct_slots WHERE procedure_id = %(procedure)s AND conduct_id = %(conduct)s
-        AND iteration_index IN (%(iteration)s, (SELECT pass FROM last))
+    SELECT * FROM conduct_slots WHERE procedure_id = %(procedure_id)s AND conduct_id = %(conduct_id)s
+        AND iteration_index IN (%(iteration_index)s, (SELECT pass FROM last))
     UNION ALL
-    SELECT * FROM conduct_slots WHERE %(boundary)s > 0 AND procedure_id = %(procedure)s AND conduct_id <> %(conduct)s
+    SELECT * FROM conduct_slots WHERE %(boundary)s > 0 AND procedure_id = %(procedure_id)s AND conduct_id <> %(conduct_id)s
         AND NOT closing AND step_index < %(boundary)s
 )
 SELECT DISTINCT ON (slot, content ? 'artifact') * FROM filled ORDER BY slot, content ? 'artifact', recorded_at DESC
 """
-BROUGHT = f"""
-SELECT event_id, step_kind, closing, step_index, mark, sampled_at, payload FROM {ENTRIES}
-WHERE conduct_id = %(conduct)s AND mark IN ('outcome', 'deposit') AND (closing OR iteration_index = %(iteration)s)
-ORDER BY closing, step_index, mark DESC
+OUTCOMES = f"""
+SELECT {", ".join(ledger.OutcomeRow._fields)} FROM {ENTRIES}
+WHERE conduct_id = %(conduct_id)s AND mark IN ('outcome', 'deposit') AND {{}} ORDER BY closing, step_index, mark = 'deposit'
 """
-PASS = f"""
-SELECT event_id, step_kind, closing, step_index, mark, sampled_at, payload FROM {ENTRIES}
-WHERE conduct_id = %(conduct)s AND iteration_index = %(iteration)s AND NOT closing AND mark IN ('outcome', 'deposit')
-ORDER BY step_index, mark DESC
-"""
+ALL_OUTCOMES = OUTCOMES.format("(closing OR iteration_index = %(iteration_index)s)")
+PASS_OUTCOMES = OUTCOMES.format("iteration_index = %(iteration_index)s AND NOT closing")
 WRITTEN = f"""
 WITH sent AS (
     SELECT event_id, payload ->> 'address' AS address, payload -> 'value' AS value, recorded_at, 0 AS place,
         true AS confirmed FROM {ENTRIES}
-    WHERE conduct_id = %(conduct)s AND mark = 'outcome' AND step_kind = 'setpoint' AND payload ->> 'result' = 'ok'
+    WHERE conduct_id = %(conduct_id)s AND mark = 'outcome' AND step_kind = 'setpoint' AND payload ->> 'result' = 'ok'
     UNION ALL
     SELECT event_id, payload ->> 'address', payload -> 'value', recorded_at, 0, false FROM {ENTRIES} begun
-    WHERE conduct_id = %(conduct)s AND mark = 'in_flight' AND step_kind = 'setpoint' AND NOT EXISTS (
+    WHERE conduct_id = %(conduct_id)s AND mark = 'in_flight' AND step_kind = 'setpoint' AND NOT EXISTS (
         SELECT FROM {ENTRIES} ended
         WHERE (ended.conduct_id, ended.iteration_index, ended.closing, ended.step_index)
             = (begun.conduct_id, begun.iteration_index, begun.closing, begun.step_index) AND ended.mark = 'outcome'
@@ -169,9 +173,9 @@ WITH sent AS (
     UNION ALL
     SELECT event_id, pair ->> 0, pair -> 1, recorded_at, behind + place, confirmed FROM {ENTRIES},
         LATERAL (VALUES (payload -> 'writes', 0, true), (payload -> 'unconfirmed', 1000000, false))
-            AS told (pairs, behind, confirmed),
+            AS sent (pairs, behind, confirmed),
         jsonb_array_elements(pairs) WITH ORDINALITY AS write (pair, place)
-    WHERE conduct_id = %(conduct)s AND mark = 'outcome' AND step_kind = 'action'
+    WHERE conduct_id = %(conduct_id)s AND mark = 'outcome' AND step_kind = 'action'
 ),
 dated AS (
     SELECT *, max(recorded_at) FILTER (WHERE confirmed) OVER (PARTITION BY address) AS confirmed_at
@@ -183,55 +187,55 @@ SELECT address,
         FILTER (WHERE NOT confirmed AND recorded_at >= coalesce(confirmed_at, '-infinity'))
 FROM dated GROUP BY address ORDER BY min(recorded_at), (array_agg(place ORDER BY recorded_at))[1]
 """
-"""An attempt at a setpoint may have been written where no outcome is known of it, or where its own says that it was sent."""
+"""An attempt at a setpoint may have been written where it has no outcome, or where its own outcome says that it was sent."""
 KINDS = f"""
 SELECT DISTINCT payload ->> 'actuation_kind' FROM {ENTRIES}
-WHERE conduct_id = %(conduct)s AND NOT closing AND payload ? 'actuation_kind'
+WHERE conduct_id = %(conduct_id)s AND NOT closing AND payload ? 'actuation_kind'
 """
+NOTE = """
+UPDATE run_conduct_progress SET phase = CASE WHEN %(waiting)s::jsonb IS NULL THEN 'Walking' ELSE 'Waiting' END,
+    phase_index = %(index)s, waiting = %(waiting)s, heartbeat_at = clock_timestamp()
+WHERE run_id = %(run)s AND conduct_id = %(conduct)s AND phase <> 'Ended'
+"""
+STALL = "UPDATE {} SET stalled_at = clock_timestamp() WHERE conduct_id = %s AND phase <> 'Ended'"
 
 
 class PostgresLedger:
-    """One statement for each thing asked of it."""
+    """Answers each request with one statement."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
-    async def begin(self, crossing: BeginRequest) -> BeginResult:
-        place, precedence = crossing.place, crossing.precedence
-        marker = None if crossing.marker is None or crossing.stood_down else document(crossing.marker)
-        asked = {
-            **where(place),
-            "asks": [ABORT_ASKED, HOLD_ASKED] if crossing.hold_blocks else [ABORT_ASKED],
-            "run": crossing.run_id,
-            "turns": list(STATUS_OF),
-            "blocks": turns(crossing.run_blocks),
-            "pause": crossing.longest_pause if crossing.longest_pause is not None else float("inf"),
-            "once": crossing.once,
-            "again": crossing.again,
-            "marker": marker,
-            **folded(crossing.submitter),
+    async def begin(self, request: ledger.BeginRequest) -> ledger.BeginResult:
+        precedence = request.precedence
+        values = {
+            **request.place.model_dump(),
+            **signal_values(request.run_id, may_hold=request.hold_blocks),
+            **standing_values(request.submitter),
+            "blocks": run_events(request.run_blocks),
+            "pause": request.longest_pause if request.longest_pause is not None else float("inf"),
+            "once": request.once,
+            "again": request.again,
+            "marker": None if request.marker is None or request.stood_down else row_document(request.marker),
             "judged": precedence is not None,
             "first": precedence is None or precedence.first,
             "before": 1,
-            "bounds": [ProcedureIterationStarted.__name__, ProcedureIterationEnded.__name__],
-            "bounds_begin": ProcedureIterationStarted.__name__,
             "point": json.dumps({} if precedence is None else dict(precedence.point)),
         }
-        while True:
-            (row,) = await self._rows(BEGIN, asked)
-            live, out_of_turn, request, run, late, begun, rows, marked, effect_id, silence, moved, overtaken = row
-            if not (live and overtaken):
-                break
-        stored = tuple(StoredRow(UUID(id), mark, attempt, payload, age) for id, mark, attempt, payload, age in rows or ())
+        live = overtaken = True
+        while live and overtaken:
+            (row,) = await self._rows(BEGIN, values)
+            live, out_of_turn, asked, run, late, begun, rows, marked, effect_id, silence, moved, overtaken = row
+        stored = tuple(ledger.StoredRow(UUID(id), *rest) for id, *rest in rows or ())
         last = next((one.event_id for one in reversed(stored) if one.mark == Mark.IN_FLIGHT), None)
-        return BeginResult(
+        return ledger.BeginResult(
             live=live,
             out_of_turn=live and out_of_turn,
-            asked=REQUESTS.get(request),
-            run=STATUS_OF.get(run),
+            asked=REQUESTS.get(asked),
+            run=STATUS_AFTER.get(run),
             late=late,
             begun_before=begun,
-            stood_down=crossing.stood_down,
+            stood_down=request.stood_down,
             submitter_moved=moved,
             rows=stored,
             marked=marked,
@@ -239,123 +243,117 @@ class PostgresLedger:
         )
 
     async def has_passed(self, place: StepPlace) -> bool:
-        ((passed,),) = await self._rows(HAS_PASSED, {**where(place), "before": 0})
+        ((passed,),) = await self._rows(HAS_PASSED, {**place.model_dump(), "before": 0})
         return bool(passed)
 
     async def settle(self, row: Activity) -> Mapping[str, Any]:
         assert row.conduct_id is not None, "a ledger row belongs to a conduct"
         assert row.step_index is not None, "a ledger row has its place"
-        place = StepPlace(
-            procedure_id=row.procedure_id,
-            conduct_id=row.conduct_id,
-            iteration_index=row.iteration_index or 0,
-            closing=bool(row.closing),
-            step_index=row.step_index,
-        )
-        found = await self._rows(SETTLE, {**where(place), "row": document(row)})
-        if not found:
-            found = await self._rows(STANDING, {**where(place), "mark": row.mark})
-        payload: Mapping[str, Any] = found[0][0]
+        place = StepPlace.model_validate(row, from_attributes=True)
+        rows = await self._rows(SETTLE, {**place.model_dump(), "row": row_document(row)})
+        rows = rows or await self._rows(STORED, {**place.model_dump(), "mark": row.mark})
+        payload: Mapping[str, Any] = rows[0][0]
         return payload
 
     async def beat(
         self, place: StepPlace, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
-    ) -> ConductSignals:
-        found = await self._rows(BEAT, {**where(place), **watched(run_id), **folded(submitter), "effect": effect_id})
-        if not found:
-            return ConductSignals(False)
-        asked, run, moved = found[0]
-        lost = submitter is not None and submitter.objection is not None
-        return ConductSignals(True, REQUESTS.get(asked), STATUS_OF.get(run), stood_down=lost, submitter_moved=moved)
+    ) -> ledger.ConductSignals:
+        values = {**place.model_dump(), **signal_values(run_id), **standing_values(submitter), "effect": effect_id}
+        if not (rows := await self._rows(BEAT, values)):
+            return ledger.ConductSignals(False)
+        asked, run, moved = rows[0]
+        stood_down = submitter is not None and submitter.objection is not None
+        return ledger.ConductSignals(True, REQUESTS.get(asked), STATUS_AFTER.get(run), stood_down, submitter_moved=moved)
 
-    async def begin_closing(self, closing: ClosingRequest) -> ConductSignals:
-        of = {
-            "procedure": closing.procedure_id,
-            "conduct": closing.conduct_id,
-            **watched(closing.run_id),
-            "asks": [ABORT_ASKED, HOLD_ASKED] if closing.may_hold else [ABORT_ASKED],
-            "blocks": turns(closing.run_blocks),
+    async def begin_closing(self, request: ledger.ClosingRequest) -> ledger.ConductSignals:
+        ids = {"procedure_id": request.procedure_id, "conduct_id": request.conduct_id}
+        values = {
+            **ids,
+            **signal_values(request.run_id, may_hold=request.may_hold),
+            "blocks": run_events(request.run_blocks),
         }
         while True:
             async with self._store.connection(writing=True) as connection:
-                marked = await connection.execute(CLOSE, of)
-                if marked.rowcount:
-                    return ConductSignals(True)
-                row = await (await connection.execute(LOOK, of)).fetchone()
+                if (await connection.execute(CLOSE, values)).rowcount:
+                    return ledger.ConductSignals(True)
+                row = await (await connection.execute(LOOK, values)).fetchone()
             asked, run, live = row or (None, None, False)
-            orders = ConductSignals(live, REQUESTS.get(asked), STATUS_OF.get(run))
-            if not live or orders.asked is not None or orders.run in closing.run_blocks:
-                return orders
+            signals = ledger.ConductSignals(live, REQUESTS.get(asked), STATUS_AFTER.get(run))
+            if not live or signals.asked is not None or signals.run in request.run_blocks:
+                return signals
 
-    async def wait(self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None) -> None:
-        said = {"phase": ConductPhase.WAITING.value, "for": waiting_for.value, "until": until, "since": None}
-        await self._say(procedure_id, conduct_id, said)
+    async def mark_waiting(
+        self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None
+    ) -> None:
+        values = {"phase": ConductPhase.WAITING.value, "for": waiting_for.value, "until": until, "since": None}
+        await self._rows(WAIT, {"procedure_id": procedure_id, "conduct_id": conduct_id, **values})
 
-    async def go_on(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None = None) -> None:
-        said = {"phase": ConductPhase.WALKING.value, "for": None, "until": None, "since": since}
-        await self._say(procedure_id, conduct_id, said)
-
-    async def _say(self, procedure_id: UUID, conduct_id: UUID, said: Mapping[str, Any]) -> None:
-        async with self._store.connection(writing=True) as connection:
-            await connection.execute(WAIT, {"procedure": procedure_id, "conduct": conduct_id, **said})
+    async def mark_walking(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None = None) -> None:
+        values = {"phase": ConductPhase.WALKING.value, "for": None, "until": None, "since": since}
+        await self._rows(WAIT, {"procedure_id": procedure_id, "conduct_id": conduct_id, **values})
 
     async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
-        of = {"procedure": procedure_id, "conduct": conduct_id, "iteration": iteration_index, "boundary": boundary}
+        values = {
+            "procedure_id": procedure_id,
+            "conduct_id": conduct_id,
+            "iteration_index": iteration_index,
+            "boundary": boundary,
+        }
         async with self._store.connection() as connection:
-            cursor = await connection.execute(SLOTS, of)
+            cursor = await connection.execute(SLOTS, values)
             names = [column.name for column in cursor.description or ()]
-            form = record_form(FilledSlot)
-            return [form.validate_python(dict(zip(names, row, strict=True))) for row in await cursor.fetchall()]
+            adapter = record_adapter(FilledSlot)
+            return [adapter.validate_python(dict(zip(names, row, strict=True))) for row in await cursor.fetchall()]
 
-    async def tally(self, conduct_id: UUID, iteration_index: int, *, of_pass: bool = False) -> Tally:
-        of = {"conduct": conduct_id, "iteration": iteration_index}
+    async def tally(self, conduct_id: UUID, iteration_index: int, *, of_pass: bool = False) -> ledger.Tally:
+        values = {"conduct_id": conduct_id, "iteration_index": iteration_index}
+        rows = [ledger.OutcomeRow(*row) for row in await self._rows(PASS_OUTCOMES if of_pass else ALL_OUTCOMES, values)]
         if of_pass:
-            brought = await self._rows(PASS, of)
-            return tally_rows(brought, (), [kind for *_, says in brought if (kind := says.get("actuation_kind")) is not None])
-        brought = await self._rows(BROUGHT, of)
-        written = [
-            (address, (confirmed or ())[:1], tried or ()) for address, confirmed, tried in await self._rows(WRITTEN, of)
-        ]
-        kinds = await self._rows(KINDS, of)
-        return tally_rows(brought, written, [kind for (kind,) in kinds])
+            kinds = [row.payload["actuation_kind"] for row in rows if row.payload.get("actuation_kind") is not None]
+            return ledger.tally_rows(rows, (), kinds)
+        written = [(address, (known or ())[:1], tried or ()) for address, known, tried in await self._rows(WRITTEN, values)]
+        return ledger.tally_rows(rows, written, [kind for (kind,) in await self._rows(KINDS, values)])
 
     async def _rows(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         async with self._store.connection(writing=True) as connection:
             return await (await connection.execute(statement, values)).fetchall()
 
 
-def where(place: StepPlace) -> dict[str, Any]:
-    """A place as the statements name it."""
+class PostgresConductProgress:
+    """Updates the progress rows of live conducts: where those of runs are, and with which the engine fails."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+
+    async def mark_stalled(self, progress: type[Record], conduct_id: UUID) -> None:
+        async with self._store.connection(writing=True) as connection:
+            await connection.execute(SQL(STALL).format(Identifier(progress.relation)), (conduct_id,))
+
+    async def note(self, run_id: UUID, conduct_id: UUID, phase_index: int, waiting: RunWait | None) -> None:
+        said = None if waiting is None else Jsonb(waiting.model_dump(mode="json"))
+        async with self._store.connection(writing=True) as connection:
+            await connection.execute(NOTE, {"run": run_id, "conduct": conduct_id, "index": phase_index, "waiting": said})
+
+
+def run_events(statuses: frozenset[RunStatus]) -> list[str]:
+    """Return the events after which a run has one of these statuses."""
+    return [name for name, status in STATUS_AFTER.items() if status in statuses]
+
+
+def signal_values(run_id: UUID | None, *, may_hold: bool = True) -> dict[str, Any]:
+    """Return the parameters for requests and the parent run."""
+    return {"asks": list(REQUESTS) if may_hold else [ABORT_ASKED], "run": run_id, "run_events": list(STATUS_AFTER)}
+
+
+def standing_values(submitter: FoldedStanding | None) -> dict[str, Any]:
+    """Return the parameters that the submitter's streams are compared with."""
     return {
-        "procedure": place.procedure_id,
-        "conduct": place.conduct_id,
-        "iteration": place.iteration_index,
-        "closing": place.closing,
-        "index": place.step_index,
+        "principal": submitter and submitter.principal_id,
+        "actor_version": submitter and submitter.actor_version,
+        "agent_version": submitter and submitter.agent_version,
     }
 
 
-def turns(statuses: frozenset[RunStatus]) -> list[str]:
-    """The events that leave a run in one of these."""
-    return [name for name, status in STATUS_OF.items() if status in statuses]
-
-
-def watched(run_id: UUID | None) -> dict[str, Any]:
-    """What the statements ask about requests and the parent run."""
-    return {"asks": [ABORT_ASKED, HOLD_ASKED], "run": run_id, "turns": list(STATUS_OF)}
-
-
-def folded(submitter: FoldedStanding | None) -> dict[str, Any]:
-    """What the statements compare the submitter's streams with; nothing where nobody is asked about."""
-    if submitter is None:
-        return {"principal": None, "actor_version": None, "agent_version": None}
-    return {
-        "principal": submitter.principal_id,
-        "actor_version": submitter.actor_version,
-        "agent_version": submitter.agent_version,
-    }
-
-
-def document(row: Activity) -> str:
-    """A row as the statements take it."""
-    return entries_form(Activity).dump_json([row]).decode()[1:-1]
+def row_document(row: Activity) -> str:
+    """Return a row as the JSON document that the statements take."""
+    return entries_adapter(Activity).dump_json([row]).decode()[1:-1]

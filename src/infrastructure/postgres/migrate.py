@@ -1,4 +1,4 @@
-"""Brings a database to the form this build needs: migrations for what is durable, fresh tables for what is derived."""
+"""Migration of a database to what this build needs: migrations for durable tables, creation of derived ones."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from baton.infrastructure.postgres.projections import ensure_projections
+from baton.infrastructure.postgres.projection_tables import ensure_projections
 
 MIGRATION_LOCK = 0x6261746F6E01
 
 
 def migrate(url: str) -> None:
     """Apply migrations and create missing projections; any number of processes may call this at once."""
-    engine = sqlalchemy.create_engine(alchemy_url(url), poolclass=sqlalchemy.NullPool)
+    engine = _engine(url)
     with engine.connect() as guard:
         guard.execute(sqlalchemy.text(f"SELECT pg_advisory_lock({MIGRATION_LOCK})"))
         guard.commit()
@@ -32,10 +32,8 @@ def migrate(url: str) -> None:
 
 
 def pending_migrations(url: str) -> list[str]:
-    """The migrations this build has and the database lacks."""
     script = ScriptDirectory.from_config(alembic_configuration())
-    engine = sqlalchemy.create_engine(alchemy_url(url), poolclass=sqlalchemy.NullPool)
-    with engine.connect() as connection:
+    with _engine(url).connect() as connection:
         applied = MigrationContext.configure(connection).get_current_revision()
     return [revision.revision for revision in script.iterate_revisions("head", applied or "base")]
 
@@ -46,7 +44,9 @@ def alembic_configuration() -> Config:
     return configuration
 
 
-def alchemy_url(url: str) -> str:
-    """The same database for SQLAlchemy's psycopg dialect."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme.split('+')[0].replace('postgres', 'postgresql').replace('postgresqlql', 'postgresql')}+psycopg://{rest}"
+def alchemy_url(url: str) -> sqlalchemy.URL:
+    return sqlalchemy.make_url(url).set(drivername="postgresql+psycopg")
+
+
+def _engine(url: str) -> sqlalchemy.Engine:
+    return sqlalchemy.create_engine(alchemy_url(url), poolclass=sqlalchemy.NullPool)

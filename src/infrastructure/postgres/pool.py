@@ -1,4 +1,4 @@
-"""Connections of the runtime role: autocommit, UTC, prepared statements, and no right to change the log."""
+"""Database connections of the runtime role: autocommit, UTC, prepared statements, and no right to change the log."""
 
 from typing import Any
 
@@ -11,33 +11,32 @@ RUNTIME_OPTIONS = f"-c role={RUNTIME_ROLE} -c timezone=UTC -c jit=off -c enable_
 the life of the connection, however large it grows."""
 OWNER_OPTIONS = "-c timezone=UTC -c jit=off"
 
-LOST_LINE: dict[str, Any] = {"connect_timeout": 5, "tcp_user_timeout": 6000}
-"""Seconds to reach a server, and milliseconds until one that says nothing any more counts as gone."""
+TIMEOUTS: dict[str, Any] = {"connect_timeout": 5, "tcp_user_timeout": 6000}  # seconds to connect, milliseconds of silence
 
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 Pool = AsyncConnectionPool[Connection]
 
 
 def runtime_pool(url: str, size: int) -> Pool:
-    """A pool of runtime connections; open it before use."""
+    options = {"autocommit": True, "prepare_threshold": 0, "options": RUNTIME_OPTIONS, **TIMEOUTS}
     return AsyncConnectionPool(
         url,
         min_size=min(4, size),
         max_size=size,
         open=False,
-        kwargs={"autocommit": True, "prepare_threshold": 0, "options": RUNTIME_OPTIONS, **LOST_LINE},
-        configure=_prepared,
+        kwargs=options,
+        configure=_configure,
         name="runtime",
         timeout=10,
     )
 
 
-async def dedicated(url: str, *, owner: bool = False) -> Connection:
-    """A connection outside the pool, for listening, leading and rebuilding."""
+async def dedicated_connection(url: str, *, owner: bool = False) -> Connection:
+    """Open a connection outside the pool, for listening, leading and rebuilding."""
     return await psycopg.AsyncConnection.connect(
-        url, autocommit=True, options=OWNER_OPTIONS if owner else RUNTIME_OPTIONS, prepare_threshold=None, **LOST_LINE
+        url, autocommit=True, options=OWNER_OPTIONS if owner else RUNTIME_OPTIONS, prepare_threshold=None, **TIMEOUTS
     )
 
 
-async def _prepared(connection: Connection) -> None:
+async def _configure(connection: Connection) -> None:
     connection.prepared_max = 300

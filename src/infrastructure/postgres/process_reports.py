@@ -1,11 +1,10 @@
-"""What every process says of itself in the database, so that others see which run and how their tasks fare."""
+"""Process reports: a row that every process keeps about itself, so that others see which processes and tasks run."""
 
 import asyncio
 import os
 import socket
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,64 +13,34 @@ import psycopg
 import uuid_utils.compat
 
 from baton.application.log_stream import dropped_lines
+from baton.application.telemetry import ProcessReport, TaskTrouble
 from baton.infrastructure.background import Supervisor
-from baton.infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK, is_led
-from baton.infrastructure.postgres.pool import Connection, dedicated
-from baton.infrastructure.postgres.projections import LEADER_LOCK
+from baton.infrastructure.postgres.leadership import MONITOR_LOCK, PROJECTIONS_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK, is_led
+from baton.infrastructure.postgres.pool import Connection, dedicated_connection
 
-INTERVAL = 2.0
-"""Seconds between two reports of a process."""
-SILENT = timedelta(seconds=10)
-"""A process that has not reported for so long does not run any more, or cannot reach the database."""
-RECENT = timedelta(seconds=60)
-"""How long a task that was started again is spoken of."""
-FORGOTTEN = timedelta(hours=1)
+REPORT_SECONDS = 2.0
+MAX_SILENCE = timedelta(seconds=10)  # A process that has not reported for so long has ended, or cannot reach the database
+RECENT = timedelta(seconds=60)  # how long a restarted task is reported as trouble
+RETENTION = timedelta(hours=1)
 LEADERS: Mapping[str, int] = {
     "monitoring": MONITOR_LOCK,
     "reactions": REACTIONS_LOCK,
     "schedules": SCHEDULES_LOCK,
-    "projections": LEADER_LOCK,
+    "projections": PROJECTIONS_LOCK,
 }
-"""The tasks that one process does for all, and the lock that its session holds meanwhile."""
+"""The tasks that one process does for all, and the lock that its session holds."""
 REPORT = """
 INSERT INTO process_reports VALUES (%s, %s, %s, %s, %s, clock_timestamp(), %s::jsonb, %s) ON CONFLICT (process_id) DO UPDATE
 SET reported_at = excluded.reported_at, tasks = excluded.tasks, dropped_lines = excluded.dropped_lines
 """
-REPORTED = """
+RECENT_REPORTS = """
 SELECT kind, host, pid, tasks, dropped_lines, clock_timestamp() FROM process_reports
 WHERE reported_at > clock_timestamp() - %s ORDER BY kind, host, pid
 """
 
 
-@dataclass(frozen=True)
-class TaskTrouble:
-    """A task that ended lately, or waits to be started again."""
-
-    task: str
-    restarts: int
-    running: bool
-    because: str | None
-
-
-@dataclass(frozen=True)
-class ProcessReport:
-    """What a running process last said of itself."""
-
-    kind: str
-    host: str
-    pid: int
-    restarts: Mapping[str, int]
-    """How often each task was started again."""
-    troubles: tuple[TaskTrouble, ...]
-    dropped_lines: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind} {self.pid} on {self.host}"
-
-
-class Reporter:
-    """Writes down how this process fares, every few seconds, and takes its line away when it stops."""
+class ProcessReporter:
+    """Writes the report of this process every few seconds, and deletes it when the process stops."""
 
     def __init__(self, url: str, kind: str, supervisor: Supervisor) -> None:
         self._url = url
@@ -79,37 +48,29 @@ class Reporter:
         self._supervisor = supervisor
 
     async def run(self) -> None:
-        """Report until cancelled; raises when the connection is lost."""
-        async with await dedicated(self._url) as connection:
-            await connection.execute(
-                "DELETE FROM process_reports WHERE reported_at < clock_timestamp() - %s::interval", (FORGOTTEN,)
-            )
+        """Report until cancelled; raise when the connection is lost."""
+        async with await dedicated_connection(self._url) as connection:
+            old = "DELETE FROM process_reports WHERE reported_at < clock_timestamp() - %s::interval"
+            await connection.execute(old, (RETENTION,))
             try:
                 while True:
                     tasks = orjson.dumps(self._supervisor.tasks).decode()
                     await connection.execute(REPORT, (*self._identity, tasks, dropped_lines()))
-                    await asyncio.sleep(INTERVAL)
+                    await asyncio.sleep(REPORT_SECONDS)
             finally:
                 with suppress(psycopg.Error):
                     await connection.execute("DELETE FROM process_reports WHERE process_id = %s", self._identity[:1])
 
 
 async def running_processes(connection: Connection) -> list[ProcessReport]:
-    """The processes that have reported lately."""
-    rows = await (await connection.execute(REPORTED, (SILENT,))).fetchall()
-    return [
-        ProcessReport(
-            *(kind, host, pid),
-            {name: task["restarts"] for name, task in tasks.items()},
-            tuple(_troubles(tasks, now)),
-            dropped,
-        )
-        for kind, host, pid, tasks, dropped, now in rows
-    ]
+    reports = []
+    for kind, host, pid, tasks, dropped, now in await (await connection.execute(RECENT_REPORTS, (MAX_SILENCE,))).fetchall():
+        restarts = {name: task["restarts"] for name, task in tasks.items()}
+        reports.append(ProcessReport(kind, host, pid, restarts, tuple(_troubles(tasks, now)), dropped))
+    return reports
 
 
 async def unled_tasks(connection: Connection) -> list[str]:
-    """The tasks that one process should do for all, and none does."""
     return [name for name, lock in LEADERS.items() if not await is_led(connection, lock)]
 
 

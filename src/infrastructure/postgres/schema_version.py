@@ -1,22 +1,18 @@
-"""Whether a database has the form this build needs, asked without loading the tools that would give it that form.
-
-Every process asks before it starts, and nearly always there is nothing to do.
-"""
+"""Checks of a database's schema, without loading the migration tools: every process checks before it starts."""
 
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 
-from baton.domain.contexts import REGISTRY
 from baton.infrastructure.postgres.pool import OWNER_OPTIONS
-from baton.infrastructure.postgres.projections import definition
+from baton.infrastructure.postgres.projection_tables import has_current_projections
 
-VERSIONS = Path(__file__).parent / "migrations" / "versions"
 CAN_REWRITE = """
 SELECT pg_has_role(current_user, relowner, 'MEMBER') OR has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE')
 FROM pg_class WHERE oid = 'events'::regclass
 """
-"""A superuser is a member of every role."""
+"""True for superusers too, who are members of every role."""
 
 
 class NewerDatabaseError(Exception):
@@ -24,26 +20,29 @@ class NewerDatabaseError(Exception):
 
 
 def known_revisions() -> list[str]:
-    """The migrations of this build, oldest first; their files are named after them."""
-    return sorted(path.name.partition("_")[0] for path in VERSIONS.glob("[0-9]*_*.py"))
+    """Return the migrations of this build, oldest first; their files are named after them."""
+    return sorted(
+        path.name.partition("_")[0] for path in (Path(__file__).parent / "migrations" / "versions").glob("[0-9]*_*.py")
+    )
 
 
 def may_migrate(url: str) -> bool:
-    """Whether the user of this URL can make tables."""
-    with psycopg.connect(url, options=OWNER_OPTIONS, connect_timeout=10) as connection:
-        [(may,)] = connection.execute("SELECT has_schema_privilege('public', 'CREATE')").fetchall()
-    return bool(may)
+    return _is_true(url, "SELECT has_schema_privilege('public', 'CREATE')")
 
 
 def can_rewrite_log(url: str) -> bool:
-    """Whether the user of this URL can do more to the log than the runtime needs, however it gets there."""
+    """Return whether the user of this URL can do more to the log than the runtime needs, in whatever way."""
+    return _is_true(url, CAN_REWRITE)
+
+
+def _is_true(url: str, query: LiteralString) -> bool:
     with psycopg.connect(url, options=OWNER_OPTIONS, connect_timeout=10) as connection:
-        [(can,)] = connection.execute(CAN_REWRITE).fetchall()
-    return bool(can)
+        [(answer,)] = connection.execute(query).fetchall()
+    return bool(answer)
 
 
 def has_current_form(url: str) -> bool:
-    """Whether all migrations are applied and every projection is declared as it was made."""
+    """Return whether all migrations are applied and every projection is computed as this build does."""
     known = known_revisions()
     with psycopg.connect(url, options=OWNER_OPTIONS, connect_timeout=10) as connection:
         try:
@@ -55,9 +54,8 @@ def has_current_form(url: str) -> bool:
                     f"The database was migrated to {applied} by a later Baton, and this one knows migrations up to "
                     f"{known[-1]} only; install that Baton again, or restore a backup of before the upgrade."
                 )
-            made: dict[str, str] = dict(connection.execute("SELECT relation, definition FROM projections").fetchall())
+            stored: dict[str, str] = dict(connection.execute("SELECT relation, definition FROM projections").fetchall())
             followed = connection.execute("SELECT count(*) FROM bookmarks").fetchone()
         except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
-            return False  # an older form does not let the runtime's login look
-    declared = {relation: definition(projection.summary) for relation, projection in REGISTRY.projections.items()}
-    return applied == known[-1] and declared.items() <= made.items() and followed != (0,)
+            return False  # the runtime may not read these tables of an older schema
+    return applied == known[-1] and followed != (0,) and has_current_projections(stored)

@@ -1,6 +1,6 @@
-"""What the store says to PostgreSQL: how streams are read, how a batch becomes one statement, how a list is paged."""
+"""SQL of the event store: how streams are read, how a batch becomes one statement, and how a list is paged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -15,71 +15,71 @@ from baton.domain.shared.listing import ListQuery, Order, Summary, Where
 from baton.domain.shared.logbooks import Entry
 from baton.domain.shared.writes import Put, Record
 
-STREAM_COLUMNS = "stream_id, version, position, event_type, payload::text, occurred_at"
+Statement = tuple[str, Sequence[Any]]  # SQL and the values of its placeholders
+
+STREAM_COLUMNS = "stream_id, version, position, event_type, payload::text, occurred_at, schema_version"
 EVENT_COLUMNS = (
     "position, transaction_id::text::bigint, event_id, stream_type, stream_id, version, event_type, schema_version, "
     "payload::text, principal_id, command_name, correlation_id, causation_id, occurred_at, recorded_at, surface_id"
 )
-LOAD_OF = (
-    f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s AND event_type = ANY(%s) ORDER BY version"
-)
-SHORT = 64
-"""Streams up to this length are read whole; of longer ones, only what is not overwritten."""
+SHORT = 64  # streams up to this length are read whole; of longer ones, only what is not overwritten
+ENDLESS = frozenset({"Schedule"})  # streams that grow without end; an index finds their events by type
 STREAM = "FROM events WHERE stream_type = %s AND stream_id = %s"
-ENDLESS = frozenset({"Schedule"})
-"""Streams that grow for as long as there is anything to do; an index finds their events by type, as it says."""
-LOAD_PAST = (
-    f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s AND version <= "
-    "coalesce(%(version)s, (SELECT max(version) FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
-    "AND occurred_at <= %(time)s), 0) ORDER BY version"
-)
-LOAD_LATEST = (
-    f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
-    "AND event_type = ANY(%(types)s) AND version <= coalesce(%(version)s, CASE WHEN %(time)s::timestamptz IS NULL "
-    "THEN 2147483647 ELSE (SELECT max(version) FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s "
-    "AND occurred_at <= %(time)s) END, 0) ORDER BY version DESC LIMIT %(count)s"
-)
-HISTORY = (
-    f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = %s AND version > %s "
-    "ORDER BY version LIMIT %s"
-)
-FOLLOW = (
-    f"SELECT {EVENT_COLUMNS} FROM events WHERE (transaction_id, position) > (%s::text::xid8, %s) "
-    "AND transaction_id < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY transaction_id, position LIMIT %s"
-)
+NAMED_STREAM = "FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s"
+VERSION_AT = f"(SELECT max(version) {NAMED_STREAM} AND occurred_at <= %(time)s)"
+COMMITTED = "transaction_id < pg_snapshot_xmin(pg_current_snapshot())"  # nothing in flight comes before
+AFTER_BOOKMARK = f"(transaction_id, position) > (%s::text::xid8, %s) AND {COMMITTED}"
+
+LOAD_OF = f"SELECT {EVENT_COLUMNS} {STREAM} AND event_type = ANY(%s) ORDER BY version"
+LOAD_PAST = f"""
+SELECT {STREAM_COLUMNS} {NAMED_STREAM} AND version <= coalesce(%(version)s, {VERSION_AT}, 0) ORDER BY version
+"""
+LOAD_LATEST = f"""
+SELECT {EVENT_COLUMNS} {NAMED_STREAM} AND event_type = ANY(%(types)s) AND version <=
+    coalesce(%(version)s, CASE WHEN %(time)s::timestamptz IS NULL THEN 2147483647 ELSE {VERSION_AT} END, 0)
+ORDER BY version DESC LIMIT %(count)s
+"""
+HISTORY = f"SELECT {EVENT_COLUMNS} {STREAM} AND version > %s ORDER BY version LIMIT %s"
+FOLLOW = f"SELECT {EVENT_COLUMNS} FROM events WHERE {AFTER_BOOKMARK} ORDER BY transaction_id, position LIMIT %s"
 FOLLOW_ONLY = f"""
 WITH next AS MATERIALIZED (
     SELECT transaction_id AS tx, position AS at, event_type AS type FROM events
-    WHERE (transaction_id, position) > (%s::text::xid8, %s)
-    AND transaction_id < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY transaction_id, position LIMIT %s
+    WHERE {AFTER_BOOKMARK} ORDER BY transaction_id, position LIMIT %s
 )
 SELECT {EVENT_COLUMNS} FROM events WHERE position IN (
     SELECT at FROM next WHERE type = ANY(%s) UNION (SELECT at FROM next ORDER BY tx DESC, at DESC LIMIT 1)
 ) ORDER BY transaction_id, position
 """
-END = (
-    "SELECT transaction_id::text::bigint, position FROM events "
-    "WHERE transaction_id < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY transaction_id DESC, position DESC LIMIT 1"
-)
-AHEAD = (
-    "SELECT event_id FROM events WHERE (transaction_id, position) > (%s::text::xid8, %s) AND event_type = ANY(%s) "
-    "AND transaction_id < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY transaction_id, position LIMIT %s"
-)
+END = f"""
+SELECT transaction_id::text::bigint, position FROM events WHERE {COMMITTED}
+ORDER BY transaction_id DESC, position DESC LIMIT 1
+"""
+AHEAD = f"""
+SELECT event_id FROM events WHERE {AFTER_BOOKMARK} AND event_type = ANY(%s) ORDER BY transaction_id, position LIMIT %s
+"""
 NEWER = f"""
-WITH known AS (SELECT key::uuid AS id, value::int AS version FROM json_each_text(%s)),
+WITH known AS (SELECT key::uuid AS id, value::int AS known_version FROM json_each_text(%s)),
 wanted AS (
-    SELECT id, version FROM known
+    SELECT id, known_version FROM known
     UNION SELECT stream_id, 0 FROM lookups WHERE kind = %s AND key = %s AND stream_id NOT IN (SELECT id FROM known)
 )
-SELECT {STREAM_COLUMNS.replace("version", "events.version")} FROM wanted
-JOIN events ON stream_type = %s AND stream_id = wanted.id AND events.version > wanted.version
-ORDER BY stream_id, events.version
+SELECT {STREAM_COLUMNS} FROM wanted JOIN events ON stream_type = %s AND stream_id = wanted.id AND version > known_version
+ORDER BY stream_id, version
 """
-EVENT = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-APPEND = (
-    "INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id, command_name, "
-    "correlation_id, causation_id, occurred_at, surface_id) VALUES {} RETURNING position"
-)
+EVENT = f"SELECT {EVENT_COLUMNS} FROM events WHERE event_id = %s"
+LOCATE = "SELECT transaction_id::text::bigint, position FROM events WHERE position <= %s ORDER BY position DESC LIMIT 1"
+PASSED = """
+SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
+FROM bookmarks b, events e WHERE b.follower = %s AND e.position = %s
+"""
+APPEND = """
+INSERT INTO events (event_id, stream_type, stream_id, version, event_type, schema_version, payload, principal_id,
+    command_name, correlation_id, causation_id, occurred_at, surface_id) VALUES {} RETURNING position
+"""
+RELEASE = "DELETE FROM claims WHERE kind = %s AND key = %s AND holder_id = %s"
+CLAIM = "INSERT INTO claims VALUES (%s, %s, %s)"
+ENLIST = "INSERT INTO lookups VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+DELIST = "DELETE FROM lookups WHERE kind = %s AND key = %s AND stream_id = %s"
 CLAIM_KEY = """
 INSERT INTO idempotency AS held (principal_id, key, surface_id, command_name, command_hash, locked_at, created_at)
 VALUES (%(principal)s, %(key)s, %(surface)s, %(name)s, %(hash)s, %(now)s, %(now)s)
@@ -88,223 +88,197 @@ SET command_name = excluded.command_name, command_hash = excluded.command_hash, 
 WHERE held.locked_at < %(stale)s
 RETURNING true
 """
-STORED_KEY = (
-    "SELECT command_hash, result::text, position FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s"
-)
-RELEASE_KEY = "DELETE FROM idempotency WHERE principal_id = %s AND key = %s AND surface_id = %s AND locked_at = %s"
-LOCATE = "SELECT transaction_id::text::bigint, position FROM events WHERE position <= %s ORDER BY position DESC LIMIT 1"
-PASSED = """
-SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
-FROM bookmarks b, events e WHERE b.follower = %s AND e.position = %s
-"""
+KEY = "principal_id = %s AND key = %s AND surface_id = %s"
+STORED_KEY = f"SELECT command_hash, result::text, position FROM idempotency WHERE {KEY}"
+RELEASE_KEY = f"DELETE FROM idempotency WHERE {KEY} AND locked_at = %s"
+
+
+def _names(stream_type: str, flag: str, *, having: bool = True) -> list[str]:
+    events = REGISTRY.aggregates[stream_type].events
+    return sorted(name for name, event in events.items() if getattr(event, flag) is having)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 @cache
-def folded_columns(stream_type: str) -> str:
-    """The columns a fold needs; the payload of an event that changes no state stays in the database."""
-    events = REGISTRY.aggregates[stream_type].events
-    inert = ", ".join(f"'{name}'" for name, event in sorted(events.items()) if event.inert)
+def fold_columns(stream_type: str) -> str:
+    """Return the columns that a fold needs; the payload of an event that changes no state stays in the database."""
+    inert = _listed(_names(stream_type, "inert"))
     payload = f"CASE WHEN event_type IN ({inert}) THEN '{{}}' ELSE payload::text END" if inert else "payload::text"
     return STREAM_COLUMNS.replace("payload::text", payload)
 
 
 @cache
 def short_stream(stream_type: str) -> str:
-    return f"SELECT {folded_columns(stream_type)} {STREAM} ORDER BY version LIMIT {SHORT + 1}"
+    """Return the query of a whole stream, and one event more than a short one has."""
+    return f"SELECT {fold_columns(stream_type)} {STREAM} ORDER BY version LIMIT {SHORT + 1}"
 
 
 @cache
 def many_streams(stream_type: str) -> str:
     where = "stream_type = %s AND stream_id = ANY(%s)"
-    return f"SELECT {folded_columns(stream_type)} FROM events WHERE {where} ORDER BY stream_id, version"
+    return f"SELECT {fold_columns(stream_type)} FROM events WHERE {where} ORDER BY stream_id, version"
 
 
 @cache
 def long_stream(stream_type: str) -> str:
-    """The query of a long stream: overwritten events stay in the database."""
-    events = REGISTRY.aggregates[stream_type].events
-    names = ", ".join(f"'{name}'" for name, event in sorted(events.items()) if event.overwrites)
-    stream = "FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s"
+    """Return the query of a long stream without its overwritten events."""
+    columns, names = fold_columns(stream_type), _listed(_names(stream_type, "overwrites"))
     if not names:
-        return f"SELECT {folded_columns(stream_type)} {stream} ORDER BY version"
-    latest = f"SELECT max(version) {stream} AND event_type IN ({names}) GROUP BY event_type"
+        return f"SELECT {columns} {NAMED_STREAM} ORDER BY version"
+    latest = f"SELECT max(version) {NAMED_STREAM} AND event_type IN ({names}) GROUP BY event_type"
     kept = f"(version = 1 OR event_type NOT IN ({names}) OR version IN ({latest}))"
-    return f"SELECT {folded_columns(stream_type)} {stream} AND {kept} ORDER BY version"
+    return f"SELECT {columns} {NAMED_STREAM} AND {kept} ORDER BY version"
 
 
 @cache
 def endless_stream(stream_type: str) -> str:
-    """The same of a stream whose events an index finds by type: overwritten ones are not even passed over.
-
-    The types are named in the query itself, so that the planner knows that the index serves.
-    """
-    events = REGISTRY.aggregates[stream_type].events
+    """Return the same with the types as literals, so that the planner uses the index that finds events by type."""
+    columns = fold_columns(stream_type)
     stream = f"FROM events WHERE stream_type = '{stream_type}' AND stream_id = %(id)s"
-    kept = ", ".join(f"'{name}'" for name, event in sorted(events.items()) if not event.overwrites)
-    parts = [f"SELECT {folded_columns(stream_type)} {stream} AND event_type IN ({kept})"]
-    for name, event in sorted(events.items()):
-        if event.overwrites:
-            latest = f"{stream} AND event_type = '{name}' ORDER BY version DESC LIMIT 1"
-            parts.append(f"(SELECT {folded_columns(stream_type)} {latest})")
-    return f"{' UNION ALL '.join(parts)} ORDER BY version"
+    kept = f"SELECT {columns} {stream} AND event_type IN ({_listed(_names(stream_type, 'overwrites', having=False))})"
+    latest = (
+        f"(SELECT {columns} {stream} AND event_type = '{name}' ORDER BY version DESC LIMIT 1)"
+        for name in _names(stream_type, "overwrites")
+    )
+    return f"{' UNION ALL '.join([kept, *latest])} ORDER BY version"
 
 
-def append_statements(batch: Batch) -> tuple[list[tuple[str, Any]], str, list[Any]]:
-    """What must be blanked first, and the one statement that writes everything."""
-    parts: list[str] = []
-    values: list[Any] = []
-
-    def part(name: str, sql: str, arguments: Sequence[Any]) -> None:
-        parts.append(f"{name} AS ({sql})")
-        values.extend(arguments)
-
-    scrubs = [(scrub, arguments) for drop in batch.drops for scrub, arguments in [scrubbed(drop.record, drop.where)]]
-    rows = event_values(batch)
-    if rows:
-        part("appended", APPEND.format(", ".join([EVENT] * len(rows))), [value for row in rows for value in row])
-    for index, (release, holder) in enumerate(batch.releases):
-        delete = "DELETE FROM claims WHERE kind = %s AND key = %s AND holder_id = %s"
-        part(f"released{index}", delete, (release.kind, release.key, holder))
-    for index, (claim, holder) in enumerate(batch.claims):
-        part(f"claimed{index}", "INSERT INTO claims VALUES (%s, %s, %s)", (claim.kind, claim.key, holder))
-    for index, (enlist, id) in enumerate(batch.enlistments):
-        insert = "INSERT INTO lookups VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
-        part(f"enlisted{index}", insert, (enlist.kind, enlist.key, id))
-    for index, (delist, id) in enumerate(batch.delistments):
-        delete = "DELETE FROM lookups WHERE kind = %s AND key = %s AND stream_id = %s"
-        part(f"delisted{index}", delete, (delist.kind, delist.key, id))
-    for index, put in enumerate(batch.puts):
-        part(f"put{index}", *put_statement(put))
-    for index, drop in enumerate(batch.drops):
-        where = " AND ".join(f"{name} = %s" for name in drop.where)
-        part(f"dropped{index}", f"DELETE FROM {drop.record.relation} WHERE {where}", list(drop.where.values()))
-    for index, entries in enumerate(batch.entries):
-        part(f"entered{index}", *entries_statement(entries))
-    answer = "(SELECT max(position) FROM appended)" if rows else "NULL::bigint"
+def append_statement(batch: Batch) -> Statement:
+    """Return the one statement that writes everything of a batch and selects its highest position."""
+    events = event_values(batch)
+    writes: list[Statement] = [
+        *((RELEASE, (release.kind, release.key, holder)) for release, holder in batch.releases),
+        *((CLAIM, (claim.kind, claim.key, holder)) for claim, holder in batch.claims),
+        *((ENLIST, (enlist.kind, enlist.key, id)) for enlist, id in batch.enlistments),
+        *((DELIST, (delist.kind, delist.key, id)) for delist, id in batch.delistments),
+        *map(put_statement, batch.puts),
+        *((f"DELETE FROM {drop.record.relation} {_where(drop.where)}", list(drop.where.values())) for drop in batch.drops),
+        *map(entries_statement, batch.entries),
+    ]
+    parts = [(f"write{number}", statement) for number, statement in enumerate(writes)]
+    answer = "NULL::bigint"
+    if events:
+        placeholders = f"({', '.join(['%s'] * len(events[0]))})"
+        sql = APPEND.format(", ".join([placeholders] * len(events)))
+        parts.insert(0, ("appended", (sql, [value for row in events for value in row])))
+        answer = "(SELECT max(position) FROM appended)"
     if batch.outcome is not None:
-        part("finished", *outcome_statement(*batch.outcome, appended=bool(rows)))
-        answer += ", 1 / (SELECT count(*) FROM finished)"
-    return scrubs, f"WITH {', '.join(parts)} SELECT {answer}", values
+        parts.append(("finished", outcome_statement(*batch.outcome, appended=bool(events))))
+        answer += ", require_key_claim(EXISTS (SELECT FROM finished))"
+    expressions = ", ".join(f"{name} AS ({sql})" for name, (sql, _) in parts)
+    return f"WITH {expressions} SELECT {answer}", [value for _, (_, values) in parts for value in values]
 
 
 def event_values(batch: Batch) -> list[tuple[Any, ...]]:
     call = batch.call
+    envelope = (call.principal_id, batch.command_name, call.correlation_id, call.causation_id, call.now, call.surface_id)
     return [
-        (
-            event_id,
-            append.stream_type,
-            append.stream_id,
-            append.after + index,
-            type(event).__name__,
-            event.payload(),
-            call.principal_id,
-            batch.command_name,
-            call.correlation_id,
-            call.causation_id,
-            call.now,
-            call.surface_id,
-        )
+        (event_id, *stream, version, type(event).__name__, event.schema_version, event.payload(), *envelope)
         for append in batch.appends
-        for index, (event_id, event) in enumerate(append.events, 1)
+        for stream in [(append.stream_type, append.stream_id)]
+        for version, (event_id, event) in enumerate(append.events, append.after + 1)
     ]
 
 
-def put_statement(put: Put) -> tuple[str, list[Any]]:
+def put_statement(put: Put) -> Statement:
+    """Return the statement that puts a record, over an equal key unless that is a rival's."""
     record = put.record
     names = [column.name for column in fields(record)]  # type: ignore[arg-type]
     insert = f"INSERT INTO {record.relation} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})"
     if put.rival is None:
         changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in record.key)
         insert += f" ON CONFLICT ({', '.join(record.key)}) DO UPDATE SET {changes}"
-    return insert, [column_value(getattr(record, name)) for name in names]
+    values = (getattr(record, name) for name in names)
+    return insert, [Jsonb(value, dumps=orjson.dumps) if isinstance(value, dict | list) else value for value in values]
 
 
-def entries_statement(entries: Sequence[Entry]) -> tuple[str, list[Any]]:
-    """Adds rows of one logbook as a single document; the store says when it recorded them."""
+def entries_statement(entries: Sequence[Entry]) -> Statement:
+    """Return the statement that adds rows of one logbook as a single document; the store sets when it recorded them."""
     entry = type(entries[0])
     names = ", ".join(name for name in entry.model_fields if name != "recorded_at")
-    insert = (
-        f"INSERT INTO {entry.relation} ({names}) SELECT {names} FROM json_populate_recordset(NULL::{entry.relation}, %s) "
-        "ON CONFLICT DO NOTHING"
-    )
-    return insert, [entries_form(entry).dump_json(list(entries)).decode()]
+    rows = f"SELECT {names} FROM json_populate_recordset(NULL::{entry.relation}, %s)"
+    insert = f"INSERT INTO {entry.relation} ({names}) {rows} ON CONFLICT DO NOTHING"
+    return insert, [entries_adapter(entry).dump_json(list(entries)).decode()]
 
 
 @cache
-def entries_form(entry: type[Entry]) -> TypeAdapter[list[Entry]]:
-    """How rows of one logbook become a document."""
+def entries_adapter(entry: type[Entry]) -> TypeAdapter[list[Entry]]:
     return TypeAdapter(list[entry])  # type: ignore[valid-type]
 
 
 @cache
-def record_form(record: type[Record]) -> TypeAdapter[Any]:
-    """How a row of a relation becomes its record again."""
+def record_adapter(record: type[Record]) -> TypeAdapter[Any]:
     return TypeAdapter(record)
 
 
-def column_value(value: Any) -> Any:
-    """A value as its column takes it; lists and objects are JSON."""
-    return Jsonb(value, dumps=orjson.dumps) if isinstance(value, dict | list) else value
-
-
-def scrubbed(record: type[Record], where: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """Blank what is about to be deleted, so that no row version committed by this transaction still holds it."""
-    blanked = [
-        f"{column.name} = {'%s' if column.type is str else 'NULL'}"
+def scrub_statement(record: type[Record], where: Mapping[str, Any]) -> Statement | None:
+    """Return what blanks rows before their deletion, so that no committed row version holds their text; None if no text."""
+    texts = {
+        column.name: "''" if column.type is str else "NULL"
         for column in fields(record)  # type: ignore[arg-type]
         if column.name not in (*record.key, *where) and column.type in (str, str | None)
-    ]
-    if not blanked:
-        return "SELECT 1", []
-    texts = [""] * sum(change.endswith("%s") for change in blanked)
-    tests = " AND ".join(f"{name} = %s" for name in where)
-    return f"UPDATE {record.relation} SET {', '.join(blanked)} WHERE {tests}", [*texts, *where.values()]
+    }
+    if not texts:
+        return None
+    changes = ", ".join(f"{name} = {blank}" for name, blank in texts.items())
+    return f"UPDATE {record.relation} SET {changes} {_where(where)}", list(where.values())
 
 
-def outcome_statement(claim: KeyClaim, executed: CommandResult, *, appended: bool) -> tuple[str, list[Any]]:
-    """Stores the answer with the events it stands for, so that a crash cannot leave a command done but forgotten.
+def _where(values: Mapping[str, Any]) -> str:
+    return f"WHERE {' AND '.join(f'{name} = %s' for name in values)}"
 
-    It finds no row where the claim went stale and was taken over; the append then divides by that count and fails.
-    """
+
+def outcome_statement(claim: KeyClaim, executed: CommandResult, *, appended: bool) -> Statement:
+    """Return what stores an answer with its events, so that a crash cannot leave a command done but forgotten. It updates no
+    row when the claim went stale and was taken over; `require_key_claim` then raises, and nothing is written."""
     position = "coalesce((SELECT max(position) FROM appended), %s)" if appended else "%s"
-    update = (
-        f"UPDATE idempotency SET result = %s, position = {position}, locked_at = NULL "
-        "WHERE principal_id = %s AND key = %s AND surface_id = %s AND locked_at = %s RETURNING true"
-    )
+    update = f"UPDATE idempotency SET result = %s, position = {position}, locked_at = NULL"
     result = orjson.dumps({"status": executed.status, "body": executed.body}).decode()
-    return update, [result, executed.position, claim.principal_id, claim.key, claim.surface_id, claim.claimed_at]
+    values = [result, executed.position, claim.principal_id, claim.key, claim.surface_id, claim.claimed_at]
+    return f"{update} WHERE {KEY} AND locked_at = %s RETURNING true", values
 
 
 def page_statement(summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> tuple[str, list[Any], list[str]]:
-    """One keyset page, and one row more to know whether another follows."""
+    """Return the query of one keyset page and one row more, its values, and the names of its columns."""
     names = list(summary.model_fields)
     shown = [name for name in names if name not in summary.hidden()]
-    tests, values = [], []
+    conditions, values = [], []
     for condition in where:
-        test, value = TESTS[condition.test]
-        tests.append(test.format(condition.column))
-        values.append(value(condition.value))
+        test, convert = TESTS[condition.test]
+        conditions.append(test.format(condition.column))
+        values.append(convert(condition.value))
     descending = query.order is Order.DESC
     if (after := query.after()) is not None:
-        tests.append(f"({summary.time}, {names[0]}) {'<' if descending else '>'} (%s, %s)")
+        conditions.append(f"({summary.time}, {names[0]}) {'<' if descending else '>'} (%s, %s)")
         values += [after.time, after.id]
     direction = " DESC" if descending else ""
     sql = (
-        f"SELECT {', '.join(shown)} FROM {summary.relation}{' WHERE ' if tests else ''}{' AND '.join(tests)} "
+        f"SELECT {', '.join(shown)} FROM {summary.relation}{' WHERE ' if conditions else ''}{' AND '.join(conditions)} "
         f"ORDER BY {summary.time}{direction}, {names[0]}{direction} LIMIT %s"
     )
     return sql, [*values, query.limit + 1], shown
 
 
-TESTS: dict[str, tuple[str, Any]] = {
-    "is": ("{} = %s", lambda value: value),
-    "in": ("{} = ANY(%s)", lambda values: [getattr(value, "value", value) for value in values]),
-    "not_in": ("{} <> ALL(%s)", lambda values: list(values)),
+def _same(value: Any) -> Any:
+    return value
+
+
+def _plain_values(values: Any) -> list[Any]:
+    return [getattr(value, "value", value) for value in values]
+
+
+TESTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "is": ("{} = %s", _same),
+    "in": ("{} = ANY(%s)", _plain_values),
+    "not_in": ("{} <> ALL(%s)", list),
     "has": ("{} @> %s", lambda value: [value]),
-    "has_any": ("{} && %s", lambda values: [getattr(value, "value", value) for value in values]),
-    "contains": ("{} @> %s", lambda value: Jsonb(value)),
-    "from": ("{} >= %s", lambda value: value),
-    "to": ("{} <= %s", lambda value: value),
-    "after": ("{} > %s", lambda value: value),
-    "after_or_null": ("({0} IS NULL OR {0} > %s)", lambda value: value),
+    "has_any": ("{} && %s", _plain_values),
+    "contains": ("{} @> %s", Jsonb),
+    "from": ("{} >= %s", _same),
+    "to": ("{} <= %s", _same),
+    "after": ("{} > %s", _same),
+    "after_or_null": ("({0} IS NULL OR {0} > %s)", _same),
 }

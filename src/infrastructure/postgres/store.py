@@ -1,117 +1,93 @@
-"""The event store on PostgreSQL: a command costs two round trips, one to load and one to append everything.
-
-An append is a single statement made of data-modifying parts, so it needs no explicit transaction and nothing of it can
-be seen before all of it is.
-"""
+"""The event store on PostgreSQL: a command costs two round trips, one to load and one to append everything. An append is a
+single statement made of data-modifying parts, so it needs no explicit transaction and becomes visible as a whole."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import fields
-from datetime import datetime
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
 import psycopg
 import structlog
-from psycopg.errors import (
-    DataCorrupted,
-    DeadlockDetected,
-    DivisionByZero,
-    IndexCorrupted,
-    InternalError_,
-    ReadOnlySqlTransaction,
-    UniqueViolation,
-)
+from psycopg import errors
 from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
-from baton.application.conflicts import lost_race, other_request, still_in_flight
-from baton.application.ports import Batch, Bookmark, EventRow, CommandResult, KeyClaim, Session, StoreUnavailableError
+from baton.application.ports import (
+    Batch,
+    Bookmark,
+    CommandResult,
+    EventRow,
+    KeyClaim,
+    Session,
+    StoreUnavailableError,
+    lost_race,
+    other_request,
+    still_in_flight,
+)
 from baton.domain.kernel import StoredEvent
 from baton.domain.shared.listing import Cursor, ListQuery, Page, Summary, Where
+from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.writes import Record
+from baton.infrastructure.postgres import statements as sql
 from baton.infrastructure.postgres.pool import Connection, Pool
-from baton.infrastructure.postgres.statements import (
-    AHEAD,
-    CLAIM_KEY,
-    END,
-    ENDLESS,
-    EVENT_COLUMNS,
-    FOLLOW,
-    FOLLOW_ONLY,
-    HISTORY,
-    LOAD_LATEST,
-    LOAD_OF,
-    LOAD_PAST,
-    LOCATE,
-    NEWER,
-    PASSED,
-    RELEASE_KEY,
-    SHORT,
-    STORED_KEY,
-    append_statements,
-    endless_stream,
-    long_stream,
-    many_streams,
-    page_statement,
-    record_form,
-    short_stream,
-)
 
 log = structlog.get_logger()
 
 UNAVAILABLE = (
     *(PoolTimeout, psycopg.OperationalError, psycopg.InterfaceError),
-    *(ReadOnlySqlTransaction, InternalError_, DataCorrupted, IndexCorrupted),
+    *(errors.ReadOnlySqlTransaction, errors.InternalError_, errors.DataCorrupted, errors.IndexCorrupted),
 )
-"""What a database raises that is away, full, read-only or broken, and not a statement that is wrong."""
+"""What is raised when the database is away, full, read-only or broken, rather than a statement wrong."""
 
 R = TypeVar("R", bound=Record)
 
 
-class PostgresSession:
-    """One unit of work on one connection."""
+@dataclass(frozen=True)
+class LentConnection:
+    store: "PostgresStore"
+    task: asyncio.Task[Any] | None
+    connection: Connection
 
+
+_lent: ContextVar[LentConnection | None] = ContextVar("lent", default=None)
+
+
+class PostgresSession:
     def __init__(self, connection: Connection, *, in_transaction: bool) -> None:
         self._connection = connection
         self._in_transaction = in_transaction
         self.appended = False
 
     async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
-        if len(ids) == 1:
-            rows = await self._rows(StoredEvent, short_stream(stream_type), (stream_type, ids[0]))
-            return rows if len(rows) <= SHORT else await self._load_long(stream_type, ids[0])
-        return await self._rows(StoredEvent, many_streams(stream_type), (stream_type, list(ids)))
-
-    async def _load_long(self, stream_type: str, id: UUID) -> Sequence[StoredEvent]:
-        query = endless_stream(stream_type) if stream_type in ENDLESS else long_stream(stream_type)
-        return await self._rows(StoredEvent, query, {"type": stream_type, "id": id})
+        if len(ids) != 1:
+            return await self._rows(StoredEvent, sql.many_streams(stream_type), (stream_type, list(ids)))
+        rows = await self._rows(StoredEvent, sql.short_stream(stream_type), (stream_type, ids[0]))
+        if len(rows) <= sql.SHORT:
+            return rows
+        query = sql.endless_stream(stream_type) if stream_type in sql.ENDLESS else sql.long_stream(stream_type)
+        return await self._rows(StoredEvent, query, {"type": stream_type, "id": ids[0]})
 
     async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
-        return await self._rows(EventRow, LOAD_OF, (stream_type, id, list(event_types)))
+        return await self._rows(EventRow, sql.LOAD_OF, (stream_type, id, list(event_types)))
 
-    async def load_latest(
-        self,
-        stream_type: str,
-        id: UUID,
-        event_types: Sequence[str],
-        count: int,
-        as_of: datetime | None = None,
-        as_of_version: int | None = None,
-    ) -> Sequence[EventRow]:
-        past = {"type": stream_type, "id": id, "time": as_of, "version": as_of_version}
-        return await self._rows(EventRow, LOAD_LATEST, {**past, "types": list(event_types), "count": count})
+    async def load_latest(self, wanted: LatestEvents) -> Sequence[EventRow]:
+        past = {"type": wanted.state.__name__, "id": wanted.id, "time": wanted.as_of, "version": wanted.as_of_version}
+        among = {"types": [event.__name__ for event in wanted.events], "count": wanted.count}
+        return await self._rows(EventRow, sql.LOAD_LATEST, past | among)
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
     ) -> Sequence[StoredEvent]:
         past = {"type": stream_type, "id": id, "time": as_of, "version": as_of_version}
-        return await self._rows(StoredEvent, LOAD_PAST, past)
+        return await self._rows(StoredEvent, sql.LOAD_PAST, past)
 
     async def history(self, stream_type: str, id: UUID, after_version: int, limit: int) -> Sequence[EventRow]:
-        return await self._rows(EventRow, HISTORY, (stream_type, id, after_version, limit))
+        return await self._rows(EventRow, sql.HISTORY, (stream_type, id, after_version, limit))
 
     async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]:
         query = "SELECT key, holder_id FROM claims WHERE kind = %s AND key = ANY(%s)"
@@ -128,17 +104,16 @@ class PostgresSession:
     async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:
         names = [column.name for column in fields(record)]  # type: ignore[arg-type]
         tests = [f"{name} = {'ANY(%s)' if isinstance(value, tuple) else '%s'}" for name, value in where.items()]
-        among = f" WHERE {' AND '.join(tests)}" if tests else ""
-        query = f"SELECT {', '.join(names)} FROM {record.relation}{among} ORDER BY {', '.join(record.key)}"
+        condition = f" WHERE {' AND '.join(tests)}" if tests else ""
+        query = f"SELECT {', '.join(names)} FROM {record.relation}{condition} ORDER BY {', '.join(record.key)}"
         values = tuple(list(value) if isinstance(value, tuple) else value for value in where.values())
-        form = record_form(record)  # type: ignore[arg-type]
-        return tuple(
-            form.validate_python(dict(zip(names, row, strict=True))) for row in await self._rows(tuple, query, values)
-        )
+        adapter = sql.record_adapter(record)  # type: ignore[arg-type]
+        rows = await self._rows(tuple, query, values)
+        return tuple(adapter.validate_python(dict(zip(names, row, strict=True))) for row in rows)
 
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]:
-        sql, values, names = page_statement(summary, query, where)
-        rows = await self._rows(tuple, sql, values)
+        statement, values, names = sql.page_statement(summary, query, where)
+        rows = await self._rows(tuple, statement, values)
         items = tuple(summary.model_construct(**dict(zip(names, row, strict=True))) for row in rows[: query.limit])
         if len(rows) <= query.limit:
             return Page(items, None)
@@ -146,30 +121,29 @@ class PostgresSession:
         return Page(items, str(Cursor(order=query.order, time=getattr(last, summary.time), id=getattr(last, names[0]))))
 
     async def append(self, batch: Batch) -> int | None:
-        scrubs, statement, values = append_statements(batch)
+        scrubs = [scrub for drop in batch.drops if (scrub := sql.scrub_statement(drop.record, drop.where)) is not None]
+        append = sql.append_statement(batch)
         try:
             if scrubs and not self._in_transaction:
                 async with self._connection.transaction():
-                    return await self._append(scrubs, statement, values)
-            return await self._append(scrubs, statement, values)
-        except UniqueViolation as violation:
-            raise rival_of(batch, violation) from None
-        except DeadlockDetected:
+                    return await self._append(scrubs, append)
+            return await self._append(scrubs, append)
+        except errors.UniqueViolation as violation:
+            raise conflict_refusal(batch, violation) from None
+        except errors.DeadlockDetected:
             raise lost_race() from None
-        except DivisionByZero:
+        except errors.NoDataFound:  # raised by require_key_claim
             raise still_in_flight() from None
 
-    async def _append(self, scrubs: Sequence[tuple[str, Any]], statement: str, values: Sequence[Any]) -> int | None:
-        for scrub, arguments in scrubs:
-            await self._connection.execute(scrub, arguments)
-        cursor = await self._connection.execute(statement, values)
-        row = await cursor.fetchone()
+    async def _append(self, scrubs: Sequence[sql.Statement], append: sql.Statement) -> int | None:
+        for scrub in scrubs:
+            await self._connection.execute(*scrub)
+        row = await (await self._connection.execute(*append)).fetchone()
         self.appended = True
         return row[0] if row else None
 
     async def _rows(self, shape: Any, query: str, values: Any) -> list[Any]:
-        cursor = await self._connection.execute(query, values, binary=True)
-        rows = await cursor.fetchall()
+        rows = await (await self._connection.execute(query, values, binary=True)).fetchall()
         return rows if shape is tuple else list(map(shape._make, rows))
 
 
@@ -180,30 +154,24 @@ class PostgresStore:
         self._pool = pool
         self._appended = appended
         self._purging: asyncio.Task[None] | None = None
-        self._lent: dict[asyncio.Task[Any] | None, Connection] = {}
 
     @asynccontextmanager
     async def connection(self, *, writing: bool = False) -> AsyncIterator[Connection]:
-        """A connection, the same one for all that a task asks while it holds one.
-
-        Decisions ask the store for more while their session is open. If that took a second connection, as many of them as
-        the pool is large would wait for each other. Only what is written beside a transaction has a connection apart.
-        """
-        task = asyncio.current_task()
-        lent = self._lent.get(task)
-        if lent is not None and not (writing and lent.info.transaction_status is not TransactionStatus.IDLE):
-            yield lent
-            return
+        """Open a connection: the same one for everything that a task does while it holds one, or tasks that need a second
+        one would wait for each other. Only writes beside a transaction get a connection of their own."""
+        previous, task = _lent.get(), asyncio.current_task()
+        if previous is not None and previous.store is self and previous.task is task:
+            busy = previous.connection.info.transaction_status is not TransactionStatus.IDLE
+            if not (writing and busy):
+                yield previous.connection
+                return
         try:
             async with self._pool.connection() as connection:
-                self._lent[task] = connection
+                _lent.set(LentConnection(self, task, connection))
                 try:
                     yield connection
                 finally:
-                    if lent is None:
-                        del self._lent[task]
-                    else:
-                        self._lent[task] = lent
+                    _lent.set(previous)
         except UNAVAILABLE as error:
             self._purge()
             with suppress(Exception):  # a full disk takes no log line either
@@ -213,7 +181,7 @@ class PostgresStore:
             ) from error
 
     def _purge(self) -> None:
-        """Replace connections that died with the server, so that each does not cost a request of its own."""
+        """Replace connections that died with the server, so that not each of them costs a request."""
         if self._purging is None or self._purging.done():
             self._purging = asyncio.create_task(self._pool.check())
 
@@ -241,9 +209,8 @@ class PostgresStore:
     ) -> Sequence[StoredEvent]:
         kind, key = look_up or (None, None)
         versions = orjson.dumps({str(id): version for id, version in known.items()}).decode()
-        async with self.connection() as connection:
-            cursor = await connection.execute(NEWER, (versions, kind, key, stream_type), binary=True)
-            return list(map(StoredEvent._make, await cursor.fetchall()))
+        rows = await self._rows(sql.NEWER, (versions, kind, key, stream_type))
+        return list(map(StoredEvent._make, rows))
 
     async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> CommandResult | None:
         claimant = {
@@ -257,62 +224,59 @@ class PostgresStore:
         }
         async with self.connection(writing=True) as connection:
             for _ in range(3):
-                cursor = await connection.execute(CLAIM_KEY, claimant)
+                cursor = await connection.execute(sql.CLAIM_KEY, claimant)
                 if await cursor.fetchone():
                     return None
-                cursor = await connection.execute(STORED_KEY, (claim.principal_id, claim.key, claim.surface_id))
+                cursor = await connection.execute(sql.STORED_KEY, (claim.principal_id, claim.key, claim.surface_id))
                 if (row := await cursor.fetchone()) is not None:
-                    return replay(claim, *row)
+                    return stored_outcome(claim, *row)
         raise still_in_flight()
 
     async def release_key(self, claim: KeyClaim) -> None:
         async with self.connection(writing=True) as connection:
-            await connection.execute(RELEASE_KEY, (claim.principal_id, claim.key, claim.surface_id, claim.claimed_at))
+            key = (claim.principal_id, claim.key, claim.surface_id, claim.claimed_at)
+            await connection.execute(sql.RELEASE_KEY, key)
 
     async def follow(self, after: Bookmark, limit: int, only: Sequence[str] | None = None) -> Sequence[EventRow]:
-        async with self.connection() as connection:
-            if only is None:
+        if only is None:
+            async with self.connection() as connection:
                 return await follow(connection, after, limit)
-            place = (str(after.transaction_id), after.position, limit)
-            cursor = await connection.execute(FOLLOW_ONLY, (*place, list(only)), binary=True)
-            return list(map(EventRow._make, await cursor.fetchall()))
+        rows = await self._rows(sql.FOLLOW_ONLY, (str(after.transaction_id), after.position, limit, list(only)))
+        return list(map(EventRow._make, rows))
 
     async def event(self, event_id: UUID) -> EventRow | None:
-        async with self.connection() as connection:
-            cursor = await connection.execute(f"SELECT {EVENT_COLUMNS} FROM events WHERE event_id = %s", (event_id,))
-            row = await cursor.fetchone()
-            return EventRow._make(row) if row else None
+        rows = await self._rows(sql.EVENT, (event_id,))
+        return EventRow._make(rows[0]) if rows else None
 
     async def locate(self, position: int) -> Bookmark | None:
-        async with self.connection() as connection:
-            row = await (await connection.execute(LOCATE, (position,))).fetchone()
-            return Bookmark(*row) if row else None
+        rows = await self._rows(sql.LOCATE, (position,))
+        return Bookmark(*rows[0]) if rows else None
 
     async def end(self) -> Bookmark:
-        async with self.connection() as connection:
-            row = await (await connection.execute(END)).fetchone()
-            return Bookmark(*row) if row else Bookmark(0, 0)
+        rows = await self._rows(sql.END)
+        return Bookmark(*rows[0]) if rows else Bookmark(0, 0)
 
     async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
-        async with self.connection() as connection:
-            place = (str(after.transaction_id), after.position)
-            cursor = await connection.execute(AHEAD, (*place, list(only), limit), binary=True)
-            return [row[0] for row in await cursor.fetchall()]
+        rows = await self._rows(sql.AHEAD, (str(after.transaction_id), after.position, list(only), limit))
+        return [row[0] for row in rows]
 
     async def passed(self, follower: str, position: int) -> bool:
+        rows = await self._rows(sql.PASSED, (follower, position))
+        return bool(rows and rows[0][0])
+
+    async def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         async with self.connection() as connection:
-            row = await (await connection.execute(PASSED, (follower, position))).fetchone()
-            return bool(row and row[0])
+            return await (await connection.execute(query, values, binary=True)).fetchall()
 
 
 async def follow(connection: Connection, after: Bookmark, limit: int) -> list[EventRow]:
-    """Committed events behind a bookmark: cursor, horizon and rows come from one snapshot."""
-    cursor = await connection.execute(FOLLOW, (str(after.transaction_id), after.position, limit), binary=True)
+    """Return committed events after a bookmark; bookmark, horizon and rows are of one snapshot."""
+    cursor = await connection.execute(sql.FOLLOW, (str(after.transaction_id), after.position, limit), binary=True)
     return list(map(EventRow._make, await cursor.fetchall()))
 
 
-def replay(claim: KeyClaim, command_hash: str, result: str | None, position: int | None) -> CommandResult:
-    """The outcome stored under a key, for exactly the same request."""
+def stored_outcome(claim: KeyClaim, command_hash: str, result: str | None, position: int | None) -> CommandResult:
+    """Return the outcome stored under a key; refuse another request, and one that is still in flight."""
     if result is None:
         raise still_in_flight()
     if command_hash != claim.fingerprint:
@@ -320,8 +284,7 @@ def replay(claim: KeyClaim, command_hash: str, result: str | None, position: int
     return CommandResult(**orjson.loads(result), position=position or 0, replayed=True)
 
 
-def rival_of(batch: Batch, violation: psycopg.errors.UniqueViolation) -> Exception:
-    """The refusal that a broken uniqueness rule stands for."""
+def conflict_refusal(batch: Batch, violation: errors.UniqueViolation) -> Exception:
     constraint, detail = violation.diag.constraint_name, violation.diag.message_detail or ""
     if constraint == "claims_key":
         for claim, _ in batch.claims:
@@ -331,3 +294,28 @@ def rival_of(batch: Batch, violation: psycopg.errors.UniqueViolation) -> Excepti
         if put.rival is not None and constraint == f"{put.record.relation}_pkey":
             return put.rival
     return lost_race()
+
+
+PRUNE_SECONDS = 3600.0
+
+
+class Pruner:
+    """Deletes old outcomes every hour; a lifetime of zero keeps them for ever."""
+
+    def __init__(self, pool: Pool, lifetime: timedelta) -> None:
+        self._pool = pool
+        self._lifetime = lifetime
+
+    async def run(self) -> None:
+        """Prune until cancelled; retry a failure after an hour."""
+        while self._lifetime:
+            try:
+                await self.prune()
+            except (psycopg.Error, TimeoutError) as error:
+                log.warning("idempotency_not_pruned", error=type(error).__name__)
+            await asyncio.sleep(PRUNE_SECONDS)
+
+    async def prune(self) -> int:
+        async with self._pool.connection() as connection:
+            query = "DELETE FROM idempotency WHERE result IS NOT NULL AND created_at < clock_timestamp() - %s"
+            return (await connection.execute(query, (self._lifetime,))).rowcount

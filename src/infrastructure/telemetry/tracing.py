@@ -1,8 +1,5 @@
-"""Traces: where spans go if they go anywhere, what they may say, and how one begins.
-
-A trace that begins here has the correlation id of its work as its id, and one that a caller began gives the work its
-correlation id; so either of the two finds the other.
-"""
+"""Tracing: spans of operations, their exporter, and what they must not contain. The id of a trace that begins here is the
+correlation id of its work, and a caller's trace gives the work its correlation id."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,22 +19,19 @@ from temporalio.contrib.opentelemetry import TracingInterceptor
 
 from baton.application.boot_guards import OTLP_EXPORTER
 from baton.application.ports import Caller, CommandResult
-from baton.application.service import Service, Told
+from baton.application.service import ProgressListener, Service
 from baton.application.settings import Settings, TraceExporter
 from baton.domain.kernel import Command, Query
 from baton.domain.registry import Operation
 from baton.domain.shared.refusals import Refusal
 
 SERVICE = "baton"
-TOLD = ("exception.message", "exception.stacktrace")
-"""What an exception says may quote what it was given, so that does not leave the process; its type does."""
+MESSAGES = ("exception.message", "exception.stacktrace")  # they may quote input, and do not leave the process
 
 _work: ContextVar[UUID | None] = ContextVar("work", default=None)
 
 
 class Tracing:
-    """Spans of this process on their way to an exporter."""
-
     def __init__(self, processor: SpanProcessor) -> None:
         self._provider = TracerProvider(
             resource=Resource.create({"service.name": SERVICE}), id_generator=CorrelatedIds(), shutdown_on_exit=False
@@ -46,13 +40,12 @@ class Tracing:
         self._tracer = self._provider.get_tracer(SERVICE)
         self.interceptor = TracingInterceptor(self._tracer)
 
-    def watching(self, service: Service) -> Service:
-        """The service with a span for every command and query, whatever surface they come by."""
+    def trace_service(self, service: Service) -> Service:
         return TracedService(**vars(service), tracing=self)
 
     @contextmanager
     def operation(self, operation: Operation, caller: Caller, target_id: UUID | None) -> Iterator[Span]:
-        """The span of one command or query; part of the caller's trace if there is one."""
+        """Open the span of one command or query; part of the caller's trace if there is one."""
         attributes = {
             "baton.context": operation.context,
             "baton.principal_id": str(caller.principal_id),
@@ -62,13 +55,9 @@ class Tracing:
         if target_id is not None:
             attributes["baton.target_id"] = str(target_id)
         with (
-            self.beginning(caller.correlation_id),
+            self.trace_of(caller.correlation_id),
             self._tracer.start_as_current_span(
-                operation.name,
-                kind=SpanKind.SERVER,
-                attributes=attributes,
-                record_exception=False,
-                set_status_on_exception=False,
+                operation.name, None, SpanKind.SERVER, attributes, record_exception=False, set_status_on_exception=False
             ) as span,
         ):
             try:
@@ -83,8 +72,8 @@ class Tracing:
                 raise
 
     @contextmanager
-    def beginning(self, work: UUID | None) -> Iterator[None]:
-        """Whatever trace begins in here is that of this work."""
+    def trace_of(self, work: UUID | None) -> Iterator[None]:
+        """Give a trace that begins inside the block this correlation id as its id."""
         token = _work.set(work)
         try:
             yield
@@ -92,14 +81,11 @@ class Tracing:
             _work.reset(token)
 
     def close(self) -> None:
-        """Send what is left."""
         self._provider.shutdown()
 
 
 @dataclass(frozen=True)
 class TracedService(Service):
-    """Does what the service does, and lets it be seen."""
-
     tracing: Tracing
 
     async def execute(
@@ -109,10 +95,10 @@ class TracedService(Service):
         *,
         target_id: UUID | None = None,
         key: str | None = None,
-        told: Told | None = None,
+        on_progress: ProgressListener | None = None,
     ) -> CommandResult:
         with self.tracing.operation(command.operation, caller, target_id) as span:
-            executed = await super().execute(command, caller, target_id=target_id, key=key, told=told)
+            executed = await super().execute(command, caller, target_id=target_id, key=key, on_progress=on_progress)
             span.set_attribute("baton.position", executed.position)
             return executed
 
@@ -122,21 +108,17 @@ class TracedService(Service):
 
 
 class CorrelatedIds(RandomIdGenerator):
-    """Trace ids that are correlation ids."""
-
     def generate_trace_id(self) -> int:
         work = _work.get()
         return work.int if work else super().generate_trace_id()
 
 
-class Discreet(SpanExporter):
-    """Lets spans out without what exceptions said."""
-
+class DiscreetExporter(SpanExporter):
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        return self._exporter.export([discreet(span) for span in spans])
+        return self._exporter.export([without_messages(span) for span in spans])
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
@@ -145,18 +127,19 @@ class Discreet(SpanExporter):
         return self._exporter.force_flush(timeout_millis)
 
 
-def discreet(span: ReadableSpan) -> ReadableSpan:
-    """The same span without what exceptions said."""
+def without_messages(span: ReadableSpan) -> ReadableSpan:
     status = span.status
     if status.description is None and not span.events:
         return span
+    attributes = [event.attributes or {} for event in span.events]
+    kept = [{name: value for name, value in one.items() if name not in MESSAGES} for one in attributes]
     return ReadableSpan(
         name=span.name,
         context=span.context,
         parent=span.parent,
         resource=span.resource,
         attributes=span.attributes,
-        events=[Event(event.name, without(event.attributes), event.timestamp) for event in span.events],
+        events=[Event(event.name, attributes, event.timestamp) for event, attributes in zip(span.events, kept, strict=True)],
         links=span.links,
         kind=span.kind,
         status=Status(status.status_code, (status.description or "").partition(":")[0] or None),
@@ -166,17 +149,12 @@ def discreet(span: ReadableSpan) -> ReadableSpan:
     )
 
 
-def without(attributes: Any) -> dict[str, Any]:
-    return {name: value for name, value in (attributes or {}).items() if name not in TOLD}
-
-
 def configured_tracing(settings: Settings) -> Tracing:
-    """Tracing as the settings ask for it."""
-    return Tracing(BatchSpanProcessor(Discreet(_exporter(settings.trace_exporter))))
+    return Tracing(BatchSpanProcessor(DiscreetExporter(_exporter(settings.trace_exporter))))
 
 
 def _exporter(kind: TraceExporter) -> SpanExporter:
-    if kind is TraceExporter.CONSOLE:  # standard output may belong to a protocol
+    if kind is TraceExporter.CONSOLE:  # standard output may carry a protocol
         return ConsoleSpanExporter(out=sys.stderr, formatter=lambda span: span.to_json(indent=None) + "\n")
-    exporter: SpanExporter = import_module(OTLP_EXPORTER).OTLPSpanExporter()  # which most deployments do not have
+    exporter: SpanExporter = import_module(OTLP_EXPORTER).OTLPSpanExporter()  # not installed everywhere
     return exporter

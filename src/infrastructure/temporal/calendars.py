@@ -1,98 +1,74 @@
-"""Temporal's schedules as the engine's calendars."""
+"""Calendars of the engine as Temporal's schedules."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
-import structlog
+from temporalio import client as temporal
 from temporalio.api.common.v1 import Payload
-from temporalio.client import (
-    Client,
-    Schedule,
-    ScheduleActionStartWorkflow,
-    ScheduleAlreadyRunningError,
-    ScheduleOverlapPolicy,
-    SchedulePolicy,
-    ScheduleState,
-    ScheduleUpdate,
-    ScheduleUpdateInput,
-)
-from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
+from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from baton.application.ports import Clock
 from baton.application.schedules.calendars import CalendarEntry, CalendarRefusedError, CalendarView
 from baton.domain.operation.schedule.schedule import Overlap
-from baton.infrastructure.temporal.attributes import command_for
 from baton.infrastructure.temporal.converter import data_converter
-from baton.infrastructure.temporal.engine import TASK_QUEUE, TASK_TIMEOUT
-from baton.infrastructure.temporal.schedule_specs import spec_of
+from baton.infrastructure.temporal.engine import (
+    TASK_QUEUE,
+    TASK_TIMEOUT,
+    AttributeSupport,
+    ignore_not_found,
+    typed_attributes,
+)
+from baton.infrastructure.temporal.schedule_specs import schedule_spec
 
-log = structlog.get_logger()
-
-SHORTEST_WINDOW = 10
-"""Seconds of the shortest catch-up window that the server keeps."""
+MIN_CATCHUP_SECONDS = 10  # the shortest catch-up window that the server keeps
 OVERLAPS = {
-    Overlap.SKIP: ScheduleOverlapPolicy.SKIP,
-    Overlap.BUFFER_ONE: ScheduleOverlapPolicy.BUFFER_ONE,
-    Overlap.ALLOW_ALL: ScheduleOverlapPolicy.ALLOW_ALL,
+    Overlap.SKIP: temporal.ScheduleOverlapPolicy.SKIP,
+    Overlap.BUFFER_ONE: temporal.ScheduleOverlapPolicy.BUFFER_ONE,
+    Overlap.ALLOW_ALL: temporal.ScheduleOverlapPolicy.ALLOW_ALL,
 }
 
 
 class TemporalCalendars:
-    """Puts schedules into the server, looks at them and takes them out."""
-
-    def __init__(self, reaching: Callable[[], AbstractAsyncContextManager[Client]], clock: Clock) -> None:
-        self._reaching = reaching
+    def __init__(self, client: Callable[[], AbstractAsyncContextManager[Client]], clock: Clock) -> None:
+        self._client = client
         self._clock = clock
-        self._knows_attributes = True
+        self._attributes = AttributeSupport()
 
     async def put(self, entry: CalendarEntry) -> None:
-        async with self._reaching() as client:
+        async with self._client() as client:
             try:
-                await self._put(client, entry, entry.attributes)
-                self._knows_attributes = self._knows_attributes or bool(entry.attributes)
+                send = partial(self._put, client, entry)
+                await self._attributes.request(send, entry.attributes, client.namespace, calendar=entry.id)
             except RPCError as error:
                 if error.status is not RPCStatusCode.INVALID_ARGUMENT:
                     raise
-                await self._put_plainly(client, entry, error)
-
-    async def _put_plainly(self, client: Client, entry: CalendarEntry, refused: RPCError) -> None:
-        """Put what cannot be found by its attributes, which is better than nothing."""
-        try:
-            await self._put(client, entry, {})
-        except RPCError as error:
-            if error.status is not RPCStatusCode.INVALID_ARGUMENT:
-                raise
-            raise CalendarRefusedError(f"The engine does not take the calendar {entry.id}: {error.message}") from error
-        if self._knows_attributes:
-            self._knows_attributes = False
-            run = command_for(client.namespace, entry.attributes)
-            log.warning("search_attributes_refused", calendar=entry.id, said=refused.message, run=run)
+                raise CalendarRefusedError(f"The engine does not take the calendar {entry.id}: {error.message}") from error
 
     async def _put(self, client: Client, entry: CalendarEntry, attributes: Mapping[str, str]) -> None:
-        def over(known: ScheduleUpdateInput) -> ScheduleUpdate:
+        def change(known: temporal.ScheduleUpdateInput) -> temporal.ScheduleUpdate:
             state = known.description.schedule.state
-            return ScheduleUpdate(self._schedule(entry.over(state.paused, state.note or ""), attributes))
+            return temporal.ScheduleUpdate(self._schedule(entry.over(state.paused, state.note or ""), attributes))
 
         try:
             await client.create_schedule(entry.id, self._schedule(entry, attributes))
-        except ScheduleAlreadyRunningError:
-            await client.get_schedule_handle(entry.id).update(over)
+        except temporal.ScheduleAlreadyRunningError:
+            await client.get_schedule_handle(entry.id).update(change)
 
     async def look(self, entry: CalendarEntry) -> CalendarView | None:
-        async with self._reaching() as client:
-            try:
+        async with self._client() as client:
+            described = None
+            with ignore_not_found():
                 described = await client.get_schedule_handle(entry.id).describe()
-            except RPCError as error:
-                if error.status is RPCStatusCode.NOT_FOUND:
-                    return None
-                raise
-        wanted = self._schedule(entry, entry.attributes if self._knows_attributes else {})
+        if described is None:
+            return None
+        wanted = self._schedule(entry, entry.attributes if self._attributes.accepted else {})
         info = described.info
         return CalendarView(
-            as_defined=told(described.schedule) == told(wanted),
+            as_defined=defined_parts(described.schedule) == defined_parts(wanted),
             paused=described.schedule.state.paused,
             note=described.schedule.state.note or "",
             missed_count=info.num_actions_missed_catchup_window,
@@ -101,45 +77,41 @@ class TemporalCalendars:
         )
 
     async def remove(self, id: str) -> None:
-        async with self._reaching() as client:
-            try:
+        async with self._client() as client:
+            with ignore_not_found():
                 await client.get_schedule_handle(id).delete()
-            except RPCError as error:
-                if error.status is not RPCStatusCode.NOT_FOUND:
-                    raise
 
     async def listed(self, prefix: str) -> Sequence[str]:
-        async with self._reaching() as client:
+        async with self._client() as client:
             found = [listing.id async for listing in await client.list_schedules()]
         return sorted(id for id in found if id.startswith(prefix))
 
-    def _schedule(self, entry: CalendarEntry, attributes: Mapping[str, str]) -> Schedule:
-        """An entry as the server takes it."""
-        pairs = [SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in attributes.items()]
-        return Schedule(
-            action=ScheduleActionStartWorkflow(
+    def _schedule(self, entry: CalendarEntry, attributes: Mapping[str, str]) -> temporal.Schedule:
+        return temporal.Schedule(
+            action=temporal.ScheduleActionStartWorkflow(
                 entry.workflow,
                 args=[] if entry.argument is None else [entry.argument],
                 id=entry.workflow_id,
                 task_queue=TASK_QUEUE,
                 task_timeout=TASK_TIMEOUT,
-                typed_search_attributes=TypedSearchAttributes(pairs),
+                typed_search_attributes=typed_attributes(attributes),
                 static_summary=entry.summary,
             ),
-            spec=spec_of(entry.calendar, entry.time_zone, entry.jitter, self._clock()),
-            policy=SchedulePolicy(
-                overlap=OVERLAPS[entry.overlap], catchup_window=timedelta(seconds=max(entry.catchup_window, SHORTEST_WINDOW))
+            spec=schedule_spec(entry.calendar, entry.time_zone, entry.jitter, self._clock()),
+            policy=temporal.SchedulePolicy(
+                overlap=OVERLAPS[entry.overlap],
+                catchup_window=timedelta(seconds=max(entry.catchup_window, MIN_CATCHUP_SECONDS)),
             ),
-            state=ScheduleState(note=entry.note, paused=entry.paused),
+            state=temporal.ScheduleState(note=entry.note, paused=entry.paused),
         )
 
 
-def told(schedule: Schedule) -> tuple[Any, ...]:
-    """What of a schedule is ours to say, in a form in which equal ones are equal; pauses and notes are people's too."""
+def defined_parts(schedule: temporal.Schedule) -> tuple[Any, ...]:
+    """Return the parts of a schedule that the record defines, comparable; people may change pauses and notes themselves."""
     action, spec, form = schedule.action, schedule.spec, data_converter.payload_converter
-    assert isinstance(action, ScheduleActionStartWorkflow), "the server knows of no other"
-    said = [*action.args, *([] if action.static_summary is None else [action.static_summary])]
-    payloads = [one if isinstance(one, Payload) else form.to_payload(one) for one in said]
+    assert isinstance(action, temporal.ScheduleActionStartWorkflow), "schedules start workflows"
+    values = [*action.args, *([] if action.static_summary is None else [action.static_summary])]
+    payloads = [one if isinstance(one, Payload) else form.to_payload(one) for one in values]
     attributes = {pair.key.name: pair.value for pair in action.typed_search_attributes}
     return (
         (action.workflow, action.id, action.task_queue, action.task_timeout, attributes),

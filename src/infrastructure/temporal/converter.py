@@ -1,6 +1,7 @@
-"""How values travel through Temporal: as JSON by their pydantic form, and never as much of it as a history must not hold."""
+"""Data conversion for Temporal: values as JSON by pydantic, refused above a size that histories must not hold."""
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 from temporalio.api.common.v1 import Payload
@@ -9,12 +10,11 @@ from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import DataConverter, DefaultFailureConverter, PayloadConverter
 from temporalio.exceptions import FailureError
 
-LIMIT = 32 * 1024
-"""Bytes that one value may have, on its way in or out."""
+LIMIT = 32 * 1024  # bytes that one value may have, in either direction
 
 
 class PayloadTooLargeError(Exception):
-    """A value does not belong into a history: it is too large to be kept there and read again at every replay."""
+    """A value is too large to be kept in a history and read again at every replay."""
 
     def __init__(self, what: str, size: int) -> None:
         super().__init__(
@@ -24,31 +24,28 @@ class PayloadTooLargeError(Exception):
 
 
 class BoundedPayloadConverter(PydanticPayloadConverter):
-    """Every payload passes here, both ways and on both sides, as the bytes that it is."""
+    """Checks the size of every payload, in both directions, in clients and workers."""
 
     def to_payloads(self, values: Sequence[Any]) -> list[Payload]:
         payloads = super().to_payloads(values)
-        for number, (value, payload) in enumerate(zip(values, payloads, strict=True), start=1):
-            if len(payload.data) > LIMIT:
-                raise PayloadTooLargeError(named(type(value), number, len(values)), len(payload.data))
+        check_sizes(payloads, [type(value) for value in values])
         return payloads
 
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
-        for number, payload in enumerate(payloads, start=1):
-            if len(payload.data) > LIMIT:
-                kind = type_hints[number - 1] if type_hints else None
-                raise PayloadTooLargeError(named(kind, number, len(payloads)), len(payload.data))
+        check_sizes(payloads, type_hints or [])
         return super().from_payloads(payloads, type_hints)
 
 
-def named(kind: Any, number: int, count: int) -> str:
-    """What a value is called that has no name of its own."""
-    place = f" (value {number} of {count})" if count > 1 else ""
-    return f"A {getattr(kind, '__name__', 'value')}{place}"
+def check_sizes(payloads: Sequence[Payload], types: Sequence[type]) -> None:
+    """Refuse a payload that is too large, naming its type and its place among several."""
+    for number, (payload, kind) in enumerate(zip_longest(payloads, types[: len(payloads)]), start=1):
+        if len(payload.data) > LIMIT:
+            place = f" (value {number} of {len(payloads)})" if len(payloads) > 1 else ""
+            raise PayloadTooLargeError(f"A {getattr(kind, '__name__', 'value')}{place}", len(payload.data))
 
 
 class DiscreetFailureConverter(DefaultFailureConverter):
-    """Of an error that is not made for the engine only its class is told: what it says may quote people's input."""
+    """Keeps only the class of an error that is not made for the engine: its message may quote people's input."""
 
     def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
         super().to_failure(exception, payload_converter, failure)

@@ -1,4 +1,4 @@
-"""On whose behalf a workflow runs, told to all it sets going, and on every line that is logged there."""
+"""Interceptors that pass a workflow's caller to everything it starts, and put it on every log line of its activities."""
 
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -6,99 +6,80 @@ from uuid import UUID
 
 import orjson
 import structlog
-from temporalio import activity, workflow
+from temporalio import activity, worker, workflow
 from temporalio.api.common.v1 import Payload
-from temporalio.worker import (
-    ActivityInboundInterceptor,
-    ContinueAsNewInput,
-    ExecuteActivityInput,
-    ExecuteWorkflowInput,
-    Interceptor,
-    StartActivityInput,
-    StartChildWorkflowInput,
-    StartLocalActivityInput,
-    WorkflowInboundInterceptor,
-    WorkflowInterceptorClassInput,
-    WorkflowOutboundInterceptor,
-)
 from temporalio.workflow import ActivityHandle, ChildWorkflowHandle
 
 HEADER = "baton-caller"
-CARRIED = ("principal_id", "surface_id", "conduit_id", "correlation_id")
-LOGGED = ("principal_id", "correlation_id")
+CALLER_FIELDS = ("principal_id", "surface_id", "conduit_id", "correlation_id")
+LOGGED_FIELDS = ("principal_id", "correlation_id")
 
 Headers = Mapping[str, Payload]
 
 
-class CallerCarrier(Interceptor):
-    """Carries the caller of a workflow to its activities and children."""
+class CallerInterceptor(worker.Interceptor):
+    """Passes the caller of a workflow to its activities and children."""
 
-    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:
-        return CarryingWorkflow
+    def workflow_interceptor_class(
+        self, input: worker.WorkflowInterceptorClassInput
+    ) -> type[worker.WorkflowInboundInterceptor]:
+        return CallerWorkflowInterceptor
 
-    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        return CarriedActivity(next)
+    def intercept_activity(self, next: worker.ActivityInboundInterceptor) -> worker.ActivityInboundInterceptor:
+        return CallerActivityInterceptor(next)
 
 
-class CarryingWorkflow(WorkflowInboundInterceptor):
-    """A workflow that knows its caller: from what it was told, or else from whoever started it."""
+class CallerWorkflowInterceptor(worker.WorkflowInboundInterceptor):
+    """Takes the caller from the workflow's argument, or else from its header."""
 
-    def init(self, outbound: WorkflowOutboundInterceptor) -> None:
-        self._outbound = CarryingCalls(outbound)
+    def init(self, outbound: worker.WorkflowOutboundInterceptor) -> None:
+        self._outbound = CallerOutboundInterceptor(outbound)
         super().init(self._outbound)
 
-    async def execute_workflow(self, input: ExecuteWorkflowInput) -> Any:
-        self._outbound.carried = carried_by(input)
+    async def execute_workflow(self, input: worker.ExecuteWorkflowInput) -> Any:
+        self._outbound.headers = caller_header(input)
         return await super().execute_workflow(input)
 
 
-class CarryingCalls(WorkflowOutboundInterceptor):
-    """Whatever a workflow sets going is told on whose behalf."""
+class CallerOutboundInterceptor(worker.WorkflowOutboundInterceptor):
+    """Adds the caller's header to everything that a workflow starts."""
 
-    carried: Headers = {}
+    headers: Headers = {}
 
-    def start_activity(self, input: StartActivityInput) -> ActivityHandle[Any]:
-        input.headers = {**input.headers, **self.carried}
+    def start_activity(self, input: worker.StartActivityInput) -> ActivityHandle[Any]:
+        input.headers = {**input.headers, **self.headers}
         return super().start_activity(input)
 
-    def start_local_activity(self, input: StartLocalActivityInput) -> ActivityHandle[Any]:
-        input.headers = {**input.headers, **self.carried}
+    def start_local_activity(self, input: worker.StartLocalActivityInput) -> ActivityHandle[Any]:
+        input.headers = {**input.headers, **self.headers}
         return super().start_local_activity(input)
 
-    async def start_child_workflow(self, input: StartChildWorkflowInput) -> ChildWorkflowHandle[Any, Any]:
-        input.headers = {**input.headers, **self.carried}
+    async def start_child_workflow(self, input: worker.StartChildWorkflowInput) -> ChildWorkflowHandle[Any, Any]:
+        input.headers = {**input.headers, **self.headers}
         return await super().start_child_workflow(input)
 
-    def continue_as_new(self, input: ContinueAsNewInput) -> NoReturn:
-        input.headers = {**input.headers, **self.carried}
+    def continue_as_new(self, input: worker.ContinueAsNewInput) -> NoReturn:
+        input.headers = {**input.headers, **self.headers}
         super().continue_as_new(input)
 
 
-class CarriedActivity(ActivityInboundInterceptor):
-    """An activity whose log lines say for whom it runs, and for which workflow."""
+class CallerActivityInterceptor(worker.ActivityInboundInterceptor):
+    """Binds workflow and caller to the log lines of an activity."""
 
-    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+    async def execute_activity(self, input: worker.ExecuteActivityInput) -> Any:
         info = activity.info()
-        told = told_in(input.headers)
+        payload = input.headers.get(HEADER)
+        caller = {} if payload is None else orjson.loads(payload.data)
+        logged = {name: caller[name] for name in LOGGED_FIELDS if name in caller}
         # Left bound: the activity has a context of its own, and how it ended is logged after it has returned.
-        structlog.contextvars.bind_contextvars(
-            workflow_id=info.workflow_id,
-            activity=info.activity_type,
-            **{name: told[name] for name in LOGGED if name in told},
-        )
+        structlog.contextvars.bind_contextvars(workflow_id=info.workflow_id, activity=info.activity_type, **logged)
         return await super().execute_activity(input)
 
 
-def carried_by(input: ExecuteWorkflowInput) -> Headers:
-    """The header that a workflow's calls carry; none where neither its argument nor its own header names a caller."""
-    told = input.args[0] if input.args else None
-    ids = {name: getattr(told, name, None) for name in CARRIED}
+def caller_header(input: worker.ExecuteWorkflowInput) -> Headers:
+    """Return the header for a workflow's calls; empty when neither its argument nor its own header names a caller."""
+    argument = input.args[0] if input.args else None
+    ids = {name: getattr(argument, name, None) for name in CALLER_FIELDS}
     if all(isinstance(id, UUID) for id in ids.values()):
         return {HEADER: workflow.payload_converter().to_payload({name: str(id) for name, id in ids.items()})}
     return {HEADER: input.headers[HEADER]} if HEADER in input.headers else {}
-
-
-def told_in(headers: Headers) -> dict[str, str]:
-    """The caller that a header names."""
-    payload = headers.get(HEADER)
-    return {} if payload is None else orjson.loads(payload.data)

@@ -1,12 +1,8 @@
-"""Calendars in the engine's own terms, so that it fires exactly when the record says.
+"""Temporal schedule specifications of calendars, by which the server fires exactly when the record says (ADR 23). It gets
+the values of a cron expression; hours around a change of a zone's offset are cut out, and their firings listed one by
+one."""
 
-The engine reads cron in another dialect, so it is given the values that an expression names. It also misreads the clock
-around a change of the zone's offset: of an hour that comes twice it leaves out some minutes or fires them once, depending on
-the zone. So for the next change that a calendar falls into, the hours around it are taken out of what the engine works out
-by itself, and the firings in them are given one by one.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -15,48 +11,28 @@ from zoneinfo import ZoneInfo
 
 from temporalio.client import ScheduleCalendarSpec, ScheduleIntervalSpec, ScheduleRange, ScheduleSpec
 
-from baton.domain.operation.schedule.calendar import END, Calendar, Cron, CronCalendar, EveryCalendar, firings_after, parsed
+from baton.domain.operation.schedule.calendar import (
+    DAY,
+    END,
+    LARGEST_CLOCK_JUMP,
+    Calendar,
+    Cron,
+    CronCalendar,
+    EveryCalendar,
+    firings_after,
+    parse_cron,
+)
 
-ALL_DAYS, ALL_WEEKDAYS = frozenset(range(1, 32)), frozenset(range(7))
-HORIZON = timedelta(days=400)
-"""How far ahead a change of offset is looked for; there is one within a year, or none is planned."""
-AROUND = timedelta(hours=3)
-"""What lies within this of a change is given one by one: more than any clock jumps, and an hour to spare. So long a change
-that has been still counts as the next."""
+HORIZON = timedelta(days=400)  # a change of offset comes within a year, or none is planned
 STEP = timedelta(minutes=15)
-ONCE = timedelta(seconds=1_500_000_000)
-"""An interval of the engine so long that of its firings one alone matters; the one before lies in the past."""
+SINGLE_INTERVAL = timedelta(seconds=1_500_000_000)  # only one of its times is in the relevant future
 
-Hours = dict[date, frozenset[int]]
-"""Hours of the clock, by day."""
-
-
-def spec_of(calendar: Calendar, time_zone: str, jitter: int, now: datetime) -> ScheduleSpec:
-    """What the engine is told of a calendar."""
-    drift = timedelta(seconds=jitter) or None
-    match calendar:
-        case EveryCalendar(every=seconds):
-            return ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(seconds=seconds))], jitter=drift)
-        case CronCalendar(cron=expressions):
-            zone, crons = ZoneInfo(time_zone), [parsed(text) for text in expressions]
-            change = next_change(zone, (now - AROUND).replace(minute=0, second=0, microsecond=0))
-            doubtful = {} if change is None else hours_around(change, zone)
-            boxes = [box for cron in crons for box in boxes_of(cron, now.year)]
-            singly: list[datetime] = []
-            if change is not None and any(falls_into(box, doubtful) for box in boxes):
-                boxes = [rest for box in boxes for rest in without(box, doubtful)]
-                singly = firings_in(calendar, zone, change, doubtful)
-            return ScheduleSpec(
-                calendars=[box.written(now.year) for box in boxes],
-                intervals=[only(time) for time in singly],
-                jitter=drift,
-                time_zone_name=time_zone,
-            )
+HoursByDay = dict[date, frozenset[int]]
 
 
 @dataclass(frozen=True)
-class Box:
-    """Every minute that has one of each of these; the engine's calendars are such."""
+class CalendarBox:
+    """All minutes that have one of each of these values; a calendar of the server is such a box."""
 
     years: frozenset[int]
     months: frozenset[int]
@@ -66,112 +42,109 @@ class Box:
     minutes: frozenset[int]
     text: str
 
-    def admits(self, day: date) -> bool:
-        return (
-            day.year in self.years
-            and day.month in self.months
-            and day.day in self.days
-            and day.isoweekday() % 7 in self.weekdays
-        )
+    def overlaps(self, day: date, hours: frozenset[int]) -> bool:
+        in_date = day.year in self.years and day.month in self.months and day.day in self.days
+        return in_date and day.isoweekday() % 7 in self.weekdays and bool(self.hours & hours)
 
-    def written(self, this_year: int) -> ScheduleCalendarSpec:
-        """The box as the engine takes it."""
+    def without(self, day: date, hours: frozenset[int]) -> Iterator["CalendarBox"]:
+        """Yield boxes that together are this one without some hours of a day: other years, months, days and hours."""
+        if not self.overlaps(day, hours):
+            yield self
+            return
+        of_year = replace(self, years=frozenset({day.year}))
+        of_month = replace(of_year, months=frozenset({day.month}))
+        of_day = replace(of_month, days=frozenset({day.day}))
+        if self.years - of_year.years:
+            yield replace(self, years=self.years - of_year.years)
+        if self.months - of_month.months:
+            yield replace(of_year, months=self.months - of_month.months)
+        if self.days - of_day.days:
+            yield replace(of_month, days=self.days - of_day.days)
+        if self.hours - hours:
+            yield replace(of_day, hours=self.hours - hours)
+
+    def to_spec(self, this_year: int) -> ScheduleCalendarSpec:
         return ScheduleCalendarSpec(
             second=(ScheduleRange(0, 0, 1),),
-            minute=ranges(self.minutes),
-            hour=ranges(self.hours),
-            day_of_month=ranges(self.days),
-            month=ranges(self.months),
-            year=() if self.years == years_from(this_year) else ranges(self.years),
-            day_of_week=ranges(self.weekdays),
+            minute=_ranges(self.minutes),
+            hour=_ranges(self.hours),
+            day_of_month=_ranges(self.days),
+            month=_ranges(self.months),
+            year=() if self.years == _years_from(this_year) else _ranges(self.years),
+            day_of_week=_ranges(self.weekdays),
             comment=self.text,
         )
 
 
-def years_from(this_year: int) -> frozenset[int]:
+def schedule_spec(calendar: Calendar, time_zone: str, jitter: int, now: datetime) -> ScheduleSpec:
+    drift = timedelta(seconds=jitter) or None
+    match calendar:
+        case EveryCalendar(every=seconds):
+            return ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(seconds=seconds))], jitter=drift)
+        case CronCalendar(cron=expressions):
+            zone, singles = ZoneInfo(time_zone), list[datetime]()
+            boxes = [box for text in expressions for box in _cron_boxes(parse_cron(text), now.year)]
+            # A change that was a moment ago still counts as the next: its hours are not over yet.
+            change = _next_offset_change(zone, (now - LARGEST_CLOCK_JUMP).replace(minute=0, second=0, microsecond=0))
+            hours = {} if change is None else _hours_around(change, zone)
+            if change is not None and any(box.overlaps(*entry) for box in boxes for entry in hours.items()):
+                for entry in hours.items():
+                    boxes = [rest for box in boxes for rest in box.without(*entry)]
+                singles = _firings_in(calendar, zone, change, hours)
+            return ScheduleSpec(
+                calendars=[box.to_spec(now.year) for box in boxes],
+                intervals=[ScheduleIntervalSpec(SINGLE_INTERVAL, _since_1970(time) % SINGLE_INTERVAL) for time in singles],
+                jitter=drift,
+                time_zone_name=time_zone,
+            )
+
+
+def _cron_boxes(cron: Cron, this_year: int) -> list[CalendarBox]:
+    box = CalendarBox(_years_from(this_year), cron.months, cron.days, cron.weekdays, cron.hours, cron.minutes, cron.text)
+    if not cron.either:
+        return [box]
+    return [replace(box, weekdays=frozenset(range(7))), replace(box, days=frozenset(range(1, 32)))]
+
+
+def _years_from(this_year: int) -> frozenset[int]:
     return frozenset(range(this_year, END.year))
 
 
-def boxes_of(cron: Cron, this_year: int) -> Iterator[Box]:
-    """An expression as boxes: two, where a day of the month or one of the week is enough."""
-    box = Box(years_from(this_year), cron.months, cron.days, cron.weekdays, cron.hours, cron.minutes, cron.text)
-    if cron.either:
-        yield replace(box, weekdays=ALL_WEEKDAYS)
-        yield replace(box, days=ALL_DAYS)
-    else:
-        yield box
-
-
 @lru_cache(256)
-def next_change(zone: ZoneInfo, since: datetime) -> datetime | None:
-    """When the zone's offset changes next: the first quarter of an hour with another one; None where that is not planned."""
-    time, end = since, since + HORIZON
-    while time < end:
-        if offset(zone, time) != offset(zone, time + timedelta(days=1)):
-            while offset(zone, time) == offset(zone, time + STEP):
+def _next_offset_change(zone: ZoneInfo, since: datetime) -> datetime | None:
+    time = since
+    while time < since + HORIZON:
+        if _offset(zone, time) != _offset(zone, time + DAY):
+            while _offset(zone, time) == _offset(zone, time + STEP):
                 time += STEP
             return time + STEP
-        time += timedelta(days=1)
+        time += DAY
     return None
 
 
-def offset(zone: ZoneInfo, time: datetime) -> timedelta | None:
+def _offset(zone: ZoneInfo, time: datetime) -> timedelta | None:
     return time.astimezone(zone).utcoffset()
 
 
-def hours_around(change: datetime, zone: ZoneInfo) -> Hours:
-    """The hours that the clock shows shortly before and after a change."""
+def _hours_around(change: datetime, zone: ZoneInfo) -> HoursByDay:
     found: dict[date, set[int]] = {}
-    time = change - AROUND
-    while time < change + AROUND:
-        shown = time.astimezone(zone)
+    for step in range(int(2 * LARGEST_CLOCK_JUMP / STEP)):
+        shown = (change - LARGEST_CLOCK_JUMP + step * STEP).astimezone(zone)
         found.setdefault(shown.date(), set()).add(shown.hour)
-        time += STEP
     return {day: frozenset(hours) for day, hours in found.items()}
 
 
-def falls_into(box: Box, hours: Hours) -> bool:
-    """Whether any of these hours is in a box."""
-    return any(box.admits(day) and box.hours & of_day for day, of_day in hours.items())
+def _firings_in(calendar: Calendar, zone: ZoneInfo, change: datetime, hours: HoursByDay) -> list[datetime]:
+    begin, end = change - 2 * LARGEST_CLOCK_JUMP, change + 2 * LARGEST_CLOCK_JUMP
+    firings = takewhile(lambda time: time < end, firings_after(calendar, zone.key, begin))
+    return [time for time in firings if (shown := time.astimezone(zone)).hour in hours.get(shown.date(), ())]
 
 
-def without(box: Box, hours: Hours) -> list[Box]:
-    """A box less these hours, as boxes."""
-    boxes = [box]
-    for day, of_day in hours.items():
-        boxes = [rest for one in boxes for rest in less(one, day, of_day)]
-    return boxes
+def _since_1970(time: datetime) -> timedelta:
+    return time - datetime.fromtimestamp(0, UTC)
 
 
-def less(box: Box, day: date, hours: frozenset[int]) -> Iterator[Box]:
-    """A box less some hours of one day: other years, other months, other days, other hours."""
-    if not (box.admits(day) and box.hours & hours):
-        yield box
-        return
-    year, month = frozenset({day.year}), frozenset({day.month})
-    parts = (
-        replace(box, years=box.years - year),
-        replace(box, years=year, months=box.months - month),
-        replace(box, years=year, months=month, days=box.days - {day.day}),
-        replace(box, years=year, months=month, days=frozenset({day.day}), hours=box.hours - hours),
-    )
-    yield from (part for part in parts if part.years and part.months and part.days and part.hours)
-
-
-def firings_in(calendar: Calendar, zone: ZoneInfo, change: datetime, hours: Hours) -> list[datetime]:
-    """Every firing of a calendar in hours around a change."""
-    begin, end = change - 2 * AROUND, change + 2 * AROUND
-    found = takewhile(lambda time: time < end, firings_after(calendar, zone.key, begin))
-    return [time for time in found if (shown := time.astimezone(zone)).hour in hours.get(shown.date(), ())]
-
-
-def only(time: datetime) -> ScheduleIntervalSpec:
-    """One time, as an interval of the engine."""
-    return ScheduleIntervalSpec(every=ONCE, offset=(time - datetime.fromtimestamp(0, UTC)) % ONCE)
-
-
-def ranges(values: Iterable[int]) -> Sequence[ScheduleRange]:
-    """Values as the runs they make."""
+def _ranges(values: Iterable[int]) -> tuple[ScheduleRange, ...]:
     found: list[ScheduleRange] = []
     for value in sorted(values):
         if found and value == found[-1].end + 1:

@@ -1,4 +1,4 @@
-"""What Temporal's SDK says, as structured lines: what failed and where, without the messages that may quote input."""
+"""Log messages of Temporal's SDK as structured lines: what failed and where, without texts that may quote input."""
 
 import logging
 import re
@@ -14,10 +14,8 @@ from baton.application.telemetry import error_location
 log = structlog.get_logger()
 
 SDK = logging.getLogger("temporalio")
-CORE = logging.getLogger("temporalio.core")
 EVENTS = {"ActivityFailure": "activity_failed", "WorkflowTaskFailure": "workflow_task_failed"}
-"""The lines that have a name, by what the SDK calls the fault."""
-PLACE = {
+FIELDS = {
     "workflow_id": "workflow_id",
     "workflow_type": "workflow",
     "run_id": "run_id",
@@ -25,18 +23,13 @@ PLACE = {
     "activity_type": "activity",
     "attempt": "attempt",
 }
-"""What the SDK tells of where something happened, and what our lines call it."""
-TASK_FAILED = "Failing workflow task"
 CAUSE = re.compile(r"force_cause: (\w+)")
-RULE = re.compile(r"\[TMPRL\d+\][^\"\\]*")
-"""What the SDK says of its own rules: it names kinds of events and commands, and nothing that they hold."""
-SAID_ALREADY = ("Unspecified", "WorkflowWorkerUnhandledFailure")
-"""Causes of a failed task that was one of our exceptions; that has a line of its own, with its place."""
+RULE = re.compile(r"\[TMPRL\d+\][^\"\\]*")  # a violated rule of the SDK, without content
+LOGGED_CAUSES = ("Unspecified", "WorkflowWorkerUnhandledFailure")  # the Python part logs these
 
 
-def speak_in_lines() -> None:
-    """Have everything that the SDK has to say in this process come as structured lines."""
-    SDK.handlers = [Lines(logging.WARNING)]
+def configure_sdk_logging() -> None:
+    SDK.handlers = [StructuredLogHandler(logging.WARNING)]
     SDK.propagate = False
     activity.logger.activity_info_on_message = False
     workflow.logger.workflow_info_on_message = False
@@ -44,28 +37,28 @@ def speak_in_lines() -> None:
 
 @cache
 def core_runtime() -> Runtime:
-    """The SDK's native part, the same for every client of this process; it would print its lines itself otherwise."""
+    """Return the SDK's native part, shared by every client of this process; without this it would print its own lines."""
     forwarding = LogForwardingConfig(
-        CORE, append_target_to_name=False, prepend_target_on_message=False, append_log_fields_to_message=False
+        logging.getLogger("temporalio.core"),
+        append_target_to_name=False,
+        prepend_target_on_message=False,
+        append_log_fields_to_message=False,
     )
-    loudness = TelemetryFilter(core_level="WARN", other_level="ERROR")
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=loudness, forwarding=forwarding)))
+    levels = TelemetryFilter(core_level="WARN", other_level="ERROR")
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=levels, forwarding=forwarding)))
 
 
-class Lines(logging.Handler):
-    """A line for each record."""
-
+class StructuredLogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        said = core_said(record) if hasattr(record, "temporal_log") else python_said(record)
-        if said is not None:
-            event, fields = said
-            log.log(record.levelno, event, **fields)
+        line = core_line(record) if hasattr(record, "temporal_log") else python_line(record)
+        if line is not None:
+            log.log(record.levelno, line[0], **line[1])
 
 
-def python_said(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
-    """A record of the SDK's Python part: an exception of ours, or a remark of its own."""
+def python_line(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
+    """Return event and fields of a record of the SDK's Python part: an exception of ours, or its own message."""
     place = getattr(record, "temporal_activity", None) or getattr(record, "temporal_workflow", None) or {}
-    fields = {known: place[name] for name, known in PLACE.items() if name in place}
+    fields = {known: place[name] for name, known in FIELDS.items() if name in place}
     error = record.exc_info[1] if record.exc_info else None
     if error is not None:
         fields |= error_location(error)
@@ -74,18 +67,18 @@ def python_said(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
     event = EVENTS.get(getattr(record, "__temporal_error_identifier", ""))
     if event is not None:
         return event, fields
-    return "engine_said", {**fields, "said": record.getMessage().partition(": ")[0]}  # behind it an exception speaks
+    return "engine_message", {**fields, "message": record.getMessage().partition(": ")[0]}  # an exception's text follows
 
 
-def core_said(record: logging.LogRecord) -> tuple[str, dict[str, Any]] | None:
-    """A record of the SDK's native part: a workflow that does not do what its history says, or a fault of the server."""
+def core_line(record: logging.LogRecord) -> tuple[str, dict[str, Any]] | None:
+    """Return event and fields of a record of the SDK's native part: a nondeterministic workflow, or a server error."""
     fields: dict[str, Any] = record.temporal_log.fields  # type: ignore[attr-defined]
-    told: dict[str, Any] = {name: fields[name] for name in ("run_id", "workflow_id", "error") if name in fields}
-    if record.msg != TASK_FAILED:
-        return "engine_said", {**told, "said": record.msg}
+    known: dict[str, Any] = {name: fields[name] for name in ("run_id", "workflow_id", "error") if name in fields}
+    if record.msg != "Failing workflow task":
+        return "engine_message", {**known, "message": record.msg}
     failure = str(fields.get("failure", ""))
     cause = CAUSE.search(failure)
-    if cause is None or cause[1] in SAID_ALREADY:
+    if cause is None or cause[1] in LOGGED_CAUSES:
         return None
     rule = RULE.search(failure)
-    return "workflow_task_failed", {**told, "cause": cause[1], "said": rule[0] if rule else None}
+    return "workflow_task_failed", {**known, "cause": cause[1], "message": rule[0] if rule else None}

@@ -5,61 +5,33 @@ from alembic import op
 revision = "0004"
 down_revision = "0003"
 
-RUNTIME_ROLE = "baton_runtime"
-
-TABLES = """
+SQL = """
 CREATE TABLE entries_run_observations (
-    event_id uuid PRIMARY KEY,
-    run_id uuid NOT NULL,
-    logbook_id uuid NOT NULL,
-    actor_id uuid NOT NULL,
-    command_name text NOT NULL,
-    channel_name text NOT NULL,
-    value double precision NOT NULL CHECK (value > '-Infinity' AND value < 'Infinity'),
-    units text,
-    sampling_procedure text NOT NULL,
-    simulated boolean NOT NULL,
-    sampled_at timestamptz NOT NULL,
-    correlation_id uuid NOT NULL,
-    causation_id uuid,
-    occurred_at timestamptz NOT NULL,
+    event_id uuid PRIMARY KEY, run_id uuid NOT NULL, logbook_id uuid NOT NULL, actor_id uuid NOT NULL,
+    command_name text NOT NULL, channel_name text NOT NULL,
+    value double precision NOT NULL CHECK (value > '-Infinity' AND value < 'Infinity'), units text,
+    sampling_procedure text NOT NULL, simulated boolean NOT NULL, sampled_at timestamptz NOT NULL,
+    correlation_id uuid NOT NULL, causation_id uuid, occurred_at timestamptz NOT NULL,
     recorded_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX entries_run_observations_time ON entries_run_observations (run_id, recorded_at, event_id);
 CREATE INDEX entries_run_observations_channel ON entries_run_observations (run_id, channel_name, recorded_at, event_id);
-
 CREATE TABLE run_channels (
-    run_id uuid NOT NULL,
-    channel_name text COLLATE "C" NOT NULL,
-    count bigint NOT NULL,
-    first_recorded_at timestamptz NOT NULL,
-    simulated boolean NOT NULL,
-    latest_recorded_at timestamptz NOT NULL,
-    latest_event_id uuid NOT NULL,
-    latest_value double precision NOT NULL,
-    units text,
+    run_id uuid NOT NULL, channel_name text COLLATE "C" NOT NULL, count bigint NOT NULL,
+    first_recorded_at timestamptz NOT NULL, simulated boolean NOT NULL, latest_recorded_at timestamptz NOT NULL,
+    latest_event_id uuid NOT NULL, latest_value double precision NOT NULL, units text,
     latest_sampled_at timestamptz NOT NULL,
     PRIMARY KEY (run_id, channel_name)
 ) WITH (fillfactor = 50);
-
 CREATE TABLE entries_run_narrative (
-    event_id uuid PRIMARY KEY,
-    run_id uuid NOT NULL,
-    logbook_id uuid NOT NULL,
-    actor_id uuid NOT NULL,
-    command_name text NOT NULL,
-    entry_kind text NOT NULL,
-    text text NOT NULL,
-    decision_id uuid,
-    correlation_id uuid NOT NULL,
-    causation_id uuid,
-    occurred_at timestamptz NOT NULL,
+    event_id uuid PRIMARY KEY, run_id uuid NOT NULL, logbook_id uuid NOT NULL, actor_id uuid NOT NULL,
+    command_name text NOT NULL, entry_kind text NOT NULL, text text NOT NULL, decision_id uuid,
+    correlation_id uuid NOT NULL, causation_id uuid, occurred_at timestamptz NOT NULL,
     recorded_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX entries_run_narrative_time ON entries_run_narrative (run_id, recorded_at, event_id);
-"""
-
-SUMMING = """
+-- Sums what a run has recorded by channel, so that nobody counts hundreds of thousands of readings. Channels are taken in
+-- order: appends that meet wait for each other and never in a circle.
 CREATE FUNCTION sum_up_run_channels() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -93,17 +65,10 @@ END
 $$;
 CREATE TRIGGER sum_up_run_channels AFTER INSERT ON entries_run_observations
 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION sum_up_run_channels();
+GRANT SELECT ON run_channels TO baton_runtime;
+GRANT SELECT, INSERT ON entries_run_observations, entries_run_narrative TO baton_runtime;
 """
-"""Keeps what a run has recorded by channel, so that nobody counts hundreds of thousands of readings to know it. Channels
-are taken in order: appends that meet wait for each other and never in a circle."""
 
 
 def upgrade() -> None:
-    op.execute(TABLES)
-    op.execute(SUMMING)
-    op.execute(f"GRANT SELECT ON run_channels TO {RUNTIME_ROLE}")
-    op.execute(f"GRANT SELECT, INSERT ON entries_run_observations, entries_run_narrative TO {RUNTIME_ROLE}")
-
-
-def downgrade() -> None:
-    raise RuntimeError("the log is never taken back; restore a backup instead")
+    op.execute(SQL)

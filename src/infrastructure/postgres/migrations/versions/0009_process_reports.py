@@ -5,27 +5,16 @@ from alembic import op
 revision = "0009"
 down_revision = "0008"
 
-RUNTIME_ROLE = "baton_runtime"
-
-TABLES = """
+SQL = """
 CREATE UNLOGGED TABLE process_reports (
-    process_id uuid PRIMARY KEY,
-    kind text NOT NULL,
-    host text NOT NULL,
-    pid integer NOT NULL,
-    started_at timestamptz NOT NULL,
-    reported_at timestamptz NOT NULL,
-    tasks jsonb NOT NULL,
+    process_id uuid PRIMARY KEY, kind text NOT NULL, host text NOT NULL, pid integer NOT NULL,
+    started_at timestamptz NOT NULL, reported_at timestamptz NOT NULL, tasks jsonb NOT NULL,
     dropped_lines bigint NOT NULL
 );
+GRANT SELECT, INSERT, UPDATE, DELETE ON process_reports TO baton_runtime;
+GRANT SELECT ON alembic_version TO baton_runtime;
 """
 
 
 def upgrade() -> None:
-    op.execute(TABLES)
-    op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON process_reports TO {RUNTIME_ROLE}")
-    op.execute(f"GRANT SELECT ON alembic_version TO {RUNTIME_ROLE}")
-
-
-def downgrade() -> None:
-    raise RuntimeError("the log is never taken back; restore a backup instead")
+    op.execute(SQL)

@@ -5,21 +5,14 @@ from alembic import op
 revision = "0010"
 down_revision = "0009"
 
-RUNTIME_ROLE = "baton_runtime"
-
-TABLES = """
+SQL = """
 ALTER TABLE events ADD COLUMN surface_id uuid;
 CREATE TABLE supply_contact (
-    supply_id uuid PRIMARY KEY,
-    contacted_at timestamptz NOT NULL
+    supply_id uuid PRIMARY KEY, contacted_at timestamptz NOT NULL
 );
+GRANT SELECT, INSERT, UPDATE, DELETE ON supply_contact TO baton_runtime;
 """
 
 
 def upgrade() -> None:
-    op.execute(TABLES)
-    op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON supply_contact TO {RUNTIME_ROLE}")
-
-
-def downgrade() -> None:
-    raise RuntimeError("the log is never taken back; restore a backup instead")
+    op.execute(SQL)

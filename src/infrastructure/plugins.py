@@ -1,0 +1,124 @@
+"""Plugins: the actions, control adapters, deciders and minters that installed site packages offer by entry points."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+from baton.application.conduct.actions import ActionBody
+from baton.application.conduct.deciders import Decider
+from baton.application.control import Control
+from baton.application.plant import Substrate
+from baton.application.ports import Minter
+from baton.application.settings import PidMinter, Settings
+from baton.domain.operation.steering.decider_choice import DecideSubstrate
+from baton.infrastructure.actions.acquisition import BUILT_IN
+
+T = TypeVar("T")
+
+
+class PluginUnusableError(Exception):
+    """A plugin cannot be used; the message is one sentence that names it and says why."""
+
+
+@dataclass(frozen=True)
+class PluginKind(Generic[T]):
+    """One entry-point group: what its plugins are called, which names are taken, and what a plugin must have."""
+
+    group: str
+    noun: str
+    built_in: frozenset[str]
+    members: tuple[str, ...] = ()
+    """What the object that a plugin's factory makes must have; an action is no factory, and has none."""
+
+    def offers(self) -> dict[str, EntryPoint]:
+        """Return the entry points of this group by name, or raise PluginUnusableError where a name is taken."""
+        found: dict[str, EntryPoint] = {}
+        for point in entry_points(group=self.group):
+            if point.name in found or point.name in self.built_in:
+                raise PluginUnusableError(
+                    f"The {self.noun} {point.name} is offered twice, by {point.value} too; rename one."
+                )
+            found[point.name] = point
+        return found
+
+    def load(self, point: EntryPoint) -> Callable[..., T]:
+        """Return the function that an entry point names, or raise PluginUnusableError."""
+        try:
+            found = point.load()
+        except Exception as error:
+            raise PluginUnusableError(
+                f"The {self.noun} {point.name} cannot be loaded from {point.value}: {error}."
+            ) from error
+        if self.members and not callable(found):
+            raise PluginUnusableError(f"The {self.noun} {point.name} at {point.value} cannot be called.")
+        if not self.members and not inspect.iscoroutinefunction(found):
+            raise PluginUnusableError(f"The {self.noun} {point.name} at {point.value} is no async function.")
+        return found  # type: ignore[no-any-return]
+
+    def make(self, name: str, *arguments: Any) -> T:
+        """Return what the factory of a plugin makes, or raise PluginUnusableError."""
+        if (point := self.offers().get(name)) is None:
+            raise PluginUnusableError(f"No installed package offers the {self.noun} {name}; install the one that does.")
+        factory = self.load(point)
+        try:
+            made = factory(*arguments)
+        except Exception as error:
+            fault = f"{type(error).__name__}: {error}"
+            raise PluginUnusableError(f"The {self.noun} {name} at {point.value} cannot be made: {fault}.") from error
+        if missing := [member for member in self.members if not hasattr(made, member)]:
+            raise PluginUnusableError(f"The {self.noun} {name} at {point.value} lacks {', '.join(missing)}.")
+        return made
+
+
+ACTIONS = PluginKind[Any]("baton.actions", "action", frozenset(BUILT_IN))
+CONTROL = PluginKind[Control](
+    "baton.control", "control adapter", frozenset(Substrate), ("read", "write", "subscribe", "close")
+)
+DECIDERS = PluginKind[Decider]("baton.deciders", "decider", frozenset(DecideSubstrate), ("advise_next", "close"))
+MINTERS = PluginKind[Minter]("baton.minters", "minter", frozenset(PidMinter), ("schemes", "mint", "tombstone", "aclose"))
+KINDS: tuple[PluginKind[Any], ...] = (ACTIONS, CONTROL, DECIDERS, MINTERS)
+
+
+def installed_bodies() -> dict[str, ActionBody]:
+    """Return the actions of every installed package by name, or raise PluginUnusableError."""
+    return {name: ACTIONS.load(point) for name, point in ACTIONS.offers().items()}
+
+
+def plugin_objections(settings: Settings) -> list[str]:
+    """Return why no process may start: a plugin's name is taken, or a setting names a plugin that is not installed."""
+    objections = []
+    for kind in KINDS:
+        try:
+            offered = kind.offers()
+        except PluginUnusableError as error:
+            objections.append(str(error))
+            continue
+        for variable, name in _named_plugins(kind, settings):
+            if name not in offered:
+                objections.append(
+                    f"{variable} names the {kind.noun} {name}, which is neither built in nor of an installed package; "
+                    "correct the name, or install the package."
+                )
+    return objections
+
+
+def load_named_plugins(settings: Settings) -> None:
+    """Load every plugin that the settings name, so that one that cannot be loaded keeps the process from starting."""
+    for kind in KINDS:
+        offered = kind.offers()
+        for _, name in _named_plugins(kind, settings):
+            kind.load(offered[name])
+
+
+def _named_plugins(kind: PluginKind[Any], settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield every setting that names a plugin of this kind, with the name."""
+    named: dict[str, list[str]] = {
+        CONTROL.group: [route.substrate for route in settings.control_routes if not isinstance(route.substrate, Substrate)],
+        DECIDERS.group: [name for name in settings.decide_substrates if not isinstance(name, DecideSubstrate)],
+        MINTERS.group: [] if isinstance(settings.pid_minter, PidMinter) else [settings.pid_minter],
+    }
+    variables = {CONTROL.group: "CONTROL_ROUTES", DECIDERS.group: "DECIDE_SUBSTRATES", MINTERS.group: "PID_MINTER"}
+    for name in dict.fromkeys(named.get(kind.group, ())):
+        yield variables[kind.group], name
