@@ -1,6 +1,6 @@
 """The worker process: `baton worker`, for service managers that want a file."""
 
-from baton.cli.processes import run_worker
+from baton.cli.main import worker
 
 if __name__ == "__main__":
-    run_worker()
+    worker()

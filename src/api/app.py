@@ -1,90 +1,112 @@
-"""The API process: the edge over every operation of the registry, with documentation, health and MCP beside them."""
+"""The API application: every operation of the registry behind the edge, with health, documentation, metrics and MCP."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
-from starlette.requests import Request as BehindRequest
-from starlette.responses import Response as BehindResponse
+from starlette.requests import Request as PageRequest
+from starlette.responses import Response as PageResponse
 
 from baton.api.authentication import Authentication
 from baton.api.conduct_streams import ConductStream
 from baton.api.docs import DOCS_PAGE, page_headers
-from baton.api.edge import Edge, response_to, route_not_found
-from baton.api.http import Request, Response
+from baton.api.edge import Edge, TraceContinuation, response_to, route_not_found
+from baton.api.http import Endpoint, Request, Response
 from baton.api.mcp import McpEndpoint
 from baton.api.metrics import observe_processes
 from baton.api.openapi import openapi_document
 from baton.api.rest import OperationEndpoint
-from baton.api.streams import EventStream, OpenStreams
-from baton.api.tracing import TraceContinuation
-from baton.application.identity import METADATA_PATH
-from baton.application.ports import Caller
+from baton.api.streams import AppendListener, EventStream, OpenStreams
+from baton.application.conduct.conduct_reader import ConductFeed
+from baton.application.feed import Feed
+from baton.application.identity import METADATA_PATH, IdentityRegistry
+from baton.application.ports import Authorizer, Caller
+from baton.application.service import Service
 from baton.application.settings import Settings
+from baton.application.telemetry import ProcessReport
 from baton.domain.access.edge_queries import StreamEvents
 from baton.domain.contexts import REGISTRY
 from baton.domain.operation.conduct.actuation import actuation_of
 from baton.domain.operation.conduct.views import StreamProcedureConduct
 from baton.domain.shared.refusals import Refusal
-from baton.infrastructure.runtime import Runtime
 
-HEALTHY = b'{"status":"ok"}'
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
 
 
-def create_app(
-    settings: Settings, runtime: Runtime | None = None, stopping: asyncio.Event | None = None, *, any_host: bool = False
-) -> Edge | TraceContinuation:
-    """The application a server runs; streams and waiting requests end once the server says that it is stopping."""
-    runtime = runtime or Runtime(settings, stopping=stopping)
-    authentication = Authentication(settings, runtime.identity, any_host=any_host)
-    mcp = McpEndpoint(settings, runtime.service)
-    behind = application_behind(runtime, mcp)
-    edge = Edge(behind, authentication, settings.max_request_body_size_bytes, runtime.service.stopping)
+class ServiceHost(Protocol):
+    """What the API needs of the process it runs in; entered, it is open."""
+
+    settings: Settings
+    service: Service
+    authorizer: Authorizer
+    feed: Feed
+    conduct_feed: ConductFeed
+
+    @property
+    def identity(self) -> IdentityRegistry: ...
+    @property
+    def listener(self) -> AppendListener: ...
+    @property
+    def tracing(self) -> object | None: ...
+    async def __aenter__(self) -> object: ...
+    async def __aexit__(self, *error: Any) -> None: ...
+
+    def reporting(self, kind: str) -> AbstractAsyncContextManager[None]: ...
+    async def plant_seeds(self) -> None: ...
+    async def fellow_processes(self) -> tuple[Sequence[ProcessReport], Sequence[str]]: ...
+    async def unbuilt_projections(self) -> Sequence[str]: ...
+    async def unsettled_enclosures(self) -> Sequence[str]: ...
+
+
+def create_app(host: ServiceHost, *, any_host: bool = False) -> Edge | TraceContinuation:
+    """Return the ASGI application; streams and waiting requests end once the service is stopping."""
+    settings, service = host.settings, host.service
+    authentication = Authentication(settings, host.identity, any_host=any_host)
+    mcp = McpEndpoint(settings, service)
+    edge = Edge(pages(host, mcp), authentication, settings.max_request_body_size_bytes, service.stopping)
     edge.add("GET", "/health", health, "health", open=True)
-    edge.add("GET", "/readyz", readiness(runtime), "readyz", open=True)
+    edge.add("GET", "/readyz", readiness(host), "readyz", open=True)
     edge.add("GET", METADATA_PATH, authentication.metadata(""), "protected_resource", open=True)
     edge.add("GET", f"{METADATA_PATH}/mcp", authentication.metadata("/mcp"), "protected_resource_mcp", open=True)
     edge.add("POST", "/mcp", mcp, "mcp")
     streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
+    special: dict[type[Any], Endpoint] = {
+        StreamEvents: EventStream(host.feed, host.authorizer, host.listener, streams),
+        StreamProcedureConduct: ConductStream(host.conduct_feed, service, host.listener, streams),
+    }
     for operation in REGISTRY:
-        endpoint: Any = OperationEndpoint(operation, runtime.service)
-        if operation.input is StreamEvents:
-            endpoint = EventStream(runtime.feed, runtime.authorizer, runtime.listener, streams)
-        elif operation.input is StreamProcedureConduct:
-            endpoint = ConductStream(runtime.watching, runtime.service, runtime.listener, streams)
+        endpoint = special.get(operation.input) or OperationEndpoint(operation, service)
         edge.add(operation.method, operation.path, endpoint, operation.name, operation.context)
-    return edge if runtime.tracing is None else TraceContinuation(edge)
+    return edge if host.tracing is None else TraceContinuation(edge)
 
 
-def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
-    """What is not an operation: documentation and metrics, and what must be open while anything is answered."""
+def pages(host: ServiceHost, mcp: McpEndpoint) -> FastAPI:
+    """Return the application of what is no operation: documentation and metrics; its lifespan is that of the service."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with runtime, runtime.reporting("api"):
-            await runtime.plant_seeds()
-            async with mcp.running():
+        async with host, host.reporting("api"):
+            await host.plant_seeds()
+            async with mcp.open():
                 yield
 
     @cache
     def document() -> bytes:
-        return orjson.dumps(openapi_document(REGISTRY, runtime.settings))
+        return orjson.dumps(openapi_document(REGISTRY, host.settings))
 
     app = FastAPI(title="Baton", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    docs_headers = page_headers(DOCS_PAGE)
 
     @app.get("/openapi.json")
-    async def openapi() -> BehindResponse:
-        return BehindResponse(await asyncio.to_thread(document), media_type="application/json")
-
-    docs_headers = page_headers(DOCS_PAGE)
+    async def openapi() -> PageResponse:
+        return PageResponse(await asyncio.to_thread(document), media_type="application/json")
 
     @app.get("/docs")
     async def docs() -> HTMLResponse:
@@ -92,63 +114,61 @@ def application_behind(runtime: Runtime, mcp: McpEndpoint) -> FastAPI:
 
     @app.get("/metrics")
     async def metrics() -> PlainTextResponse:
-        with suppress(Exception):  # what the other processes say needs the database; the rest does not
+        with suppress(Exception):  # the gauges of the processes need the database, the rest does not
             async with asyncio.timeout(2):
-                observe_processes(*await runtime.fellow_processes())
+                observe_processes(*await host.fellow_processes())
         return PlainTextResponse(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
     @app.exception_handler(Refusal)
-    async def refuse(request: BehindRequest, refusal: Refusal) -> BehindResponse:
+    async def refuse(request: PageRequest, refusal: Refusal) -> PageResponse:
         answer = response_to(refusal, "edge", request.scope["correlation_id"], request.scope)
-        return BehindResponse(answer.body, answer.status, media_type="application/json")
+        return PageResponse(answer.body, answer.status, media_type="application/json")
 
     @app.exception_handler(HTTPException)
-    async def unrouted(request: BehindRequest, error: HTTPException) -> BehindResponse:
+    async def refuse_path(request: PageRequest, error: HTTPException) -> PageResponse:
         answer = response_to(route_not_found(), "edge", request.scope["correlation_id"], request.scope)
-        return BehindResponse(answer.body, error.status_code, media_type="application/json")
+        return PageResponse(answer.body, error.status_code, media_type="application/json")
 
     return app
 
 
 async def health(request: Request, caller: Caller) -> Response:
-    return Response(200, HEALTHY)
+    """Answer that the process is alive."""
+    return Response(200, b'{"status":"ok"}')
 
 
-def readiness(runtime: Runtime) -> Any:
-    """Ready when the database answers, every projection is built and the configured permits were settled once.
+def readiness(host: ServiceHost) -> Endpoint:
+    """Return the endpoint that is ready when the database answers, projections are built and permits were settled once.
 
-    What the other processes fail to do is said beside that, and does not keep this one from answering.
-    Every answer says what writes can reach.
+    Faults of other processes are listed and do not make this one unready. Every answer names what writes can reach.
     """
     settled = False
-    actuation = actuation_of(runtime.settings.control_routes, runtime.settings.control_writes_enabled).value
+    actuation = actuation_of(host.settings.control_routes, host.settings.control_writes_enabled).value
 
-    def answer(code: int, **said: Any) -> Response:
-        return Response(code, orjson.dumps({**said, "actuation": actuation}))
+    def answer(code: int, **members: Any) -> Response:
+        return Response(code, orjson.dumps({**members, "actuation": actuation}))
 
     async def endpoint(request: Request, caller: Caller) -> Response:
         nonlocal settled
         try:
             async with asyncio.timeout(2):
-                async with runtime.pool.connection() as connection:
-                    found = await connection.execute("SELECT count(*) FROM projections WHERE built_at IS NULL")
-                    row = await found.fetchone()
-                waiting = [] if settled else await runtime.unsettled_enclosures()
-                processes, unled = await runtime.fellow_processes()
+                unbuilt = await host.unbuilt_projections()
+                unsettled = [] if settled else await host.unsettled_enclosures()
+                processes, unled = await host.fellow_processes()
         except Exception as error:
             return answer(503, status="unavailable", because=type(error).__name__)
-        if row and row[0]:
-            return answer(503, status="building", projections=row[0])
-        if waiting:
-            return answer(503, status="settling", because=UNSETTLED, enclosures=waiting)
+        if unbuilt:
+            return answer(503, status="building", projections=len(unbuilt))
+        if unsettled:
+            return answer(503, status="settling", because=UNSETTLED, enclosures=unsettled)
         settled = True
-        troubled = [
+        troubles = [
             {"process": process.kind, "task": trouble.task, "restarts": trouble.restarts, "because": trouble.because}
             for process in processes
             for trouble in process.troubles
         ]
         dropped = sum(process.dropped_lines for process in processes)
-        beside = {"unled_tasks": unled, "restarted_tasks": troubled, "dropped_log_lines": dropped}
-        return answer(200, status="ready", **{name: said for name, said in beside.items() if said})
+        faults = {"unled_tasks": unled, "restarted_tasks": troubles, "dropped_log_lines": dropped}
+        return answer(200, status="ready", **{name: fault for name, fault in faults.items() if fault})
 
     return endpoint

@@ -39,8 +39,10 @@ class Authentication:
     async def caller(self, scope: Scope, correlation_id: UUID) -> Caller:
         """Return the caller of a request; raise a 401 or 503 refusal where it cannot be determined."""
         surface_id = arrival_surface(scope["path"])
-        if not self._required:
-            return Caller(claimed_principal(scope), surface_id, correlation_id)
+        if not self._required:  # a development client may name its principal; it is SYSTEM where it names none
+            claimed = header(scope, b"x-principal-id")
+            principal_id = NIL if claimed is None else uuid_from(claimed, "header", "X-Principal-Id")
+            return Caller(principal_id, surface_id, correlation_id)
         scope["base_url"] = self.origins.base_url(scope)
         authorization = header(scope, b"authorization")
         if authorization is None:
@@ -72,12 +74,6 @@ class Authentication:
 def arrival_surface(path: str) -> UUID:
     """Return the surface of a path; no header or body field can choose it."""
     return SYSTEM_MCP_STREAMABLE_HTTP if path == "/mcp" or path.startswith("/mcp/") else SYSTEM_HTTP
-
-
-def claimed_principal(scope: Scope) -> UUID:
-    """Return the principal that a development client names, or SYSTEM where it names none."""
-    claimed = header(scope, b"x-principal-id")
-    return NIL if claimed is None else uuid_from(claimed, "header", "X-Principal-Id")
 
 
 def challenge(refusal: Refusal, scope: Scope) -> bytes:

@@ -1,7 +1,6 @@
-"""The outermost ASGI application: handles every request from the socket to its operation in one pass.
+"""The outermost ASGI application: correlation id, origin and size checks, routing, authentication, errors and counts.
 
-It assigns the correlation id, checks origin and body size, routes, authenticates, maps errors and counts. Paths without an
-endpoint go to the fallback application.
+Paths without an endpoint go to the fallback application.
 """
 
 import asyncio
@@ -14,6 +13,8 @@ from uuid import UUID
 import orjson
 import structlog
 import uuid_utils.compat
+from opentelemetry.context import attach, detach
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from baton.api.authentication import Authentication, challenge
 from baton.api.errors import InternalError, MethodNotAllowedError, RouteNotFoundError, ServiceStoppingError, error_body
@@ -39,11 +40,8 @@ from baton.domain.shared.refusals import IdempotencyClaimLostError, Refusal
 
 log = structlog.get_logger()
 
-FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
-LAST_RESORT = (
-    b'{"detail":"Something failed inside the service; give the correlation id to its operators.","code":"InternalError",'
-    b'"context":"edge","correlation_id":"%b"}'
-)
+FAILED = "Something failed inside the service; give the correlation id to its operators."
+LAST_RESORT = f'{{"detail":"{FAILED}","code":"InternalError","context":"edge","correlation_id":"%s"}}'
 
 
 class Edge:
@@ -125,20 +123,39 @@ class Edge:
             log_failure(error, correlation_id)
 
     def _check_size(self, scope: Scope) -> None:
-        length = header(scope, b"content-length")
-        if length is not None and length.isdigit() and int(length) > self._max_body:
+        length = header(scope, b"content-length") or ""
+        if length.isdigit() and int(length) > self._max_body:
             raise too_large_error(self._max_body)
+
+
+class TraceContinuation:
+    """Runs an application so that its spans continue the trace of the request's `traceparent`."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._propagator = TraceContextTextMapPropagator()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        carrier = {name: header(scope, name.encode()) for name in ("traceparent", "tracestate")}
+        token = attach(self._propagator.extract({name: value for name, value in carrier.items() if value is not None}))
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            detach(token)
 
 
 def bounded_receive(receive: Receive, limit: int) -> Receive:
     """Return a receive function that raises once more than the limit was read."""
-    seen = 0
+    received = 0
 
     async def receive_within() -> Any:
-        nonlocal seen
+        nonlocal received
         message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > limit:
+        received += len(message.get("body", b""))
+        if received > limit:
             raise too_large_error(limit)
         return message
 
@@ -147,14 +164,10 @@ def bounded_receive(receive: Receive, limit: int) -> Receive:
 
 def correlation_of(scope: Scope) -> UUID:
     """Return the trace id of a W3C `traceparent` header as a UUID, or a new one."""
-    parent = header(scope, b"traceparent")
-    if parent is not None:
-        parts = parent.split("-")
-        if len(parts) >= 4 and len(parts[1]) == 32 and parts[1].strip("0"):
-            try:
-                return UUID(hex=parts[1])
-            except ValueError:
-                pass
+    parts = (header(scope, b"traceparent") or "").split("-")
+    if len(parts) >= 4 and len(parts[1]) == 32 and parts[1].strip("0"):
+        with suppress(ValueError):
+            return UUID(hex=parts[1])
     return uuid_utils.compat.uuid7()
 
 
@@ -163,9 +176,9 @@ def as_refusal(error: Exception, correlation_id: UUID) -> Refusal:
     if isinstance(error, Refusal):
         return error
     log_failure(error, correlation_id)
-    if isinstance(error, OSError) and error.errno in FULL_DISK:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreUnavailableError("There is no space left to write to; have some made, and repeat the request then.")
-    return InternalError("Something failed inside the service; give the correlation id to its operators.")
+    return InternalError(FAILED)
 
 
 def refusal_response(error: Exception, context: str, correlation_id: UUID, scope: Scope) -> Response:
@@ -173,13 +186,12 @@ def refusal_response(error: Exception, context: str, correlation_id: UUID, scope
     try:
         return response_to(as_refusal(error, correlation_id), context, correlation_id, scope)
     except Exception:
-        return Response(500, LAST_RESORT % str(correlation_id).encode())
+        return Response(500, (LAST_RESORT % correlation_id).encode())
 
 
 def stopping_error() -> ServiceStoppingError:
-    return ServiceStoppingError(
-        "The service is stopping; repeat the request in a few seconds, with the same idempotency key."
-    )
+    remedy = "repeat the request in a few seconds, with the same idempotency key"
+    return ServiceStoppingError(f"The service is stopping; {remedy}.")
 
 
 def log_failure(error: Exception, correlation_id: UUID) -> None:

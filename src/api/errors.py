@@ -1,13 +1,14 @@
 """The error body that every surface answers with, and the refusals of the API itself."""
 
-from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from baton.domain.shared.refusals import Refusal, Unavailable, Unprocessable
+
+# Texts in place of those messages that quote what was sent.
+UNQUOTED = {"union_tag_invalid": "Input should be of one of the kinds listed for it"}
 
 
 class FieldError(BaseModel):
@@ -39,7 +40,9 @@ class RequestValidationError(Unprocessable):
     @classmethod
     def of(cls, error: ValidationError, place: str) -> "RequestValidationError":
         """Return the validation failures of a model, without the values that were sent."""
-        return cls(list(field_errors(error.errors(include_url=False, include_context=False, include_input=False), place)))
+        details = error.errors(include_url=False, include_context=False, include_input=False)
+        messages = [(detail, UNQUOTED.get(detail["type"], detail["msg"])) for detail in details]
+        return cls([{"loc": [place, *detail["loc"]], "msg": msg, "type": detail["type"]} for detail, msg in messages])
 
     @classmethod
     def at(cls, *loc: str, msg: str, type: str = "value_error") -> "RequestValidationError":
@@ -95,13 +98,6 @@ class InternalError(Refusal):
     """Something failed inside the service; the correlation id leads to the log."""
 
     status = 500
-
-
-def field_errors(errors: Iterable[ErrorDetails], place: str) -> Iterable[dict[str, Any]]:
-    for error in errors:
-        # This one message quotes what was sent.
-        msg = "Input should be of one of the kinds listed for it" if error["type"] == "union_tag_invalid" else error["msg"]
-        yield {"loc": [place, *error["loc"]], "msg": msg, "type": error["type"]}
 
 
 def error_body(refusal: Refusal, context: str, correlation_id: UUID) -> dict[str, Any]:

@@ -21,49 +21,45 @@ class ClientDisconnected(Exception):
     """The client disconnected before its request was read."""
 
 
+@dataclass
 class Request:
     """A request as endpoints see it."""
 
-    def __init__(
-        self, scope: Scope, receive: Receive, path: dict[str, str], max_body: int, stopping: asyncio.Event | None = None
-    ) -> None:
-        self.scope = scope
-        self.path = path
-        self.query: bytes = scope["query_string"]
-        self._receive = receive
-        self._max_body = max_body
-        self._stopping = stopping or asyncio.Event()
+    scope: Scope
+    receive: Receive
+    path: dict[str, str]
+    max_body: int
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def query(self) -> bytes:
+        query: bytes = self.scope["query_string"]
+        return query
 
     def header(self, name: bytes) -> str | None:
         return header(self.scope, name)
 
     async def body(self) -> bytes:
         """Return the whole body; raise as soon as it is larger than allowed."""
-        message = await self._receive()
-        body: bytes = message.get("body", b"")
-        while message.get("more_body"):
+        body = bytearray()
+        while True:
+            message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise ClientDisconnected
-            self._check(len(body))
-            message = await self._receive()
             body += message.get("body", b"")
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnected
-        self._check(len(body))
-        return body
-
-    def _check(self, size: int) -> None:
-        if size > self._max_body:
-            raise too_large_error(self._max_body)
+            if len(body) > self.max_body:
+                raise too_large_error(self.max_body)
+            if not message.get("more_body"):
+                return bytes(body)
 
     async def wait_for_disconnect(self) -> None:
         """Return when the client has disconnected."""
-        while (await self._receive())["type"] != "http.disconnect":
+        while (await self.receive())["type"] != "http.disconnect":
             pass
 
     async def wait_for_end(self) -> None:
         """Return when a stream must end: the client has disconnected, or the server is stopping."""
-        ends = {asyncio.create_task(self.wait_for_disconnect()), asyncio.create_task(self._stopping.wait())}
+        ends = {asyncio.create_task(self.wait_for_disconnect()), asyncio.create_task(self.stopping.wait())}
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -98,8 +94,7 @@ class Response:
     headers: Headers = field(default_factory=list)
     content_type: bytes = b"application/json"
     stream: AsyncGenerator[bytes, None] | None = None
-    release: Callable[[], None] = lambda: None
-    """Called once when a stream has ended, normally or not."""
+    release: Callable[[], None] = lambda: None  # called once when a stream has ended, normally or not
 
     async def send(self, send: Send) -> None:
         headers = [*self.headers, NOSNIFF]

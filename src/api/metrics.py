@@ -1,10 +1,11 @@
 """Prometheus metrics: requests by operation, status and duration, and the state of the running processes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
-from typing import Protocol
 
 from prometheus_client import Counter, Gauge, Histogram
+
+from baton.application.telemetry import ProcessReport
 
 REQUESTS = Counter("baton_requests_total", "Requests by operation and status.", ["operation", "status"])
 DURATION = Histogram(
@@ -18,18 +19,7 @@ RESTARTS = Gauge("baton_task_restarts", "How often a running process had to star
 DROPPED = Gauge("baton_dropped_log_lines", "Log lines that a running process could not write.", ["process"])
 
 
-class ObservedProcess(Protocol):
-    """The part of a process report that is shown as metrics."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def restarts(self) -> Mapping[str, int]: ...
-    @property
-    def dropped_lines(self) -> int: ...
-
-
-def observe_processes(processes: Iterable[ObservedProcess], unled: Iterable[str]) -> None:
+def observe_processes(processes: Iterable[ProcessReport], unled: Iterable[str]) -> None:
     """Set the gauges of the running processes and drop those of processes that are gone."""
     UNLED.set(len(list(unled)))
     RESTARTS.clear()

@@ -7,18 +7,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 import baton
+from baton.api import errors
 from baton.api.counts import describe_counts
-from baton.api.errors import (
-    ErrorBody,
-    InternalError,
-    RepeatedHeaderError,
-    RequestTimeoutError,
-    RequestTooLargeError,
-    RequestValidationError,
-    ServiceStoppingError,
-    TooManyStreamsError,
-    UnsupportedMediaTypeError,
-)
 from baton.api.origins import ForeignRequestError
 from baton.api.parsing import MAX_KEY_LENGTH
 from baton.api.source_lines import operation_source, refusal_source
@@ -45,25 +35,14 @@ from baton.domain.shared.refusals import (
 
 REF = "#/components/schemas/{model}"
 ALWAYS_POSSIBLE: tuple[type[Refusal], ...] = (
-    UnauthenticatedError,
-    InvalidTokenError,
-    UnauthorizedError,
-    ForeignRequestError,
-    RepeatedHeaderError,
-    RequestTimeoutError,
-    RequestValidationError,
-    InternalError,
-    ServiceStoppingError,
-    StoreUnavailableError,
-    KeySetUnavailableError,
-    IntrospectionUnavailableError,
+    *(UnauthenticatedError, InvalidTokenError, UnauthorizedError, ForeignRequestError),
+    *(errors.RepeatedHeaderError, errors.RequestTimeoutError, errors.RequestValidationError),
+    *(errors.InternalError, errors.ServiceStoppingError),
+    *(StoreUnavailableError, KeySetUnavailableError, IntrospectionUnavailableError),
 )
 COMMAND_REFUSALS: tuple[type[Refusal], ...] = (
-    ConcurrencyError,
-    IdempotencyClaimLostError,
-    IdempotencyConflictError,
-    RequestTooLargeError,
-    UnsupportedMediaTypeError,
+    *(ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError),
+    *(errors.RequestTooLargeError, errors.UnsupportedMediaTypeError),
 )
 UUID_SCHEMA = {"type": "string", "format": "uuid"}
 POSITION_HEADER = {
@@ -117,7 +96,7 @@ def schemas(registry: Registry) -> tuple[dict[tuple[str, str], Any], dict[str, A
             wanted.append(((operation.name, "answer"), "serialization", TypeAdapter(operation.returns)))
         if operation.accepted is not None:
             wanted.append(((operation.name, "accepted"), "serialization", TypeAdapter(operation.accepted)))
-    wanted.append((("", "error"), "serialization", TypeAdapter(ErrorBody)))
+    wanted.append((("", "error"), "serialization", TypeAdapter(errors.ErrorBody)))
     wanted.append((("", "event"), "serialization", TypeAdapter(EventView)))
     generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=REF)
     return {key: schema for (key, _), schema in generated.items()}, definitions.get("$defs", {})
@@ -223,7 +202,7 @@ def common_refusals(operation: Operation) -> tuple[type[Refusal], ...]:
         created = (operation.aggregate.AlreadyExists,) if operation.creates and operation.aggregate else ()
         return (*COMMAND_REFUSALS, *created)
     if operation.input in STREAM_ID_SCHEMAS:
-        return (TooManyStreamsError,)
+        return (errors.TooManyStreamsError,)
     return (InvalidCursorError,) if "cursor" in operation.input.model_fields else ()
 
 

@@ -43,23 +43,19 @@ class OriginRule:
             refuse_repeated(scope)
         if self._local_only:
             if not self._hosts.fullmatch(headers.get(b"host", b"")):
-                raise ForeignRequestError(
-                    "While no token is required, the service answers under loopback names only; use localhost, or set "
-                    "PUBLIC_BASE_URL to the address it is reached under.",
-                    reason="foreign_host",
-                )
+                remedy = "use localhost, or set PUBLIC_BASE_URL to the address it is reached under"
+                detail = f"While no token is required, the service answers under loopback names only; {remedy}."
+                raise ForeignRequestError(detail, reason="foreign_host")
             if headers.get(b"sec-fetch-site", b"none") not in OWN_SITES:
                 raise foreign_page("cross_site")
         if FETCH_MARKS.isdisjoint(headers):
             return
-        if (origin := header(scope, b"origin")) is not None and (self._local_only or scope["path"] == "/mcp"):
-            self._check_origin(origin, scope)
+        origin, is_checked = header(scope, b"origin"), self._local_only or scope["path"] == "/mcp"
+        own_origins = (self._public_origin, self._requested_url(scope).lower())
+        if is_checked and origin is not None and origin.lower() not in own_origins:
+            raise foreign_page("foreign_origin")
         if has_body(scope) and headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != JSON:
             raise UnsupportedMediaTypeError("A page must send its body as application/json; say so in Content-Type.")
-
-    def _check_origin(self, origin: str, scope: Scope) -> None:
-        if origin.lower() not in (self._public_origin, self._requested_url(scope).lower()):
-            raise foreign_page("foreign_origin")
 
     def base_url(self, scope: Scope) -> str:
         """Return the URL that clients use: the configured one, or that of the request and trusted proxies."""
@@ -68,8 +64,8 @@ class OriginRule:
     def _requested_url(self, scope: Scope) -> str:
         scheme, host = scope.get("scheme", "http"), header(scope, b"host") or "localhost"
         if self._proxies and self._comes_from_proxy(scope):
-            host = forwarded(scope, b"x-forwarded-host") or host
-            if (forwarded_scheme := forwarded(scope, b"x-forwarded-proto")) in ("http", "https"):
+            host = first_forwarded(scope, b"x-forwarded-host") or host
+            if (forwarded_scheme := first_forwarded(scope, b"x-forwarded-proto")) in ("http", "https"):
                 scheme = forwarded_scheme
         return f"{scheme}://{host}"
 
@@ -91,11 +87,9 @@ def host_pattern(public_host: str | None, any_host: bool) -> "re.Pattern[bytes]"
 
 
 def foreign_page(reason: str) -> ForeignRequestError:
-    return ForeignRequestError(
-        "Pages of other origins may not call this service; call it from a program or, if the page is one of its own, set "
-        "PUBLIC_BASE_URL to the address it is served under.",
-        reason=reason,
-    )
+    own = "if the page is one of its own, set PUBLIC_BASE_URL to the address it is served under"
+    detail = f"Pages of other origins may not call this service; call it from a program or, {own}."
+    return ForeignRequestError(detail, reason=reason)
 
 
 def refuse_repeated(scope: Scope) -> None:
@@ -112,7 +106,7 @@ def has_body(scope: Scope) -> bool:
     return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
 
 
-def forwarded(scope: Scope, name: bytes) -> str | None:
+def first_forwarded(scope: Scope, name: bytes) -> str | None:
     """Return the first value of a forwarding header, which is that of the outermost proxy."""
     value = header(scope, name)
     return value and value.partition(",")[0].strip()

@@ -1,5 +1,6 @@
 """REST endpoints: parse each operation's input strictly and answer it from the service."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -15,31 +16,30 @@ from baton.domain.registry import Operation
 from baton.domain.shared.listing import Page
 
 
+@dataclass(frozen=True)
 class OperationEndpoint:
     """Serves one operation over HTTP."""
 
-    def __init__(self, operation: Operation, service: Service) -> None:
-        self.operation = operation
-        self._service = service
+    operation: Operation
+    service: Service
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
         operation = self.operation
         target_id = uuid_from(request.path[operation.target], "path", operation.target) if operation.target else None
         request_input: Any = await self._input(request)
         if operation.kind == "query":
-            return Response(200, answer_json(await self._service.ask(request_input, caller, target_id=target_id)))
+            return Response(200, answer_json(await self.service.ask(request_input, caller, target_id=target_id)))
         given = request.header(b"idempotency-key")
         key = None if given is None else idempotency_key(given, "header", "Idempotency-Key")
-        return executed_response(await self._service.execute(request_input, caller, target_id=target_id, key=key))
+        return executed_response(await self.service.execute(request_input, caller, target_id=target_id, key=key))
 
     async def _input(self, request: Request) -> Any:
         operation = self.operation
+        fields = {name: request.path[name] for name in operation.path_fields}
         if not operation.has_body:
-            fields = {name: request.path[name] for name in operation.path_fields}
             return from_query(operation.input, request.query, fields)
         if request.query:
             raise RequestValidationError.at("query", msg="This takes no query parameters", type="extra_forbidden")
-        fields = {name: request.path[name] for name in operation.path_fields}
         request_input = from_json(operation.input, await request.body(), path=fields)
         refuse_internal(operation, request_input)
         return request_input
@@ -60,7 +60,7 @@ def answer_json(answer: Any) -> bytes:
         case BaseModel():
             return answer.model_dump_json().encode()
         case Page(items, next_cursor):
-            rows = b",".join(item_json(item) for item in items)
+            rows = b",".join(map(item_json, items))
             return b'{"items":[%b],"next_cursor":%b}' % (rows, orjson.dumps(next_cursor))
         case HistoryPage(id_name, id, items, next_cursor):
             return plain_json({id_name: id, "items": items, "next_cursor": next_cursor})

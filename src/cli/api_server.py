@@ -1,4 +1,4 @@
-"""The API as a process: a server that ends streams when it stops, and says in sentences why it does not start."""
+"""The API process: a uvicorn server that ends streams when it stops, and prints in sentences why it does not start."""
 
 import asyncio
 import logging
@@ -11,20 +11,21 @@ import uvicorn
 from baton.api.app import create_app
 from baton.api.connections import timed_connection
 from baton.application.settings import Settings
-from baton.cli.api_socket import listener, require_loopback, url_of
+from baton.cli.api_socket import open_listener, require_loopback, url_of
+from baton.cli.composition.runtime import BootRefused, Runtime
 from baton.cli.embedded.process import StartError
-from baton.cli.processes import end_in_time, settle
-from baton.cli.startup_errors import refuse
-from baton.infrastructure.runtime import BootRefused
-
-GRACE = 5
-"""Seconds that requests in progress have to end when the API is told to stop."""
+from baton.cli.startup import limit_stop_time, refuse, start_garbage_collection
+from baton.infrastructure.temporal.sdk_logging import configure_sdk_logging
 
 
-def serve(settings: Settings, host: str, port: int, descriptor: int | None, any_host: bool) -> None:
-    """Serve until told to stop, on this port or on a socket that the parent opened."""
+def serve_api(settings: Settings, host: str, port: int, descriptor: int | None = None, *, any_host: bool = False) -> None:
+    """Serve until SIGTERM or SIGINT, on this port or on a socket that the parent opened."""
+    configure_sdk_logging()
     stopping = asyncio.Event()
-    app = Startup(create_app(settings, stopping=stopping, any_host=any_host))
+    try:
+        app = Startup(create_app(Runtime(settings, stopping=stopping), any_host=any_host))
+    except BootRefused as refused:
+        refuse(*refused.sentences)
     config = uvicorn.Config(
         app,
         loop="uvloop",
@@ -32,16 +33,16 @@ def serve(settings: Settings, host: str, port: int, descriptor: int | None, any_
         ws="none",
         log_level="warning",
         access_log=False,
-        proxy_headers=False,  # whom to believe is up to TRUSTED_PROXIES
-        timeout_graceful_shutdown=GRACE,
+        proxy_headers=False,  # TRUSTED_PROXIES decides
+        timeout_graceful_shutdown=5,
     )
     try:
-        listening = listener(host, port) if descriptor is None else socket.socket(fileno=descriptor)
+        listening = open_listener(host, port) if descriptor is None else socket.socket(fileno=descriptor)
         require_loopback(listening, settings, any_host)
     except StartError as error:
         refuse(str(error))
-    server = Server(config, stopping)
-    settle()
+    server = ApiServer(config, stopping)
+    start_garbage_collection()
     app.started = lambda: print(f"serving on {url_of(listening)}", flush=True)
     try:
         server.run(sockets=[listening])
@@ -50,21 +51,21 @@ def serve(settings: Settings, host: str, port: int, descriptor: int | None, any_
             refuse(*app.objections)
 
 
-class Server(uvicorn.Server):
-    """Says that it is stopping before it waits for what is in progress; streams would go on until its patience ends."""
+class ApiServer(uvicorn.Server):
+    """Sets the stopping event before it waits for requests in progress, so that streams end at once."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
         super().__init__(config)
         self._stopping = stopping
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        end_in_time()
+        limit_stop_time()
         self._stopping.set()
         await super().shutdown(sockets)
 
 
 class Startup:
-    """An application whose start is announced, and whose refusal to start is kept as sentences, not as a traceback."""
+    """Wraps an application: announces its start, and keeps a refusal to start as sentences instead of a traceback."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -1,8 +1,4 @@
-"""The socket the API answers on: opened before anything is started, and kept while the API is started again.
-
-A port in use is therefore said at once, nobody can take the port from us, and clients that connect while the API is away
-wait for it instead of being turned away.
-"""
+"""The listening socket of the API: opened before anything starts, and kept while the API restarts, so that clients wait."""
 
 import socket
 import sys
@@ -12,15 +8,13 @@ import structlog
 
 from baton.application.settings import Settings
 from baton.cli.embedded.process import StartError, available_ports
-from baton.cli.startup_errors import SPOKEN
-
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+from baton.cli.startup import MESSAGE_PREFIX
 
 log = structlog.get_logger()
 
 
-def listener(host: str, port: int) -> socket.socket:
-    """A listening socket on this port, or on any free one for 0."""
+def open_listener(host: str, port: int) -> socket.socket:
+    """Return a listening socket on this port, or on a free one for 0."""
     [chosen] = available_ports(host, {"the API": port})
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -30,7 +24,7 @@ def listener(host: str, port: int) -> socket.socket:
 
 
 def require_loopback(listening: socket.socket, settings: Settings, any_host: bool) -> None:
-    """Refuse to listen to other machines where no token is required, or say on every start that it was asked for."""
+    """Raise where other machines could connect without a token, or warn where --insecure-any-host allows that."""
     address = listening.getsockname()[0]
     if settings.tokens_required or ip_address(address).is_loopback:
         return
@@ -42,11 +36,11 @@ def require_loopback(listening: socket.socket, settings: Settings, any_host: boo
         )
     log.warning("insecure_any_host", address=address)
     sentence = f"Whoever reaches {address} can do everything: no token is required, and --insecure-any-host was given."
-    print(f"{SPOKEN}{sentence}", file=sys.stderr, flush=True)
+    print(f"{MESSAGE_PREFIX}{sentence}", file=sys.stderr, flush=True)
 
 
 def url_of(listening: socket.socket) -> str:
-    """Where a client on this machine reaches this socket."""
+    """Return the URL by which a client on this machine reaches this socket."""
     host, port, *_ = listening.getsockname()
-    here = EVERYWHERE.get(host, host)
-    return f"http://[{here}]:{port}" if ":" in here else f"http://{here}:{port}"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # all addresses include that of this machine
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

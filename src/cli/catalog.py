@@ -1,8 +1,8 @@
-"""`baton catalog load`: the starter catalog, defined through the running service as any client would define it."""
+"""`baton catalog load`: defines the starter catalog through the running service, as any client would."""
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import track
 
 from baton.cli.embedded.process import wait_until
-from baton.cli.service_client import client_of, refuse_unanswered, refuse_unauthenticated
-from baton.cli.startup_errors import refuse
+from baton.cli.service_client import error_members, open_client, refuse_unanswered, refuse_unauthorized
+from baton.cli.startup import refuse
 from baton.domain.equipment.catalog import (
     STARTER_ASSEMBLIES,
     STARTER_FAMILIES,
@@ -19,44 +19,30 @@ from baton.domain.equipment.catalog import (
     CatalogAssembly,
     CatalogFamily,
     CatalogModel,
+    CatalogSlot,
 )
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.text import name_key
 
-PAGE = 100
-PATIENCE = 10.0
-"""Seconds in which a service that asks for time must be ready, and what it says exists already must show in its list."""
+WAIT_SECONDS = 10.0  # how long to wait for a service that is not ready, and for what exists already to appear in its list
 
 Row = dict[str, Any]
+CatalogEntry = CatalogFamily | CatalogModel | CatalogAssembly
 
 
 def load_catalog(url: str, token: str | None) -> None:
-    """Define what is missing; what is there already, under the same name, is left alone."""
-    entries = [*STARTER_FAMILIES, *STARTER_MODELS, *STARTER_ASSEMBLIES]
-    with Service(url, token) as service, refusing():
-        loader = Loader(service)
-        console = Console(stderr=True, emoji=False)
-        for entry in track(entries, "loading", console=console, transient=True, disable=not console.is_terminal):
-            match entry:
-                case CatalogFamily():
-                    loader.family(entry)
-                case CatalogModel():
-                    loader.model(entry)
-                case CatalogAssembly():
-                    loader.assembly(entry)
-    print(
-        f"{len(STARTER_FAMILIES)} families, {len(STARTER_MODELS)} models and {len(STARTER_ASSEMBLIES)} assemblies: "
-        f"{loader.defined} defined, {loader.found} found and left alone."
-    )
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """End the command where a refusal of the service is not foreseen."""
+    """Define what is missing; what exists under the same name is left alone."""
+    entries: list[CatalogEntry] = [*STARTER_FAMILIES, *STARTER_MODELS, *STARTER_ASSEMBLIES]
+    console = Console(stderr=True, emoji=False)
     try:
-        yield
+        with open_client(url, token, httpx.Timeout(30)) as client:
+            loader = Loader(CatalogClient(url, client))
+            for entry in track(entries, "loading", console=console, transient=True, disable=not console.is_terminal):
+                loader.load(entry)
     except RefusedError as refused:
         refuse(str(refused))
+    counts = f"{len(STARTER_FAMILIES)} families, {len(STARTER_MODELS)} models and {len(STARTER_ASSEMBLIES)} assemblies"
+    print(f"{counts}: {loader.defined} defined, {loader.found} found and left alone.")
 
 
 class RefusedError(Exception):
@@ -67,43 +53,29 @@ class RefusedError(Exception):
         self.code = code
 
 
-class Service:
-    """The running service over REST; what cannot go on ends the command with a sentence."""
+@dataclass(frozen=True)
+class CatalogClient:
+    """A client of the running service; it ends the command with a sentence where it cannot go on."""
 
-    def __init__(self, url: str, token: str | None) -> None:
-        self._url = url
-        self._client = client_of(url, token, httpx.Timeout(30))
-
-    def __enter__(self) -> "Service":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._client.close()
+    url: str
+    client: httpx.Client
 
     def rows(self, path: str) -> Iterator[Row]:
-        """Every row of a list."""
+        """Yield every row of a list."""
         cursor: dict[str, str] = {}
         while True:
-            page = self._answer("GET", path, params={"limit": PAGE, **cursor})
+            page = self.answer("GET", path, params={"limit": 100, **cursor})
             yield from page["items"]
             if page["next_cursor"] is None:
                 return
             cursor = {"cursor": page["next_cursor"]}
 
-    def get(self, path: str) -> Row:
-        """One thing."""
-        row: Row = self._answer("GET", path)
-        return row
-
     def post(self, path: str, body: Row) -> Row:
-        """Carry out a command; its idempotency key derives from it, so that two loads at once define nothing twice."""
-        row: Row = self._answer(
-            "POST", path, json=body, headers={"Idempotency-Key": f"catalog-{content_hash([path, body])}"}
-        )
-        return row
+        """Execute a command; its idempotency key derives from it, so that two loads at once define nothing twice."""
+        return self.answer("POST", path, json=body, headers={"Idempotency-Key": f"catalog-{content_hash([path, body])}"})
 
     def post_unless(self, refusal: str, path: str, body: Row) -> Row | None:
-        """Carry out a command, or answer nothing where it is refused in this one way."""
+        """Execute a command; return None where it is refused by this class."""
         try:
             return self.post(path, body)
         except RefusedError as refused:
@@ -111,69 +83,67 @@ class Service:
                 raise
             return None
 
-    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """What the service answers; asked to come again, we do."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            answer = self._client.request(method, path, **options)
-            if "Retry-After" not in answer.headers or time.monotonic() > deadline:
-                return answer
-            time.sleep(1)
-
-    def _answer(self, method: str, path: str, **options: Any) -> Any:
+    def answer(self, method: str, path: str, **options: Any) -> Row:
+        """Send a request, and again for a while where the answer asks to retry; return the body of its answer."""
+        deadline = time.monotonic() + WAIT_SECONDS
         try:
-            answer = self._request(method, path, **options)
-            body = answer.json() if answer.content else {}
+            while "Retry-After" in (answer := self.client.request(method, path, **options)).headers:
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(1)
+            body: Row = answer.json() if answer.content else {}
         except httpx.TransportError as error:
-            refuse_unanswered(self._url, error)
+            refuse_unanswered(self.url, error)
         except ValueError:
-            refuse(f"What answers at {self._url} is no Baton; name the address of the service with --url.")
+            refuse(f"What answers at {self.url} is no Baton; name the address of the service with --url.")
         if answer.is_success:
             return body
-        told: Row = body if isinstance(body, dict) else {}
-        detail = told.get("detail", answer.reason_phrase)
-        match answer.status_code:
-            case 401:
-                refuse_unauthenticated(detail)
-            case 403:
-                refuse(f"This principal may not load the catalog: {detail} Use the token of one who may.")
-            case status:
-                raise RefusedError(f"{method} {path} was refused with {status}: {detail}", told.get("code"))
+        members, status = error_members(answer), answer.status_code
+        refuse_unauthorized(status, members["detail"], "load the catalog")
+        raise RefusedError(f"{method} {path} was refused with {status}: {members['detail']}", members.get("code"))
 
 
 class Loader:
-    """Defines entries in their order, and knows the ids of everything they refer to by name."""
+    """Defines entries in their order; keeps the ids of everything they refer to by name."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: CatalogClient) -> None:
         self.defined = 0
         self.found = 0
         self._service = service
-        self._roles = self._listed_roles()
-        self._families = self._listed_families()
+        self._listed = {path: self._list(path) for path in ("/roles", "/families")}
         self._models = {vendor_key(row["manufacturer"]["name"], row["part_number"]) for row in service.rows("/models")}
         listed = [row for row in service.rows("/assemblies") if row["status"] != "Deprecated"]
         self._assemblies = {row["name"]: row for row in reversed(listed)}
 
-    def family(self, entry: CatalogFamily) -> None:
-        """A family, and the roles it presents; a load that was cut off between the two is completed."""
-        key = name_key(entry.name)
+    def load(self, entry: CatalogEntry) -> None:
+        """Define one entry, or find it defined."""
+        match entry:
+            case CatalogFamily():
+                self._family(entry)
+            case CatalogModel():
+                self._model(entry)
+            case CatalogAssembly():
+                self._assembly(entry)
+
+    def _family(self, entry: CatalogFamily) -> None:
+        """Define a family and the roles it presents; complete a load that was cut off between the two."""
+        families, key = self._listed["/families"], name_key(entry.name)
         body = {"name": entry.name, "affordances": sorted(entry.affordances), "settings_schema": entry.settings_schema}
-        family = self._families.get(key)
-        if family is None and (created := self._service.post_unless("FamilyAlreadyExistsError", "/families", body)):
-            family = {"family_id": created["family_id"], "presented_role_ids": []}
-            self.defined += 1
+        if key not in families and (created := self._service.post_unless("FamilyAlreadyExistsError", "/families", body)):
+            families[key] = {"family_id": created["family_id"], "presented_role_ids": []}
+            self._count(True)
         else:
-            family = family or self._awaited_family(entry.name)
-            self.found += 1
-        self._families[key] = family
+            self._count(False)
+        unlisted = f"The service says that the family {entry.name} exists and does not list it; see `baton doctor`."
+        family = self._find("/families", entry.name, unlisted)
         for role in entry.presents:
-            role_id = self._role(role)
+            role_id = self._role_id(role)
             if role_id not in family["presented_role_ids"]:
                 path = f"/families/{family['family_id']}/add-role"
                 self._service.post_unless("FamilyCannotAddRoleError", path, {"role_id": role_id})
 
-    def model(self, entry: CatalogModel) -> None:
-        """A vendor's model."""
+    def _model(self, entry: CatalogModel) -> None:
+        """Define a vendor's model."""
         body = {
             "name": entry.name,
             "manufacturer": {"name": entry.manufacturer},
@@ -185,69 +155,59 @@ class Loader:
             and self._service.post_unless("ModelAlreadyExistsError", "/models", body) is not None
         )
 
-    def assembly(self, entry: CatalogAssembly) -> None:
-        """A blueprint, whose included ones are pinned to the content they have now."""
+    def _assembly(self, entry: CatalogAssembly) -> None:
+        """Define a blueprint, which pins its sub-assemblies to their present content."""
         if entry.name in self._assemblies:
             self._count(False)
             return
-        included = [(slot_name, self._assemblies[name]) for slot_name, name in entry.sub_assemblies.items()]
+        included = {slot_name: self._assemblies[name] for slot_name, name in entry.sub_assemblies.items()}
         body = {
             "name": entry.name,
-            "presented_role_ids": sorted(self._role(role) for role in entry.presents),
-            "required_slots": [
-                {
-                    "slot_name": slot.slot_name,
-                    "required_family_ids": self._family_ids(slot.families),
-                    "cardinality": slot.cardinality,
-                }
-                for slot in entry.slots
-            ],
+            "presented_role_ids": sorted(map(self._role_id, entry.presents)),
+            "required_slots": [self._slot(slot) for slot in entry.slots],
             "required_sub_assemblies": [
                 {"slot_name": slot_name, "sub_assembly_id": row["assembly_id"], "content_hash": row["content_hash"]}
-                for slot_name, row in included
+                for slot_name, row in included.items()
             ],
         }
         assembly_id = self._service.post("/assemblies", body)["assembly_id"]
-        self._assemblies[entry.name] = self._service.get(f"/assemblies/{assembly_id}") | {"assembly_id": assembly_id}
+        self._assemblies[entry.name] = self._service.answer("GET", f"/assemblies/{assembly_id}") | {
+            "assembly_id": assembly_id
+        }
         self._count(True)
+
+    def _slot(self, slot: CatalogSlot) -> Row:
+        families = self._family_ids(slot.families)
+        return {"slot_name": slot.slot_name, "required_family_ids": families, "cardinality": slot.cardinality}
 
     def _count(self, defined: bool) -> None:
         self.defined += defined
         self.found += not defined
 
     def _family_ids(self, names: tuple[str, ...]) -> list[str]:
-        return sorted(self._families[name_key(name)]["family_id"] for name in names)
+        return sorted(self._listed["/families"][name_key(name)]["family_id"] for name in names)
 
-    def _role(self, name: str) -> str:
-        """A role that is seeded at the start, and of which the list may not have heard yet."""
+    def _role_id(self, name: str) -> str:
+        unseeded = f"The service has no role {name}, which it seeds when it starts; look whether it has the right version."
+        return str(self._find("/roles", name, unseeded)["role_id"])
 
-        def listed() -> bool:
-            if name_key(name) not in self._roles:
-                self._roles = self._listed_roles()
-            return name_key(name) in self._roles
+    def _list(self, path: str) -> dict[str, Row]:
+        return {name_key(row["name"]): row for row in self._service.rows(path)}
 
-        if not wait_until(listed, PATIENCE):
-            refuse(f"The service has no role {name}, which it seeds when it starts; look whether it has the right version.")
-        return self._roles[name_key(name)]
+    def _find(self, path: str, name: str, fault: str) -> Row:
+        """Return the row of this name, which may not be in the list yet, or exit with this fault."""
+        listed, key = self._listed[path], name_key(name)
 
-    def _listed_roles(self) -> dict[str, str]:
-        return {name_key(row["name"]): str(row["role_id"]) for row in self._service.rows("/roles")}
+        def is_listed() -> bool:
+            if key not in listed:
+                listed.update(self._list(path))
+            return key in listed
 
-    def _listed_families(self) -> dict[str, Row]:
-        return {name_key(row["name"]): row for row in self._service.rows("/families")}
-
-    def _awaited_family(self, name: str) -> Row:
-        """A family that exists but was not in the list yet."""
-
-        def listed() -> bool:
-            self._families |= self._listed_families()
-            return name_key(name) in self._families
-
-        if not wait_until(listed, PATIENCE):
-            refuse(f"The service says that the family {name} exists and does not list it; see `baton doctor`.")
-        return self._families[name_key(name)]
+        if not wait_until(is_listed, WAIT_SECONDS):
+            refuse(fault)
+        return listed[key]
 
 
 def vendor_key(manufacturer: str, part_number: str) -> tuple[str, str]:
-    """What no two models share."""
+    """Return the key that no two models share."""
     return name_key(manufacturer), part_number

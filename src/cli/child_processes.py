@@ -1,4 +1,4 @@
-"""What `baton up` keeps running: our own processes, and the servers beside them."""
+"""Processes of the service as children, and restarting those and the embedded servers when they die."""
 
 import os
 import signal
@@ -6,21 +6,18 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
 
-from baton.cli.embedded.process import Child, EarlyEndError, Escalation, Server, StartError
-from baton.cli.startup_errors import NO_DATABASE, SPOKEN
+from baton.cli.embedded.process import ChildServer, EarlyEndError, Escalation, StartError
+from baton.cli.startup import DATABASE_FAULT, MESSAGE_PREFIX
 
 STOPPING: Escalation = ((signal.SIGTERM, 20.0), (signal.SIGKILL, 5.0))
-MOST_STARTS = 4
-"""How often something is started that ends before everything is up."""
-ROTATE_INTERVAL = 1.0
+MAX_STARTS = 4  # how often a server is started that ends before the stack is ready
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
-"""Seconds before something that died is started again; twice as long each time, until it has lived for a while."""
+"""Seconds before a restart; doubled each time, until the server has lived for a while."""
 
 
-class Piece(Server):
-    """One process of the service, in a session of its own and with a log of its own."""
+class ServiceProcess(ChildServer):
+    """One process of the service, in its own session and with its own log."""
 
     stopping = STOPPING
 
@@ -37,38 +34,30 @@ class Piece(Server):
         self._environment = environment
         self._inherited = inherited
 
-    def start(self) -> Self:
-        """Start the process; whether it comes up is seen later."""
-        self._premises.take(STOPPING)
-        self.log_file.begin()
-        self._child = Child(
-            [sys.executable, "-P", *self._arguments],
-            premises=self._premises,
-            directory=Path.cwd(),
-            log=self.log,
-            death_signal=signal.SIGTERM,
-            environment={**os.environ, **self._environment()},
-            inherited=self._inherited,
-        )
-        return self
+    def _launch(self) -> None:
+        """Start the process, and do not wait until it is ready."""
+        command = [sys.executable, "-P", *self._arguments]
+        environment = {**os.environ, **self._environment()}
+        self._spawn(command, Path.cwd(), signal.SIGTERM, environment=environment, inherited=self._inherited)
 
     @property
-    def refused(self) -> bool:
-        """Whether it said itself why it does not run; that it does not reach its database may pass."""
-        return bool(spoken := self._spoken()) and not spoken[0].startswith(NO_DATABASE)
+    def has_refused(self) -> bool:
+        """Whether it printed why it refuses to run; an unreachable database does not count, because it may come back."""
+        return bool(sentences := self._sentences()) and not sentences[0].startswith(DATABASE_FAULT)
 
-    def objection(self) -> StartError:
-        """Why it ended: its own sentences, or the end of its log."""
-        return StartError("\n".join(spoken)) if (spoken := self._spoken()) else super().objection()
+    def start_failure(self) -> StartError:
+        """Return the error with its own sentences, or with the end of its log."""
+        return StartError("\n".join(sentences)) if (sentences := self._sentences()) else super().start_failure()
 
-    def _spoken(self) -> list[str]:
-        return [line.removeprefix(SPOKEN) for line in self.log_file.said().splitlines() if line.startswith(SPOKEN)]
+    def _sentences(self) -> list[str]:
+        lines = self.log_file.output().splitlines()
+        return [line.removeprefix(MESSAGE_PREFIX) for line in lines if line.startswith(MESSAGE_PREFIX)]
 
 
-class Keeper:
-    """Starts a server again when it died: for ever, or a few times while everything is coming up."""
+class Restarter:
+    """Starts a server again when it died: always, or a few times while the stack is starting."""
 
-    def __init__(self, name: str, server: Server) -> None:
+    def __init__(self, name: str, server: ChildServer) -> None:
         self.name = name
         self.server = server
         self._pause = SHORTEST_PAUSE
@@ -76,18 +65,18 @@ class Keeper:
         self._due: float | None = None
         self._rotated = self._begun
         self.starts: int | None = None
-        """How often it was started while everything is coming up; None where that does not matter any more."""
+        """How often it was restarted while the stack is starting; None once the stack is ready."""
 
-    def look(self) -> None:
-        """See whether the server lives, and start it again when its time has come; raises where that was in vain."""
+    def check(self) -> None:
+        """Restart the server if it died and its pause is over; raise where that failed too often during the start."""
         now = time.monotonic()
-        if now - self._rotated > ROTATE_INTERVAL:
+        if now - self._rotated > 1:
             self._rotated = now
             self.server.log_file.rotate()
         if self.server.running:
             return
         if self._due is None:
-            self._give_up_in_time()
+            self._limit_starts()
             self._pause = SHORTEST_PAUSE if now - self._begun > LONGEST_PAUSE else min(2 * self._pause, LONGEST_PAUSE)
             self._due = now + self._pause
             print(f"{self.name} ended unexpectedly ({self.server.ending}); starting it again", file=sys.stderr, flush=True)
@@ -100,17 +89,17 @@ class Keeper:
         except StartError as error:
             print(f"{self.name} could not be started again: {error.sentence}", file=sys.stderr, flush=True)
 
-    def _give_up_in_time(self) -> None:
+    def _limit_starts(self) -> None:
         if self.starts is None:
             return
         self.starts += 1
-        if self.server.refused or self.starts >= MOST_STARTS:
-            raise self.server.objection()
+        if self.server.has_refused or self.starts >= MAX_STARTS:
+            raise self.server.start_failure()
 
 
-def start_again(name: str, server: Server) -> None:
-    """Start a server, and again if it ends before it is ready, a few times in all."""
-    for attempt in range(1, MOST_STARTS):
+def start_with_retries(name: str, server: ChildServer) -> None:
+    """Start a server; try again, up to MAX_STARTS times in all, where it ends before it is ready."""
+    for attempt in range(1, MAX_STARTS):
         try:
             server.start()
             return

@@ -1,11 +1,14 @@
-"""The `baton` command."""
+"""The `baton` command line: each command imports what it needs when it runs, so that it starts quickly."""
 
 import gc
+import sys
 from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
 import typer
+
+import baton
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 projections = typer.Typer(no_args_is_help=True, help="The read models.")
@@ -27,8 +30,31 @@ Token = Annotated[str | None, typer.Option(envvar="BATON_TOKEN", help="Bearer to
 
 def main() -> None:
     """Run the command line."""
-    gc.disable()  # until everything is loaded: see `baton.cli.processes.settle`
-    app()
+    gc.disable()  # until everything is loaded: see `baton.cli.startup.start_garbage_collection`
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("baton"):
+            raise
+        needed = "baton-facility[server], and [embedded] for `baton up`"
+        print(f"This command needs {error.name}, which is not installed; install {needed}.", file=sys.stderr)
+        sys.exit(2)
+
+
+def print_version(requested: bool) -> None:
+    """Print the version and exit, where `--version` was given."""
+    if requested:
+        print(baton.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Operations control for experiment facilities."""
 
 
 @app.command()
@@ -54,33 +80,45 @@ def api(
     descriptor: Annotated[int | None, typer.Option(hidden=True, help="A listening socket that the parent opened.")] = None,
 ) -> None:
     """Serve REST and MCP on outside servers (DATABASE_URL, TEMPORAL_ADDRESS)."""
-    from baton.cli.processes import serve_api
+    from baton.cli.startup import prepare_process
 
-    serve_api(host, port, descriptor, any_host=insecure_any_host)
+    settings = prepare_process()
+    from baton.cli.api_server import serve_api
+
+    serve_api(settings, host, port, descriptor, any_host=insecure_any_host)
 
 
 @app.command()
 def worker() -> None:
     """Monitor the plant and run the workflows; any number may run, one monitors."""
-    from baton.cli.processes import run_worker
+    from baton.cli.startup import prepare_process
 
-    run_worker()
+    settings = prepare_process()
+    from baton.cli.worker import run_worker
+
+    run_worker(settings)
 
 
 @app.command()
 def projector() -> None:
     """Keep the projections; any number may run, one leads."""
-    from baton.cli.processes import run_projector
+    from baton.cli.startup import prepare_process
 
-    run_projector()
+    settings = prepare_process()
+    from baton.cli.projector import run_projector
+
+    run_projector(settings)
 
 
 @app.command()
 def mcp(data_dir: DataDir = Path(".baton")) -> None:
     """Serve MCP over standard input and output, on outside servers or beside the stack of the data directory."""
-    from baton.cli.processes import run_mcp
+    from baton.cli.startup import prepare_process
 
-    run_mcp(data_dir)
+    settings = prepare_process(stdio=True, data_dir=data_dir)
+    from baton.cli.mcp_stdio import run_mcp
+
+    run_mcp(settings)
 
 
 @app.command()
@@ -100,7 +138,7 @@ def rebuild(
     data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Fill projections anew from the log while the service goes on."""
-    from baton.cli.processes import rebuild_projections
+    from baton.cli.projector import rebuild_projections
 
     rebuild_projections(names or [], data_dir)
 

@@ -1,4 +1,4 @@
-"""Where a running stack can be found: `baton up` leaves a note in its data directory for the commands beside it."""
+"""The note that `baton up` leaves in its data directory, by which other commands find the running stack."""
 
 import fcntl
 import json
@@ -9,34 +9,34 @@ from typing import Any
 from baton.cli.embedded.process import write_private
 
 NOTE = "stack.json"
-LOCK = "owner.lock"
 
 
-def write_note(data_dir: Path, *, settings: Mapping[str, Any] | None = None, **places: str | None) -> None:
-    """Leave the addresses of a running stack and its settings as they may be shown, for its owner only."""
+def write_note(data_dir: Path, *, settings: Mapping[str, Any] | None = None, **addresses: str | None) -> None:
+    """Write the addresses of a running stack and its printable settings, readable by its owner only."""
     fresh = data_dir / f"{NOTE}.new"
-    write_private(fresh, json.dumps({**places, "settings": settings}))
+    write_private(fresh, json.dumps({**addresses, "settings": settings}))
     fresh.replace(data_dir / NOTE)
 
 
 def remove_note(data_dir: Path) -> None:
-    """The stack is going down."""
+    """Remove the note of a stack that is going down."""
     (data_dir / NOTE).unlink(missing_ok=True)
 
 
-def noted_place(data_dir: Path, name: str) -> str | None:
-    """One address of the stack that runs on this data directory; a note left behind by a killed one says nothing."""
-    place = _noted(data_dir).get(name)
-    return place if isinstance(place, str) else None
+def stack_address(data_dir: Path, name: str) -> str | None:
+    """Return one address of the stack that runs on this data directory."""
+    address = _read_note(data_dir).get(name)
+    return address if isinstance(address, str) else None
 
 
-def noted_settings(data_dir: Path) -> dict[str, Any] | None:
-    """The settings of the stack that runs on this data directory, without their secrets."""
-    settings = _noted(data_dir).get("settings")
+def stack_settings(data_dir: Path) -> dict[str, Any] | None:
+    """Return the settings of the stack that runs on this data directory, without their secrets."""
+    settings = _read_note(data_dir).get("settings")
     return settings if isinstance(settings, dict) else None
 
 
-def _noted(data_dir: Path) -> dict[str, Any]:
+def _read_note(data_dir: Path) -> dict[str, Any]:
+    """Return the note of a running stack; that of a killed one is ignored."""
     if not is_running(data_dir):
         return {}
     try:
@@ -47,9 +47,9 @@ def _noted(data_dir: Path) -> dict[str, Any]:
 
 
 def is_running(data_dir: Path) -> bool:
-    """Whether a stack holds this data directory."""
+    """Return whether a stack holds this data directory."""
     try:
-        with (data_dir / LOCK).open() as lock:
+        with (data_dir / "owner.lock").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -1,4 +1,4 @@
-"""`baton up`: the whole service in one process tree, brought up side by side, kept alive, and taken down in order."""
+"""`baton up`: starts the whole service in one process tree, restarts what dies, and stops everything in order."""
 
 import signal
 import socket
@@ -13,28 +13,26 @@ from urllib.parse import urlsplit
 
 from baton.application.log_stream import protect_streams
 from baton.application.settings import Settings, shown_settings
-from baton.cli.api_socket import listener, require_loopback, url_of
-from baton.cli.child_processes import STOPPING, Keeper, Piece, start_again
-from baton.cli.embedded.process import Premises, Server, StartError, available_ports, wait_until
+from baton.cli.api_socket import open_listener, require_loopback, url_of
+from baton.cli.child_processes import STOPPING, Restarter, ServiceProcess, start_with_retries
+from baton.cli.embedded.process import ChildServer, OwnedDirectory, StartError, available_ports, wait_until
 from baton.cli.stack_address import remove_note, write_note
-from baton.cli.startup_errors import chosen_settings, refuse
-from baton.infrastructure.temporal.attributes import KIND, NAMES
+from baton.cli.startup import load_settings, refuse
+from baton.infrastructure.temporal.attributes import NAMES
 
 if TYPE_CHECKING:
     from baton.cli.embedded.postgres import EmbeddedPostgres
     from baton.cli.embedded.temporal import EmbeddedTemporal
 
 LOOPBACK = "127.0.0.1"
-PATIENCE = 120.0
-"""Seconds until the API must be ready; building projections anew is part of them."""
-LOOK_INTERVAL = 0.1
-SEARCH_ATTRIBUTES = dict.fromkeys(NAMES, KIND)
-PIECES = ("projector", "api", "worker")
-"""Our own processes, each a command of its own, in the order they are started in: the first migrates the database."""
+READY_SECONDS = 120.0  # until the API must be ready; includes building projections
+SEARCH_ATTRIBUTES = dict.fromkeys(NAMES, "Keyword")
+PROCESSES = ("projector", "api", "worker")
+"""The service's processes, each a command, in starting order: the first migrates the database."""
 
 
 class Stack:
-    """PostgreSQL and Temporal where none are named, and the service on them."""
+    """The service, with PostgreSQL and Temporal where none are configured."""
 
     def __init__(
         self, data_dir: Path, host: str, port: int, temporal_port: int, temporal_ui_port: int, *, any_host: bool = False
@@ -44,77 +42,79 @@ class Stack:
         self._port = port
         self._any_host = any_host
         self._temporal_ports = {"Temporal": temporal_port, "the Temporal UI": temporal_ui_port}
-        self._premises = Premises(self._data_dir, "Baton")
+        self._owned = OwnedDirectory(self._data_dir, "Baton")
         self._postgres: EmbeddedPostgres | None = None
         self._temporal: EmbeddedTemporal | None = None
-        self._pieces: dict[str, Piece] = {}
-        self._keepers: list[Keeper] = []
-        self._told = False
+        self._processes: dict[str, ServiceProcess] = {}
+        self._restarters: list[Restarter] = []
+        self._stopping = False
 
     def run(self) -> None:
-        """Bring everything up, print where it is, keep it running, and take it down when told to."""
-        settings = self._settings = chosen_settings()
+        """Start everything, print the addresses, keep it running, and stop it on a signal."""
+        settings = self._settings = load_settings()
         protect_streams()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._tell)
+            signal.signal(number, self._request_stop)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is
-            signal.signal(signal.SIGHUP, self._tell)
+            signal.signal(signal.SIGHUP, self._request_stop)
         try:
-            self._premises.take(())
-            self._evict_orphans()
-            with listener(self._host, self._port) as listening:
+            self._owned.acquire(())
+            self._stop_orphans()
+            with open_listener(self._host, self._port) as listening:
                 require_loopback(listening, settings, self._any_host)
                 try:
-                    self._bring_up(settings, listening)
-                    self._keep_up()
+                    self._start(settings, listening)
+                    while not self._stopping:
+                        self._check()
+                        time.sleep(0.1)
                 finally:
-                    self._take_down(listening)
+                    self._stop(listening)
         except StartError as error:
             refuse(str(error))
 
-    def _tell(self, *_: object) -> None:
-        self._told = True
+    def _request_stop(self, *_: object) -> None:
+        self._stopping = True
 
-    def _evict_orphans(self) -> None:
-        """See everybody out whom a killed stack left behind, because they may still hold our ports."""
-        for name in (*PIECES, "temporal"):
-            premises = Premises(self._data_dir / name, f"The {name}")
-            if premises.directory.exists():
-                premises.take(STOPPING)
-                premises.leave()
+    def _stop_orphans(self) -> None:
+        """Stop what a killed stack left behind, because it may still hold our ports."""
+        for name in (*PROCESSES, "temporal"):
+            owned = OwnedDirectory(self._data_dir / name, f"The {name}")
+            if owned.directory.exists():
+                owned.acquire(STOPPING)
+                owned.release()
 
-    def _bring_up(self, settings: Settings, listening: socket.socket) -> None:
-        """Start everything as early as it can be: our own processes load while Temporal gets ready."""
+    def _start(self, settings: Settings, listening: socket.socket) -> None:
+        """Start everything as early as possible: the service's processes load while Temporal gets ready."""
         begun = time.monotonic()
         self._url = url = url_of(listening)
         self._database_url, self._database_owner_url = settings.database_url or "", settings.database_owner_url or ""
         self._temporal_address, ui_url = settings.temporal_address or "", None
-        with ThreadPoolExecutor(2) as side_by_side:
+        with ThreadPoolExecutor(2) as threads:
             starts: list[Future[None]] = []
             if settings.temporal_address is None:
                 port, ui_port = available_ports(LOOPBACK, self._temporal_ports)
                 self._temporal_address, ui_url = f"{LOOPBACK}:{port}", f"http://{LOOPBACK}:{ui_port}"
-                starts.append(side_by_side.submit(self._start_temporal, port, ui_port))
+                starts.append(threads.submit(self._start_temporal, port, ui_port))
             if settings.database_url is None:
-                starts.append(side_by_side.submit(self._start_postgres))
+                starts.append(threads.submit(self._start_postgres))
             self._await(starts, lambda: bool(self._database_url))
-            self._note()
-            self._start_pieces(listening)
+            self._write_note()
+            self._start_processes(listening)
             self._await(starts, lambda: all(start.done() for start in starts))
         self._await_ready(url)
-        if not self._told:
-            print(f"ready in {time.monotonic() - begun:.1f} s", flush=True)
-            print(f"  API          {url}\n  API docs     {url}/docs\n  MCP          {url}/mcp", flush=True)
-            print(f"  Temporal     {self._temporal_address}\n  Temporal UI  {ui_url or 'that of your server'}", flush=True)
+        if not self._stopping:
+            print(f"ready in {time.monotonic() - begun:.1f} s")
+            print(f"  API          {url}\n  API docs     {url}/docs\n  MCP          {url}/mcp")
+            print(f"  Temporal     {self._temporal_address}\n  Temporal UI  {ui_url or 'that of your server'}")
             print(f"  Data, logs   {self._data_dir}", flush=True)
 
     def _await(self, starts: "list[Future[None]]", condition: Callable[[], bool]) -> None:
-        """Wait for a condition, and raise what went wrong with any start meanwhile."""
+        """Wait for a condition; raise the error of a start that failed meanwhile."""
 
-        def settled() -> bool:
+        def is_settled() -> bool:
             return condition() or any(start.done() and start.exception() for start in starts)
 
-        wait_until(settled, float("inf"))  # every start has a time limit of its own
+        wait_until(is_settled, float("inf"))  # every start has a time limit of its own
         for start in starts:
             if start.done():
                 start.result()
@@ -123,7 +123,7 @@ class Stack:
         from baton.cli.embedded.postgres import EmbeddedPostgres
 
         self._postgres = EmbeddedPostgres(self._data_dir / "postgres")
-        start_again("PostgreSQL", self._postgres)
+        start_with_retries("PostgreSQL", self._postgres)
         self._database_owner_url, self._database_url = self._postgres.owner_url, self._postgres.runtime_url
 
     def _start_temporal(self, port: int, ui_port: int) -> None:
@@ -131,92 +131,87 @@ class Stack:
 
         directory = self._data_dir / "temporal"
         self._temporal = EmbeddedTemporal(directory, port=port, ui_port=ui_port, search_attributes=SEARCH_ATTRIBUTES)
-        start_again("Temporal", self._temporal)
+        start_with_retries("Temporal", self._temporal)
 
-    def _start_pieces(self, listening: socket.socket) -> None:
-        for name in PIECES:
-            if self._told:
+    def _start_processes(self, listening: socket.socket) -> None:
+        for name in PROCESSES:
+            if self._stopping:
                 return
             inherited = [listening.fileno()] if name == "api" else []
             arguments = [f"--descriptor={descriptor}" for descriptor in inherited]
             if name == "api" and self._any_host:
                 arguments.append("--insecure-any-host")
             environment = partial(self._environment, name)
-            piece = Piece(name, ["-m", "baton.cli", name, *arguments], self._data_dir, environment, inherited)
-            self._pieces[name] = piece
-            piece.start()
+            command = ["-m", "baton.cli", name, *arguments]
+            self._processes[name] = ServiceProcess(name, command, self._data_dir, environment, inherited)
+            self._processes[name].start()
 
     def _environment(self, name: str) -> dict[str, str]:
-        """Where a piece finds its servers; the owner's login is for the projector, who migrates and rebuilds."""
+        """Return the servers of a process; only the projector, which migrates and rebuilds, gets the owner's login."""
         return {
             "DATABASE_URL": self._database_url,
             "DATABASE_OWNER_URL": self._database_owner_url if name == "projector" else "",
             "TEMPORAL_ADDRESS": self._temporal_address,
         }
 
-    def _note(self) -> None:
-        places = {variable.lower(): place for variable, place in self._environment("projector").items()}
-        write_note(self._data_dir, settings=shown_settings(self._settings), url=self._url, **places)
+    def _write_note(self) -> None:
+        addresses = {variable.lower(): address for variable, address in self._environment("projector").items()}
+        write_note(self._data_dir, settings=shown_settings(self._settings), url=self._url, **addresses)
 
     def _await_ready(self, url: str) -> None:
-        """Wait for the API; whatever dies meanwhile is started again, a few times."""
-        servers: dict[str, Server | None] = {"PostgreSQL": self._postgres, "Temporal": self._temporal}
-        self._keepers = [Keeper(name, server) for name, server in servers.items() if server is not None]
-        self._keepers += [Keeper(f"the {name}", piece) for name, piece in self._pieces.items()]
-        for keeper in self._keepers:
-            keeper.starts = 0
+        """Wait for the API; what dies meanwhile is restarted a few times."""
+        servers: dict[str, ChildServer | None] = {"PostgreSQL": self._postgres, "Temporal": self._temporal}
+        self._restarters = [Restarter(name, server) for name, server in servers.items() if server is not None]
+        self._restarters += [Restarter(f"the {name}", process) for name, process in self._processes.items()]
+        for restarter in self._restarters:
+            restarter.starts = 0
 
-        def settled() -> bool:
-            self._look()
-            return self._told or is_ready(url)
+        def is_settled() -> bool:
+            self._check()
+            return self._stopping or is_ready(url)
 
-        if not wait_until(settled, PATIENCE):
-            raise StartError(f"The API was not ready after {PATIENCE:.0f} seconds; look into the logs in {self._data_dir}.")
-        for keeper in self._keepers:
-            keeper.starts = None
+        if not wait_until(is_settled, READY_SECONDS):
+            remedy = f"look into the logs in {self._data_dir}"
+            raise StartError(f"The API was not ready after {READY_SECONDS:.0f} seconds; {remedy}.")
+        for restarter in self._restarters:
+            restarter.starts = None
 
-    def _look(self) -> None:
-        for keeper in self._keepers:
-            keeper.look()
+    def _check(self) -> None:
+        for restarter in self._restarters:
+            restarter.check()
         self._follow_database()
 
-    def _keep_up(self) -> None:
-        """Start again whatever dies, until told to stop."""
-        while not self._told:
-            self._look()
-            time.sleep(LOOK_INTERVAL)
-
     def _follow_database(self) -> None:
-        """Lead the pieces to the database where it came back on another port."""
+        """Restart the processes where the database came back on another port."""
         if self._postgres is None or self._postgres.runtime_url == self._database_url:
             return
         self._database_owner_url, self._database_url = self._postgres.owner_url, self._postgres.runtime_url
-        self._note()
-        for piece in self._pieces.values():
-            piece.stop()
-            piece.start()
+        self._write_note()
+        for process in self._processes.values():
+            process.stop()
+            process.start()
 
-    def _take_down(self, listening: socket.socket) -> None:
-        """Whoever serves or works finishes that first; then those they rely on, one after the other."""
-        if self._told:
+    def _stop(self, listening: socket.socket) -> None:
+        """Stop API and worker, which finish their work first, then one after the other what they rely on."""
+        if self._stopping:
             print("stopping", flush=True)
         listening.close()
         remove_note(self._data_dir)
-        pieces = dict(self._pieces)
-        projector = pieces.pop("projector", None)
-        with ThreadPoolExecutor() as side_by_side:
-            for stopped in [side_by_side.submit(piece.stop) for piece in pieces.values()]:
-                stopped.result()
+        processes = dict(self._processes)
+        projector = processes.pop("projector", None)
+        with ThreadPoolExecutor() as threads:
+            for stop in [threads.submit(process.stop) for process in processes.values()]:
+                stop.result()
         for server in (projector, self._temporal, self._postgres):
             if server is not None:
                 server.stop()
-        self._premises.leave()
+        self._owned.release()
 
 
 def is_ready(url: str) -> bool:
-    """Whether the service answers and its projections are built."""
-    place = urlsplit(url)
-    connection = HTTPConnection(place.hostname or LOOPBACK, place.port, timeout=1)
+    """Return whether the service answers that it is ready."""
+    address = urlsplit(url)
+    connection = HTTPConnection(address.hostname or LOOPBACK, address.port, timeout=1)
     try:
         connection.request("GET", "/readyz")
         return connection.getresponse().status == 200

@@ -1,7 +1,4 @@
-"""The worker: monitors the plant, and runs workflows and activities as soon as Temporal answers.
-
-It also starts what the record still owes and the engine does not know of.
-"""
+"""The worker process: monitors the plant, runs workflows and activities, and starts work the engine does not know of."""
 
 import asyncio
 import time
@@ -12,48 +9,48 @@ from functools import partial
 from typing import Any
 
 import structlog
+import uvloop
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from baton.activities.agents import AgentActivities
-from baton.activities.calibration_publication import CalibrationPublicationActivities
-from baton.activities.conduct import ConductActivities
-from baton.activities.conduct_run import RunConductActivities
-from baton.activities.mint_sweep import MintSweepActivities
-from baton.activities.schedule_firing import ScheduleFiringActivities
+from baton.activities import implementations
 from baton.application.boot_guards import idle_agents
 from baton.application.conduct.compute import Compute
-from baton.application.conduct.reconciliation import Reconciler
+from baton.application.conduct.conduct_work import Reconciler
 from baton.application.ports import EngineUnavailableError, StoreUnavailableError, Work
 from baton.application.settings import Settings
 from baton.application.telemetry import error_location
-from baton.cli.processes import when_told
-from baton.infrastructure.compute.configured import configured_compute
-from baton.infrastructure.compute.local_process import LocalProcesses
-from baton.infrastructure.compute.retention import JobRetention
-from baton.infrastructure.conducting import Conducting, conducting
-from baton.infrastructure.control.routes import open_control
-from baton.infrastructure.monitoring import monitoring
+from baton.cli.composition.conduct import ConductEngine, open_conduct_engine
+from baton.cli.composition.monitors import monitor_in_background
+from baton.cli.composition.runtime import BootRefused, Runtime
+from baton.cli.startup import refuse, start_garbage_collection, stop_on_signals
+from baton.infrastructure.actions.registry import installed_actions
+from baton.infrastructure.compute.configured import AccountUnusableError, configured_compute
+from baton.infrastructure.compute.local_process import JobRetention, LocalProcesses
+from baton.infrastructure.control.routes import AdapterMissingError, open_control
+from baton.infrastructure.plugins import PluginUnusableError, load_named_plugins
 from baton.infrastructure.postgres.leadership import REACTIONS_LOCK, SCHEDULES_LOCK, lead
 from baton.infrastructure.postgres.pool import Connection
-from baton.infrastructure.runtime import Runtime, clock
-from baton.infrastructure.temporal.attributes import add_missing
-from baton.infrastructure.temporal.engine import TASK_QUEUE, connect
-from baton.infrastructure.temporal.interceptors import CallerCarrier
-from baton.infrastructure.temporal.versioning import deployment_of
-from baton.workflows.agent_conclusions import DebriefWorkflow, DraftCautionWorkflow, RegenerateDebriefWorkflow
+from baton.infrastructure.temporal.attributes import add_missing_attributes
+from baton.infrastructure.temporal.engine import TASK_QUEUE, connect, worker_deployment
+from baton.infrastructure.temporal.interceptors import CallerInterceptor
+from baton.infrastructure.temporal.sdk_logging import configure_sdk_logging
+from baton.infrastructure.wall_clock import clock
+from baton.workflows.agents import (
+    DebriefWorkflow,
+    DraftCautionWorkflow,
+    ExpireClearancesWorkflow,
+    ExpireClearanceWorkflow,
+    PromoteCautionWorkflow,
+    RegenerateDebriefWorkflow,
+    SuperviseRunsWorkflow,
+)
 from baton.workflows.calibration_publication import CalibrationPublicationWorkflow
 from baton.workflows.conduct import ConductWorkflow
 from baton.workflows.conduct_run import ConductRunWorkflow
 from baton.workflows.mint_sweep import MintSweepWorkflow
-from baton.workflows.rule_agents import (
-    ExpireClearancesWorkflow,
-    ExpireClearanceWorkflow,
-    PromoteCautionWorkflow,
-    SuperviseRunsWorkflow,
-)
 from baton.workflows.schedule_firing import ScheduleFiringWorkflow
 
 log = structlog.get_logger()
@@ -63,131 +60,130 @@ WORKFLOWS = (
     *(DebriefWorkflow, DraftCautionWorkflow, RegenerateDebriefWorkflow),
     *(PromoteCautionWorkflow, SuperviseRunsWorkflow, ExpireClearancesWorkflow, ExpireClearanceWorkflow),
 )
-"""Every kind; of each there are recorded histories that it must be able to replay."""
-RECONCILE_INTERVAL = 2.0
-"""Seconds between two looks for work that nobody has begun."""
-COMPARE_INTERVAL = 60.0
-"""Seconds between two comparisons of all that is live with the engine; the first one comes with the start."""
-CHANGES_INTERVAL = 1.0
-"""Seconds between two looks for schedules that were changed on the record."""
-SCHEDULES_INTERVAL = 10.0
-"""Seconds between two comparisons of all schedules with the engine's calendars."""
-UNKNOWN_INTERVAL = 600.0
-"""Seconds between two looks for calendars of schedules that are not on record; the first one comes with the start."""
-RETRY_INTERVAL = 1.0
-MOST_ACTIVITIES = 500
-"""Activities at once in this process; those that wait for people count too."""
-STICKY = timedelta(seconds=1.5)
-"""How long a workflow waits for the worker that has it in memory, which may be dead; then any other takes it."""
-GRACE = timedelta(seconds=5)
-"""What activities in progress have to end when the worker is told to stop; what is cut off is repeated elsewhere."""
+"""Every workflow type; each must be able to replay its recorded histories."""
+UNSTARTED_WORK_SECONDS, COMPARISON_SECONDS = 2.0, 60.0
+"""Intervals of starting work that nobody has begun, and of comparing all live work with the engine."""
+CHANGED_SCHEDULES_SECONDS, ALL_SCHEDULES_SECONDS, UNKNOWN_CALENDARS_SECONDS = 1.0, 10.0, 600.0
+"""Intervals of telling the engine of changed schedules, of comparing all, and of removing calendars without a schedule."""
+RETRY_SECONDS = 1.0
+MAX_ACTIVITIES = 500  # activities at once in this process, including those that wait for people
+STICKY_TIMEOUT = timedelta(seconds=1.5)
+"""How long a workflow task waits for the worker that has it in memory, which may be dead, before any other takes it."""
+SHUTDOWN_GRACE = timedelta(seconds=5)
+"""How long activities in progress may go on when the worker stops; what is cut off is repeated elsewhere."""
 
 
-async def run(settings: Settings) -> None:
-    """The worker until SIGTERM or SIGINT; work in progress is finished or handed back to the engine."""
+def run_worker(settings: Settings) -> None:
+    """Run the worker until SIGTERM or SIGINT."""
+    if settings.temporal_address is None:
+        refuse("TEMPORAL_ADDRESS is not set; point it at a Temporal server, or use `baton up`, which brings its own.")
+    configure_sdk_logging()
+    start_garbage_collection()
+    try:
+        uvloop.run(_run(settings))
+    except (AdapterMissingError, AccountUnusableError, BootRefused, PluginUnusableError) as error:
+        refuse(str(error))
+
+
+async def _run(settings: Settings) -> None:
+    """Run everything a worker does; work in progress at the end is finished or handed back to the engine."""
     stopping = asyncio.Event()
-    when_told(stopping.set)
+    stop_on_signals(stopping.set)
     for sentence in idle_agents(settings):
-        log.warning("agent_idle", said=sentence)
-    compute = configured_compute(settings)
+        log.warning("agent_idle", reason=sentence)
+    actions, compute = installed_actions(), configured_compute(settings)
+    load_named_plugins(settings)
     async with (
         Runtime(settings) as runtime,
         runtime.reporting("worker"),
         open_control(settings) as control,
-        monitoring(runtime, control),
-        reconciling(runtime),
-        reacting(runtime),
-        removing_jobs(runtime, compute),
+        monitor_in_background(runtime, control),
+        reconcile_in_background(runtime),
+        react_in_background(runtime),
+        remove_jobs_in_background(runtime, compute),
     ):
-        client = await connected(runtime, stopping)
+        client = await connect_when_ready(runtime, stopping)
         if client is None:
             return
-        if (remedy := await add_missing(client)) is not None:
+        if (remedy := await add_missing_attributes(client)) is not None:
             log.warning("search_attributes_missing", run=remedy)
         async with (
-            keeping_schedules(runtime),
-            conducting(runtime, control, compute=compute) as wired,
-            worker(client, runtime, wired),
+            keep_schedules_in_background(runtime),
+            open_conduct_engine(runtime, control, actions=actions, compute=compute) as wired,
+            build_worker(client, runtime, wired),
         ):
             log.info("worker_ready", task_queue=TASK_QUEUE)
             await stopping.wait()
 
 
-def worker(client: Client, runtime: Runtime, wired: Conducting) -> Worker:
-    """Everything this build can run."""
-    sweeps = MintSweepActivities(runtime.mint_sweeps)
-    publications = CalibrationPublicationActivities(runtime.publications)
-    conducts = ConductActivities(wired.conductor, wired.passes, wired.steps, wired.scores)
-    runs = RunConductActivities(wired.run_conductor)
+def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Worker:
+    """Return a Temporal worker with every workflow and activity of this build."""
     own = runtime.agents
-    agents = AgentActivities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer)
-    firings = ScheduleFiringActivities(runtime.firings)
+    activities = [
+        *implementations.mint_sweep_activities(runtime.mint_sweeps),
+        *implementations.calibration_publication_activities(runtime.publications),
+        *implementations.conduct_activities(wired.conductor, wired.passes, wired.steps),
+        *implementations.run_conduct_activities(wired.run_conductor),
+        *implementations.agent_activities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer),
+        *implementations.schedule_firing_activities(runtime.firings),
+    ]
     return Worker(
         client,
         task_queue=TASK_QUEUE,
         workflows=WORKFLOWS,
-        activities=[
-            *(sweeps.candidates, sweeps.mint, sweeps.finish),
-            *(publications.sign, publications.send, publications.record),
-            *(conducts.brief, conducts.do_step, conducts.collect_job, conducts.await_run),
-            *(conducts.start_pass, conducts.judge_pass, conducts.record_outcome),
-            *(conducts.advise_pass, conducts.take_up_search, conducts.begin_closing, conducts.end_conduct),
-            *(runs.brief, runs.open_phase, runs.await_run, runs.await_phase, runs.end),
-            *(agents.take_lease, agents.conclude, agents.write_up, agents.regenerate),
-            *(agents.promote, agents.supervise, agents.due, agents.expire),
-            *(firings.open, firings.await_end),
-        ],
+        activities=activities,
         workflow_runner=UnsandboxedWorkflowRunner(),
-        interceptors=[CallerCarrier()],
-        deployment_config=deployment_of(runtime.settings),
-        graceful_shutdown_timeout=GRACE,
+        interceptors=[CallerInterceptor()],
+        deployment_config=worker_deployment(runtime.settings),
+        graceful_shutdown_timeout=SHUTDOWN_GRACE,
         max_heartbeat_throttle_interval=timedelta(seconds=1),
-        sticky_queue_schedule_to_start_timeout=STICKY,
-        max_concurrent_activities=MOST_ACTIVITIES,
+        sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
+        max_concurrent_activities=MAX_ACTIVITIES,
     )
 
 
-async def connected(runtime: Runtime, stopping: asyncio.Event) -> Client | None:
-    """A client, as soon as the server answers and has our namespace."""
+async def connect_when_ready(runtime: Runtime, stopping: asyncio.Event) -> Client | None:
+    """Return a client as soon as the server answers and has the namespace; None where the worker stops before."""
     settings = runtime.settings
-    said = ""
+    logged = ""
     while not stopping.is_set():
         try:
             client = await connect(settings, runtime.tracing)
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
             return client
         except (EngineUnavailableError, RuntimeError, RPCError) as error:
-            if (sentence := str(error)) != said:
-                log.warning("engine_unavailable", address=settings.temporal_address, error=(said := sentence))
+            if str(error) != logged:
+                logged = str(error)
+                log.warning("engine_unavailable", address=settings.temporal_address, error=logged)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), RETRY_INTERVAL)
+                await asyncio.wait_for(stopping.wait(), RETRY_SECONDS)
     return None
 
 
-def reconciling(runtime: Runtime) -> AbstractAsyncContextManager[None]:
-    """Compare the record with the engine beside whatever else is done, whether the engine answers or not."""
+def reconcile_in_background(runtime: Runtime) -> AbstractAsyncContextManager[None]:
+    """Compare the record with the engine while the block lasts, whether the engine answers or not."""
     return runtime.supervisor.supervise("reconciliation", partial(reconcile, runtime))
 
 
-def keeping_schedules(runtime: Runtime) -> AbstractAsyncContextManager[None]:
-    """Keep the engine's calendars as the record says, in one worker of all."""
-    return leading(runtime, "schedules", SCHEDULES_LOCK, lambda _: keep_schedules(runtime))
+def keep_schedules_in_background(runtime: Runtime) -> AbstractAsyncContextManager[None]:
+    """Keep the engine's calendars as recorded, in one worker of all."""
+    return lead_in_background(runtime, "schedules", SCHEDULES_LOCK, lambda _: keep_schedules(runtime))
 
 
-def reacting(runtime: Runtime) -> AbstractAsyncContextManager[None]:
+def react_in_background(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Lead every subscriber through the log, in one worker of all."""
-    return leading(runtime, "reactions", REACTIONS_LOCK, lambda _: runtime.dispatcher().run())
+    return lead_in_background(runtime, "reactions", REACTIONS_LOCK, lambda _: runtime.dispatcher().run())
 
 
-def leading(
+def lead_in_background(
     runtime: Runtime, name: str, lock: int, work: Callable[[Connection], Coroutine[Any, Any, None]]
 ) -> AbstractAsyncContextManager[None]:
-    """Do something as the one worker of all whose turn it is."""
+    """Run some work in the one worker of all that holds the lock."""
     return runtime.supervisor.supervise(name, partial(lead, runtime.database_url, lock, work))
 
 
-def removing_jobs(runtime: Runtime, compute: Compute) -> AbstractAsyncContextManager[None]:
-    """Remove the directories of jobs that nobody needs any more, where they are kept for a time only."""
+def remove_jobs_in_background(runtime: Runtime, compute: Compute) -> AbstractAsyncContextManager[None]:
+    """Remove the directories of old jobs, where a retention time is set."""
     hours = runtime.settings.compute_job_retention_hours
     if not isinstance(compute, LocalProcesses) or not hours:
         return nullcontext()
@@ -196,48 +192,50 @@ def removing_jobs(runtime: Runtime, compute: Compute) -> AbstractAsyncContextMan
 
 
 async def reconcile(runtime: Runtime) -> None:
-    """Start what the record says is to be done and the engine may not know of; now and then compare the two as a whole."""
+    """Start recorded work that the engine may not know of, and at longer intervals compare all live work with it."""
     limit = timedelta(seconds=runtime.settings.conduct_restart_limit_seconds)
     reconciler = Reconciler([runtime.conducts, runtime.run_conducts], runtime.engine, clock, limit)
-    due = time.monotonic()
-    while True:
-        interval = RECONCILE_INTERVAL
-        try:
-            if time.monotonic() >= due:
-                await reconciler.compare()
-                due = time.monotonic() + COMPARE_INTERVAL
-            for work in runtime.service.works.values():
-                await start_unfinished(runtime, work)
-        except (EngineUnavailableError, StoreUnavailableError) as error:
-            log.warning("reconcile_postponed", error=type(error).__name__)
-            interval = RETRY_INTERVAL
-        await asyncio.sleep(interval)
+    comparison_due = time.monotonic()
+
+    async def pass_once() -> None:
+        nonlocal comparison_due
+        if time.monotonic() >= comparison_due:
+            await reconciler.compare()
+            comparison_due = time.monotonic() + COMPARISON_SECONDS
+        for work in runtime.service.works.values():
+            await start_unfinished(runtime, work)
+
+    await repeat(pass_once, UNSTARTED_WORK_SECONDS, RETRY_SECONDS, "reconcile_postponed")
 
 
 async def keep_schedules(runtime: Runtime) -> None:
-    """Tell the engine each second what was changed, and beside that compare all it has with the record."""
-    keeper = runtime.schedule_keeper
+    """Tell the engine of changed schedules, and at longer intervals compare all calendars with the record."""
+    keeper = runtime.schedule_reconciler
+    tasks = (
+        (keeper.reconcile_changed, CHANGED_SCHEDULES_SECONDS),
+        (keeper.reconcile_all, ALL_SCHEDULES_SECONDS),
+        (runtime.agent_schedules.reconcile, ALL_SCHEDULES_SECONDS),
+        (keeper.remove_unknown, UNKNOWN_CALENDARS_SECONDS),
+    )
     async with asyncio.TaskGroup() as group:
-        group.create_task(again(keeper.keep_changed, CHANGES_INTERVAL))
-        group.create_task(again(keeper.keep_all, SCHEDULES_INTERVAL))
-        group.create_task(again(runtime.ticks.keep, SCHEDULES_INTERVAL))
-        group.create_task(again(keeper.remove_unknown, UNKNOWN_INTERVAL))
+        for task, interval in tasks:
+            group.create_task(repeat(task, interval, min(interval, ALL_SCHEDULES_SECONDS), "schedules_not_kept"))
 
 
-async def again(keep: Callable[[], Awaitable[None]], interval: float) -> None:
-    """Keep calendars now and after every interval; where that could not be done, soon again."""
+async def repeat(task: Callable[[], Awaitable[None]], interval: float, retry_interval: float, failure: str) -> None:
+    """Run a task now and after every interval; log where store or engine is unavailable, and retry."""
     while True:
         pause = interval
         try:
-            await keep()
+            await task()
         except (EngineUnavailableError, StoreUnavailableError) as error:
-            log.warning("schedules_not_kept", error=type(error).__name__)
-            pause = min(interval, SCHEDULES_INTERVAL)
+            log.warning(failure, error=type(error).__name__)
+            pause = retry_interval
         await asyncio.sleep(pause)
 
 
 async def start_unfinished(runtime: Runtime, work: Work) -> None:
-    """Start what is owed of one kind of work; a piece that cannot be started does not keep the others waiting."""
+    """Start the unfinished items of one kind of work; an item that cannot be started does not delay the others."""
     for work_id in await work.unfinished():
         try:
             if (job := await work.job(work_id)) is not None:

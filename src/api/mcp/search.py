@@ -51,7 +51,7 @@ class Index:
     def of(cls, operations: Iterable[Operation]) -> "Index":
         return cls({operation.name: words_of(operation) for operation in operations})
 
-    def ranked(self, text: str, among: Iterable[Operation]) -> list[Operation]:
+    def rank(self, text: str, among: Iterable[Operation]) -> list[Operation]:
         """Return the operations that have any of these words, those with most of them first, queries before commands."""
         wanted = stems(text)
         found = []

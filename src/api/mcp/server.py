@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import cache, cached_property
 from inspect import getdoc
 from typing import Annotated, Any
@@ -24,14 +24,12 @@ from pydantic import BaseModel, Field
 import baton
 from baton.api.edge import as_refusal
 from baton.api.errors import error_body
-from baton.api.mcp.arguments import refuse_arguments, tool_request, validated
-from baton.api.mcp.progress import Notifier
+from baton.api.mcp import tools
 from baton.api.mcp.search import FoundOperation, FoundOperations, Index, SearchOperations
-from baton.api.mcp.tools import KEY, Key, answer_schema, make_tool, model_schema, tool_of
 from baton.api.metrics import observe
 from baton.api.rest import answer_json
-from baton.application.ports import Caller, CommandResult
-from baton.application.service import Service, Told
+from baton.application.ports import Caller, CommandResult, WorkProgress
+from baton.application.service import ProgressListener, Service
 from baton.application.settings import McpToolset
 from baton.domain.kernel import Command, Query, Value, omitted
 from baton.domain.registry import Operation
@@ -43,6 +41,8 @@ not show the one you need, search_operations finds it and call_operation calls i
 a call with the same key and it is carried out once. A command answers its log position in _meta as baton/position; give it \
 to a list as min_position and the list shows what you did. A refusal says in detail what to do about it, and carries a \
 machine-readable code and, where there is one, a reason."""
+
+MIN_INCREMENT = 0.001
 
 Context = ServerRequestContext[Any, Any]
 
@@ -56,18 +56,20 @@ class CallOperation(Value):
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     arguments: dict[str, Any] = {}
-    idempotency_key: Key = omitted()
+    idempotency_key: tools.Key = omitted()
 
 
-SEARCH = make_tool(
+SEARCH = tools.make_tool(
     "search_operations",
     getdoc(SearchOperations) or "",
-    model_schema(SearchOperations),
-    answer_schema(FoundOperations),
+    tools.model_schema(SearchOperations),
+    tools.answer_schema(FoundOperations),
     read_only=True,
     idempotent=True,
 )
-CALL = make_tool("call_operation", getdoc(CallOperation) or "", model_schema(CallOperation), None, destructive=True)
+CALL = tools.make_tool(
+    "call_operation", getdoc(CallOperation) or "", tools.model_schema(CallOperation), None, destructive=True
+)
 
 
 class Toolbox:
@@ -85,19 +87,16 @@ class Toolbox:
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """Return the tools this caller sees; the first two reach every other one."""
-        shown = [
-            operation.input
-            for operation in await self._permitted(caller)
-            if operation.essential or self._toolset is McpToolset.ALL
-        ]
+        every = self._toolset is McpToolset.ALL
+        inputs = [operation.input for operation in await self._permitted(caller) if operation.essential or every]
         # In a thread, because the first listing makes all tools, which takes as long as hundreds of requests.
-        tools = await asyncio.to_thread(lambda: [wire_tool(input) for input in shown])
-        return [wire_json(SEARCH), wire_json(CALL), *tools]
+        listed = await asyncio.to_thread(lambda: [wire_tool(input) for input in inputs])
+        return [wire_json(SEARCH), wire_json(CALL), *listed]
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], caller: Caller, told: Told | None = None
+        self, name: str, arguments: Mapping[str, Any], caller: Caller, on_progress: ProgressListener | None = None
     ) -> CallToolResult:
-        """Call a tool; a refusal is an answer with the same body as over REST. `told` receives the progress of long work."""
+        """Call a tool; a refusal is an answer with the same body as over REST."""
         if name not in self._operations and name not in (SEARCH.name, CALL.name):
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:200]}. Find the one you need with {SEARCH.name}.")
         started, context = time.perf_counter(), "edge"
@@ -107,7 +106,7 @@ class Toolbox:
             else:
                 operation, arguments = self._resolve(name, arguments)
                 name, context = operation.name, operation.context
-                status, result = await self._execute(operation, arguments, caller, told)
+                status, result = await self._execute(operation, arguments, caller, on_progress)
         except Exception as error:
             refusal = as_refusal(error, caller.correlation_id)
             status, result = refusal.status, tool_refusal(error_body(refusal, context, caller.correlation_id), caller)
@@ -119,9 +118,9 @@ class Toolbox:
         return [op for op in self._operations.values() if op.open or op.command_name in permitted]
 
     async def _search(self, arguments: Mapping[str, Any], caller: Caller) -> CallToolResult:
-        search = validated(SearchOperations, arguments)
+        search = tools.validate_arguments(SearchOperations, arguments)
         among = [op for op in await self._permitted(caller) if search.kind in (None, op.kind)]
-        best = self._index.ranked(search.words, among)[: search.limit]
+        best = self._index.rank(search.words, among)[: search.limit]
         found = FoundOperations(operations=tuple(self._summary(operation, search.input_schemas) for operation in best))
         return tool_answer(found.model_dump_json(exclude_unset=True).encode(), caller)
 
@@ -135,25 +134,23 @@ class Toolbox:
         """Return the operation of a call and its own arguments."""
         if name != CALL.name:
             return self._operations[name], arguments
-        call = validated(CallOperation, arguments)
+        call = tools.validate_arguments(CallOperation, arguments)
         if call.name not in self._operations:
             raise UnknownOperationError(f"There is no operation of this name; find the one you need with {SEARCH.name}.")
-        if KEY not in call.model_fields_set:
+        if tools.KEY not in call.model_fields_set:
             return self._operations[call.name], call.arguments
-        if KEY in call.arguments:
-            refuse_arguments(KEY, msg="Give the idempotency key once", type="repeated")
-        return self._operations[call.name], {**call.arguments, KEY: call.idempotency_key}
+        if tools.KEY in call.arguments:
+            tools.refuse_arguments(tools.KEY, msg="Give the idempotency key once", type="repeated")
+        return self._operations[call.name], {**call.arguments, tools.KEY: call.idempotency_key}
 
     async def _execute(
-        self, operation: Operation, arguments: Mapping[str, Any], caller: Caller, told: Told | None
+        self, operation: Operation, arguments: Mapping[str, Any], caller: Caller, on_progress: ProgressListener | None
     ) -> tuple[int, CallToolResult]:
-        wanted = tool_request(operation, arguments)
-        if isinstance(wanted.request, Query):
-            answer = await self._service.ask(wanted.request, caller, target_id=wanted.target_id)
-            return 200, tool_answer(answer_json(answer), caller)
-        done = await self._run_to_end(
-            self._service.execute(wanted.request, caller, target_id=wanted.target_id, key=wanted.key, told=told)
-        )
+        request, target_id, key = tools.tool_request(operation, arguments)
+        if isinstance(request, Query):
+            return 200, tool_answer(answer_json(await self._service.ask(request, caller, target_id=target_id)), caller)
+        execution = self._service.execute(request, caller, target_id=target_id, key=key, on_progress=on_progress)
+        done = await self._run_to_end(execution)
         facts = {"baton/status": done.status, "baton/position": done.position}
         if done.replayed:
             facts["baton/replayed"] = True
@@ -172,13 +169,25 @@ class Toolbox:
             task.exception()  # retrieved, so that asyncio does not log what nobody waits for
 
 
+def notifier(report: Callable[[float, float | None, str | None], Awaitable[None]]) -> ProgressListener:
+    """Return what notifies one caller of progress; the protocol wants every value above the one before."""
+    last = -MIN_INCREMENT
+
+    async def notify(progress: WorkProgress) -> None:
+        nonlocal last
+        last = max(float(progress.done), last + MIN_INCREMENT)
+        await report(round(last, 3), progress.total, progress.message)
+
+    return notify
+
+
 def mcp_server(toolbox: Toolbox, caller_of: Callable[[Context], Caller]) -> Server[Any]:
     """Return the server of these tools; the transport determines the caller."""
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         wanted = (context.meta or {}).get("progress_token") is not None
-        told = Notifier(context.session.report_progress) if wanted else None
-        return await toolbox.call(params.name, params.arguments or {}, caller_of(context), told)
+        on_progress = notifier(context.session.report_progress) if wanted else None
+        return await toolbox.call(params.name, params.arguments or {}, caller_of(context), on_progress)
 
     async def list_tools(context: Context, params: PaginatedRequestParams) -> dict[str, Any]:
         """Return all tools on one page, because many clients follow no cursor."""
@@ -197,21 +206,17 @@ def mcp_server(toolbox: Toolbox, caller_of: Callable[[Context], Caller]) -> Serv
         version=baton.__version__,
         title="Baton",
         instructions=INSTRUCTIONS,
-        get_tool_input_schema=no_parameter_headers,
+        get_tool_input_schema=lambda name: None,  # no argument is sent as a header too, so none has to be checked
         on_call_tool=call_tool,
     )
     server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
     return server
 
 
-def no_parameter_headers(name: str) -> None:
-    """Return no schema: no argument is sent as a header too, so none has to be checked against it."""
-
-
 @cache
 def wire_tool(input: type[Command] | type[Query]) -> dict[str, Any]:
     """Return the tool of an operation as JSON data; cached, because listings are frequent."""
-    return wire_json(tool_of(input))
+    return wire_json(tools.tool_of(input))
 
 
 def wire_json(part: BaseModel) -> dict[str, Any]:
@@ -230,8 +235,5 @@ def tool_answer(body: bytes, caller: Caller, facts: Mapping[str, Any] | None = N
 
 def tool_refusal(body: Mapping[str, Any], caller: Caller) -> CallToolResult:
     """Return a refusal as text alone, because some clients check structured errors against the output schema."""
-    return CallToolResult(
-        content=[TextContent(type="text", text=orjson.dumps(body).decode())],
-        is_error=True,
-        _meta={"baton/correlation_id": str(caller.correlation_id)},
-    )
+    text = TextContent(type="text", text=orjson.dumps(body).decode())
+    return CallToolResult(content=[text], is_error=True, _meta={"baton/correlation_id": str(caller.correlation_id)})

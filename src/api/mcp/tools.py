@@ -1,7 +1,9 @@
-"""Operations as MCP tools: schemas, titles and hints, derived from the registry."""
+"""Operations as MCP tools: schemas, titles and hints, derived from the registry, and the parsing of their arguments."""
 
+import json
+from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn, TypeVar
 from uuid import UUID
 
 from mcp_types import Tool, ToolAnnotations
@@ -9,12 +11,15 @@ from pydantic import BaseModel, Field, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from baton.api.counts import describe_counts
+from baton.api.errors import RequestValidationError
 from baton.api.openapi import UUID_SCHEMA, description_of
-from baton.api.parsing import MAX_KEY_LENGTH
+from baton.api.parsing import MAX_KEY_LENGTH, from_json, idempotency_key, refuse_internal, uuid_from
 from baton.domain.access.edge_queries import EventView
 from baton.domain.kernel import Command, History, Query
 from baton.domain.registry import Operation
 
+PLACE = "arguments"
+M = TypeVar("M", bound=BaseModel)
 KEY = "idempotency_key"
 Key = Annotated[
     str,
@@ -92,8 +97,8 @@ def input_schema(operation: Operation) -> dict[str, Any]:
 def model_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the self-contained schema of a model, without title and description, which the tool has."""
     form = model.model_json_schema(schema_generator=_Untitled)
-    kept = {name: part for name, part in form.items() if name not in ("title", "description")}
-    return {"properties": {}, **kept, "type": "object", "additionalProperties": False}
+    members = {name: part for name, part in form.items() if name not in ("title", "description")}
+    return {"properties": {}, **members, "type": "object", "additionalProperties": False}
 
 
 def output_schema(operation: Operation) -> dict[str, Any] | None:
@@ -118,3 +123,32 @@ def history_answer(operation: Operation) -> type[BaseModel]:
         "next_cursor": (str | None, ...),
     }
     return create_model(f"{operation.aggregate.name}History", **fields)
+
+
+def tool_request(operation: Operation, arguments: Mapping[str, Any]) -> tuple[Command | Query, UUID | None, str | None]:
+    """Return the request in these arguments, the id of its target and its idempotency key."""
+    fields = dict(arguments)
+    target_id = None
+    if operation.target is not None:
+        if operation.target not in fields:
+            refuse_arguments(operation.target, msg="Field required", type="missing")
+        target_id = uuid_from(fields.pop(operation.target), PLACE, operation.target)
+    keyed = operation.kind == "command" and KEY in fields
+    key = fields.pop(KEY) if keyed else None
+    request = validate_arguments(operation.input, fields)
+    refuse_internal(operation, request, PLACE)
+    return request, target_id, idempotency_key(key, PLACE, KEY) if keyed else None
+
+
+def validate_arguments(model: type[M], fields: Mapping[str, Any]) -> M:
+    """Return a model from decoded arguments; they are encoded again, because only JSON text is parsed strictly."""
+    try:
+        text = json.dumps(fields, allow_nan=False)
+    except (ValueError, RecursionError):
+        refuse_arguments(msg="Numbers must be finite and nesting shallow", type="json_invalid")
+    return from_json(model, text.encode(), PLACE)
+
+
+def refuse_arguments(*loc: str, msg: str, type: str) -> NoReturn:
+    """Raise the refusal of an argument."""
+    raise RequestValidationError.at(PLACE, *loc, msg=msg, type=type)

@@ -1,4 +1,4 @@
-"""`baton doctor`: looks at everything the service rests on, and says of each what is wrong and how to mend it."""
+"""`baton doctor`: checks everything the service rests on, and says what is wrong and how to mend it."""
 
 from baton.cli.doctor.examination import CHECKS, examine
 

@@ -1,46 +1,42 @@
-"""The database, as the doctor looks at it: whether it keeps its promises, has the form it needs, and is followed."""
+"""Checks of the database: durability, migrations, rights, projections."""
 
 import time
 from typing import Any
 
 from baton.application.queries import PROJECTIONS
-from baton.cli.doctor.findings import Finding, ok, warning, wrong
-from baton.cli.doctor.processes import how_to_lead
-from baton.infrastructure.postgres.leadership import is_led
+from baton.cli.doctor.findings import CheckResult, ok, warning, wrong
+from baton.cli.doctor.tasks import remedy_for_unled
+from baton.infrastructure.postgres.leadership import PROJECTIONS_LOCK, is_led
 from baton.infrastructure.postgres.pool import RUNTIME_ROLE, Connection
-from baton.infrastructure.postgres.projections import LEADER_LOCK, bookmark_of, unbuilt
+from baton.infrastructure.postgres.projections import read_bookmark, unbuilt_projections
 from baton.infrastructure.postgres.schema_version import CAN_REWRITE, NewerDatabaseError, has_current_form, known_revisions
 
 INSERT_ONLY = ("events", "entries_conduit_verdicts")
-LATE, STUCK = 2.0, 30.0
-"""Seconds an event may wait for the projections: noticeable, and no longer a matter of load."""
+LATE_SECONDS, STUCK_SECONDS = 2.0, 30.0
+"""How long an event may wait for the projections: noticeable, and no longer explained by load."""
 COUNTED = 100_000
 
 
-async def examine_database(connection: Connection) -> Finding:
-    """Whether the server answers, and loses nothing that it has acknowledged."""
+async def examine_database(connection: Connection) -> CheckResult:
+    """Check that the server answers and loses nothing that it has acknowledged."""
     begun = time.perf_counter()
-    version, fsync, commit = await _row(
-        connection,
-        "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit')",
-    )
+    settings = "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit')"
+    version, fsync, commit = await _row(connection, settings)
     answered = f"PostgreSQL {version.split()[0]} answers in {1000 * (time.perf_counter() - begun):.1f} ms"
     if "off" in (fsync, commit):
-        return warning(
-            f"{answered}, but with fsync={fsync} and synchronous_commit={commit} a power cut loses acknowledged "
-            "commands; set both to on."
-        )
+        loss = "a power cut loses acknowledged commands; set both to on"
+        return warning(f"{answered}, but with fsync={fsync} and synchronous_commit={commit} {loss}.")
     return ok(f"{answered}.")
 
 
-def examine_migrations(url: str) -> Finding:
-    """Whether the database has the form that this build needs."""
+def examine_migrations(url: str) -> CheckResult:
+    """Check that the database has the form that this build needs."""
     try:
         if has_current_form(url):
             return ok(f"The database is migrated to {known_revisions()[-1]} and every projection is declared as here.")
     except NewerDatabaseError as error:
         return wrong(str(error))
-    from baton.infrastructure.postgres.migrate import pending_migrations
+    from baton.infrastructure.postgres.migrate import pending_migrations  # loads SQLAlchemy
 
     if pending := pending_migrations(url):
         missing = f"Migrations {', '.join(sorted(pending))} are not applied"
@@ -49,8 +45,8 @@ def examine_migrations(url: str) -> Finding:
     return wrong(f"{missing}; start any process of the service (`baton up`, `baton projector`), it sees to that.")
 
 
-async def examine_rights(connection: Connection) -> Finding:
-    """Whether the role the service runs as can add to the log, and do nothing else to it."""
+async def examine_rights(connection: Connection) -> CheckResult:
+    """Check that the role of the service can add to the log, and do nothing else to it."""
     known, member, superuser = await _row(
         connection,
         "SELECT count(*) > 0, bool_or(pg_has_role(current_user, oid, 'MEMBER')), bool_or(rolsuper) "
@@ -86,10 +82,10 @@ async def examine_rights(connection: Connection) -> Finding:
     return ok(f"{RUNTIME_ROLE} can read the log and add to it, and nothing else.")
 
 
-async def examine_projections(connection: Connection) -> Finding:
-    """Whether every projection is built, somebody follows the log, and how far behind the projections are."""
-    missing = await unbuilt(connection)
-    bookmark = await bookmark_of(connection, PROJECTIONS)
+async def examine_projections(connection: Connection) -> CheckResult:
+    """Check that every projection is built and kept, and how far behind the log it is."""
+    missing = await unbuilt_projections(connection)
+    bookmark = await read_bookmark(connection, PROJECTIONS)
     behind, age = await _row(
         connection,
         "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(recorded_at)), 0)::float FROM (SELECT "
@@ -97,27 +93,26 @@ async def examine_projections(connection: Connection) -> Finding:
         *(str(bookmark.transaction_id), bookmark.position, COUNTED),
     )
     lag = f"{behind}{' or more' if behind == COUNTED else ''} events behind by {age:.1f} s"
-    if not await is_led(connection, LEADER_LOCK):
-        return wrong(f"Nobody keeps the projections ({lag}); {await how_to_lead(connection, 'projections', 'projector')}.")
+    if not await is_led(connection, PROJECTIONS_LOCK):
+        remedy = await remedy_for_unled(connection, "projections", "projector")
+        return wrong(f"Nobody keeps the projections ({lag}); {remedy}.")
     if missing:
-        return wrong(
-            f"Not built yet: {', '.join(missing)}; the projector fills them when it starts, or run "
-            f"`baton projections rebuild {' '.join(missing)}`."
-        )
-    if age > STUCK:
+        remedy = f"the projector fills them when it starts, or run `baton projections rebuild {' '.join(missing)}`"
+        return wrong(f"Not built yet: {', '.join(missing)}; {remedy}.")
+    if age > STUCK_SECONDS:
         return wrong(f"The projections are {lag}; {await _holding_back(connection)}.")
-    if age > LATE:
+    if age > LATE_SECONDS:
         return warning(f"The projections are {lag}; look again in a moment, the projector may be catching up.")
     return ok(f"Every projection is built and at position {bookmark.position}, {lag}.")
 
 
 async def _holding_back(connection: Connection) -> str:
-    """What keeps the followers of the log from going on: an open transaction, or the projector itself."""
+    """Return what holds the projections back: an open transaction, or the projector itself."""
     found = await connection.execute(
         "SELECT pid, extract(epoch FROM clock_timestamp() - xact_start)::int FROM pg_stat_activity "
         "WHERE backend_xid IS NOT NULL AND datname = current_database() AND xact_start < clock_timestamp() - "
         "make_interval(secs => %s) ORDER BY xact_start LIMIT 1",
-        (LATE,),
+        (LATE_SECONDS,),
     )
     if row := await found.fetchone():
         return f"a transaction open for {row[1]} s holds them back, end it with SELECT pg_terminate_backend({row[0]})"

@@ -1,39 +1,42 @@
-"""The examination: one check after the other, each on the servers that it needs."""
+"""The checks of `baton doctor` in their order, and the servers that they ask."""
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import psycopg
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.console import Console
 from rich.markup import escape
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from baton.application.boot_guards import boot_objections, bootstrap_objections, idle_agents
-from baton.application.settings import RecordedSettings, Settings, shown_settings
-from baton.cli.doctor.configuration import examine_actuation, examine_minter
-from baton.cli.doctor.findings import Finding, Verdict, ok, warning, wrong
+from baton.application.settings import PidMinter, RecordedSettings, Settings, shown_settings
+from baton.cli.doctor.database import examine_database, examine_migrations, examine_projections, examine_rights
+from baton.cli.doctor.engine import examine_attributes, examine_namespace, examine_server, examine_workers
+from baton.cli.doctor.findings import CheckResult, CheckStatus, ok, warning, wrong
 from baton.cli.doctor.schedules import examine_schedules
-from baton.cli.doctor.unfinished_work import examine_conducts, examine_publications, examine_sweeps
-from baton.cli.processes import one_line
-from baton.cli.stack_address import noted_place, noted_settings
-from baton.cli.startup_errors import refuse, unreadable
+from baton.cli.doctor.tasks import examine_monitors, examine_processes, examine_reactions
+from baton.cli.doctor.unfinished_work import examine_conducts, examine_work
+from baton.cli.stack_address import stack_address, stack_settings
+from baton.cli.startup import one_line, refuse, settings_faults
+from baton.domain.operation.conduct.actuation import Actuation, actuation_of
+from baton.infrastructure.plugins import KINDS, PluginUnusableError, plugin_objections
 from baton.infrastructure.postgres.pool import OWNER_OPTIONS, Connection
+from baton.infrastructure.temporal.engine import connection_options
 
-if TYPE_CHECKING:
-    from temporalio.client import Client
-
-T = TypeVar("T")
-
-PATIENCE = 5
-"""Seconds any server has to answer."""
-UNREADABLE = warning("Not looked at, because the settings cannot be read; mend that first.")
-STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
+ANSWER_SECONDS = 5
+STYLES = {CheckStatus.OK: "green", CheckStatus.WARNING: "yellow", CheckStatus.WRONG: "bold red"}
+REACHES = {
+    Actuation.INERT: "no route can be written to, so nothing is moved",
+    Actuation.SIMULATED: "every route that can be written to is declared simulated",
+    Actuation.REACHABLE: "a route to real equipment can be written to; whether it answers is not asked here",
+}
 
 
 class UnreachableError(Exception):
@@ -45,7 +48,7 @@ class UnreachableError(Exception):
 
 
 def examine(only: str | None, data_dir: Path) -> int:
-    """Print the finding of every check, or of one; answers the exit code."""
+    """Print the result of every check, or of one; return the exit code."""
     if only is not None and only not in CHECKS:
         refuse(f"There is no check {only}; there are {', '.join(CHECKS)}.")
     return asyncio.run(_examine([only] if only else list(CHECKS), data_dir))
@@ -53,46 +56,44 @@ def examine(only: str | None, data_dir: Path) -> int:
 
 async def _examine(names: list[str], data_dir: Path) -> int:
     console = Console(highlight=False, soft_wrap=True, emoji=False)
-    verdicts = []
+    statuses = []
     async with Doctor(data_dir) as doctor:
         for name in names:
-            finding = await doctor.finding(name)
-            verdicts.append(finding.verdict)
-            style = STYLES[finding.verdict]
-            console.print(f"[{style}]{finding.verdict:<8}[/] {name:<12} {escape(finding.sentence)}")
+            result = await doctor.check(name)
+            statuses.append(result.status)
+            console.print(f"[{STYLES[result.status]}]{result.status:<8}[/] {name:<12} {escape(result.sentence)}")
             if name == "settings" and doctor.settings is not None:
                 for variable, value in shown_settings(doctor.settings).items():
                     console.print(f"[dim]{'':21} {variable} {escape('unset' if value is None else str(value))}[/]")
-    return 1 if Verdict.WRONG in verdicts else 0
+    return 1 if CheckStatus.WRONG in statuses else 0
 
 
 class Doctor:
-    """Asks the servers of the stack on a data directory, under its settings, or those that the environment names."""
+    """Checks the stack on a data directory under its own settings, or the servers that the environment names."""
 
     def __init__(self, data_dir: Path) -> None:
         self.settings: Settings | None = None
-        self._unreadable: list[str] = []
-        self._differing: list[str] = []
-        """The variables that are set here otherwise than for the stack."""
+        self._faults: list[str] = []
+        self._differing: list[str] = []  # the variables that this shell sets otherwise than the stack
         try:
             self.settings = Settings()
         except (SettingsError, ValidationError) as error:
-            self._unreadable = unreadable(error)
+            self._faults = settings_faults(error)
         self._data_dir = data_dir
-        if (noted := noted_settings(data_dir)) is not None:
-            with suppress(ValidationError):  # that of another release
-                self._take_settings(RecordedSettings.of(noted))
+        if (recorded := stack_settings(data_dir)) is not None:
+            with suppress(ValidationError):  # recorded by another release
+                self._use_recorded(RecordedSettings.of(recorded))
         self._open = AsyncExitStack()
         self._connection: Connection | None = None
         self._client: Client | None = None
 
-    def _take_settings(self, recorded: Settings) -> None:
-        """Look at the stack under its own settings, and see where those of this shell differ."""
+    def _use_recorded(self, recorded: Settings) -> None:
+        """Use the settings of the stack, and note where those of this shell differ."""
         if self.settings is not None:
             here, there = shown_settings(self.settings), shown_settings(recorded)
             chosen = sorted(name.upper() for name in self.settings.model_fields_set)
             self._differing = [name for name in chosen if here[name] != there[name]]
-        self.settings, self._unreadable = recorded, []
+        self.settings, self._faults = recorded, []
 
     async def __aenter__(self) -> "Doctor":
         return self
@@ -100,8 +101,8 @@ class Doctor:
     async def __aexit__(self, *error: object) -> None:
         await self._open.aclose()
 
-    async def finding(self, name: str) -> Finding:
-        """The finding of one check; what another check answers for is not repeated."""
+    async def check(self, name: str) -> CheckResult:
+        """Return the result of one check; a fault that another check reports is not repeated."""
         try:
             return await CHECKS[name](self)
         except UnreachableError as unreachable:
@@ -110,196 +111,180 @@ class Doctor:
             return warning(f"Not looked at, because {unreachable.server} does not answer; mend that first.")
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject):
             return warning("Not looked at, because migrations are missing; mend that first.")
+        except RPCError as error:
+            if error.status not in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED):
+                raise
+            if name == "temporal":
+                return wrong(f"Temporal stopped answering ({error}); look again.")
+            return warning("Not looked at, because temporal does not answer; mend that first.")
 
-    async def check_settings(self) -> Finding:
+    async def check_settings(self) -> CheckResult:
         if self.settings is None:
-            return wrong(" ".join(self._unreadable))
-        objections = boot_objections(self.settings) or await self._bootstrap_objections(self.settings)
-        if objections:
+            return wrong(" ".join(self._faults))
+        if objections := boot_objections(self.settings) or await self._bootstrap_objections(self.settings):
             return wrong(" ".join(objections))
         if self._differing:
-            return warning(
-                f"This shell sets {', '.join(self._differing)} otherwise than the stack on {self._data_dir}, whose settings "
-                "these are; unset them here, or start the stack again with them."
-            )
+            stack = f"the stack on {self._data_dir}, whose settings these are"
+            remedy = "unset them here, or start the stack again with them"
+            return warning(f"This shell sets {', '.join(self._differing)} otherwise than {stack}; {remedy}.")
         if idle := idle_agents(self.settings):
             return warning(" ".join(idle))
         return ok(f"No process objects to these settings (APP_ENV={self.settings.app_env}).")
 
     async def _bootstrap_objections(self, settings: Settings) -> list[str]:
         try:
-            connection = await self._database()
+            connection = await self.database()
             rows = await (await connection.execute("SELECT actor_id FROM access_subject_binding")).fetchall()
         except (UnreachableError, psycopg.errors.UndefinedTable):
             return []
         return bootstrap_objections(settings, [row[0] for row in rows])
 
-    async def check_database(self) -> Finding:
-        from baton.cli.doctor.database import examine_database
+    async def check_migrations(self) -> CheckResult:
+        await self.database()
+        return examine_migrations(self._address("database", "database_url"))
 
-        return await examine_database(await self._database())
+    async def check_workers(self) -> CheckResult:
+        return await examine_workers(await self.temporal(), self.settings.worker_deployment_name if self.settings else None)
 
-    async def check_migrations(self) -> Finding:
-        from baton.cli.doctor.database import examine_migrations
-
-        await self._database()
-        return examine_migrations(self._database_url())
-
-    async def check_rights(self) -> Finding:
-        from baton.cli.doctor.database import examine_rights
-
-        return await examine_rights(await self._database())
-
-    async def check_processes(self) -> Finding:
-        from baton.cli.doctor.processes import examine_processes
-
-        return await examine_processes(await self._database())
-
-    async def check_projections(self) -> Finding:
-        from baton.cli.doctor.database import examine_projections
-
-        return await examine_projections(await self._database())
-
-    async def check_temporal(self) -> Finding:
-        from baton.cli.doctor.engine import examine_server
-
-        return await _answered(examine_server(await self._temporal()))
-
-    async def check_namespace(self) -> Finding:
-        from baton.cli.doctor.engine import examine_namespace
-
-        return await _answered(examine_namespace(await self._temporal()))
-
-    async def check_attributes(self) -> Finding:
-        from baton.cli.doctor.engine import examine_attributes
-
-        return await _answered(examine_attributes(await self._temporal()))
-
-    async def check_workers(self) -> Finding:
-        from baton.cli.doctor.engine import examine_workers
-
-        deployment_name = self.settings.worker_deployment_name if self.settings else None
-        return await _answered(examine_workers(await self._temporal(), deployment_name))
-
-    async def check_sweeps(self) -> Finding:
-        return await self._of_work(examine_sweeps)
-
-    async def check_publications(self) -> Finding:
-        return await self._of_work(examine_publications)
-
-    async def check_conducts(self) -> Finding:
-        """Which conducts are stuck the record tells alone; the engine, where it answers, says why."""
-        connection = await self._database()
+    async def check_conducts(self) -> CheckResult:
+        """The record alone tells which conducts are stuck; the engine, where it answers, adds why."""
+        connection = await self.database()
         try:
-            return await _answered(examine_conducts(connection, await self._temporal()))
-        except UnreachableError as unreachable:
-            if unreachable.server != "temporal":
-                raise
+            return await examine_conducts(connection, await self.temporal())
+        except (UnreachableError, RPCError):
             return await examine_conducts(connection, None)
 
-    async def check_minter(self) -> Finding:
-        return self._of_settings(examine_minter)
+    async def check_schedules(self) -> CheckResult:
+        return await examine_schedules(await self.database(), await self.temporal(), self.settings)
 
-    async def check_actuation(self) -> Finding:
-        return self._of_settings(examine_actuation)
+    async def check_monitors(self) -> CheckResult:
+        connection = await self.database()
+        return UNREADABLE if self.settings is None else await examine_monitors(connection, self.settings)
 
-    def _of_settings(self, examine: Callable[[Settings], Finding]) -> Finding:
-        return UNREADABLE if self.settings is None else examine(self.settings)
-
-    async def check_reactions(self) -> Finding:
-        from baton.cli.doctor.reactions import examine_reactions
-
-        return await examine_reactions(await self._database())
-
-    async def check_schedules(self) -> Finding:
-        return await self._of_work(partial(examine_schedules, settings=self.settings))
-
-    async def _of_work(self, examine: "Callable[[Connection, Client], Awaitable[Finding]]") -> Finding:
-        return await _answered(examine(await self._database(), await self._temporal()))
-
-    async def check_monitors(self) -> Finding:
-        from baton.cli.doctor.monitors import examine_monitors
-
-        connection = await self._database()
-        if self.settings is None:
-            return UNREADABLE
-        return await examine_monitors(connection, self.settings)
-
-    def _database_url(self) -> str:
-        return self._place("database", "database_url")
-
-    async def _database(self) -> Connection:
+    async def database(self) -> Connection:
+        """Return the connection to the database, opened on first use."""
         if self._connection is None:
-            url = self._database_url()
+            url = self._address("database", "database_url")
             try:
                 self._connection = await psycopg.AsyncConnection.connect(
-                    url, autocommit=True, options=OWNER_OPTIONS, connect_timeout=PATIENCE
+                    url, autocommit=True, options=OWNER_OPTIONS, connect_timeout=ANSWER_SECONDS
                 )
             except psycopg.Error as error:
-                raise UnreachableError(
-                    "database", f"The database does not answer: {one_line(error)}. Start it, or correct DATABASE_URL."
-                ) from error
+                sentence = f"The database does not answer: {one_line(error)}. Start it, or correct DATABASE_URL."
+                raise UnreachableError("database", sentence) from error
             await self._open.enter_async_context(self._connection)
         return self._connection
 
-    async def _temporal(self) -> "Client":
-        from temporalio.client import Client
-
-        from baton.infrastructure.temporal.engine import connection_options
-
+    async def temporal(self) -> Client:
+        """Return the client of Temporal, connected on first use."""
         if self._client is None:
-            address = self._place("temporal", "temporal_address")
+            address = self._address("temporal", "temporal_address")
             options = {} if self.settings is None else connection_options(self.settings)
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(ANSWER_SECONDS):
                     self._client = await Client.connect(address, **options)
             except (RuntimeError, TimeoutError) as error:
-                raise UnreachableError(
-                    "temporal", f"Temporal does not answer at {address}; start it, or correct TEMPORAL_ADDRESS."
-                ) from error
+                sentence = f"Temporal does not answer at {address}; start it, or correct TEMPORAL_ADDRESS."
+                raise UnreachableError("temporal", sentence) from error
         return self._client
 
-    def _place(self, server: str, setting: str) -> str:
-        """Where a server is: as the stack that runs on the data directory has noted it, or as set."""
+    def _address(self, server: str, setting: str) -> str:
+        """Return the address of a server: that of the stack on the data directory, or the one that is set."""
         variable = setting.upper()
         configured: str | None = getattr(self.settings, setting) if self.settings else os.environ.get(variable)
-        place = noted_place(self._data_dir, setting) or configured
-        if not place:
-            raise UnreachableError(
-                server, f"{variable} is not set and no stack runs on {self._data_dir}; set it, or start one with `baton up`."
-            )
-        return place
+        address = stack_address(self._data_dir, setting) or configured
+        if not address:
+            sentence = f"{variable} is not set and no stack runs on {self._data_dir}; set it, or start one with `baton up`."
+            raise UnreachableError(server, sentence)
+        return address
 
 
-async def _answered(asking: Awaitable[T]) -> T:
-    """What Temporal answers; raises UnreachableError where it has stopped to."""
-    from temporalio.service import RPCError, RPCStatusCode
+def examine_minter(settings: Settings) -> CheckResult:
+    """Tell who issues persistent identifiers."""
+    match settings.pid_minter:
+        case PidMinter.NONE:
+            return ok("PID_MINTER=none: persistent identifiers are not minted, and requests for one are refused.")
+        case PidMinter.DEVELOPMENT:
+            return ok("PID_MINTER=development: identifiers are made up under prefixes for testing.")
+        case PidMinter.DATACITE:
+            place = f"{settings.datacite_prefix} at {settings.datacite_address}"
+            return ok(f"PID_MINTER=datacite: DOIs are registered under {place}.")
+        case name:
+            return ok(f"PID_MINTER={name}: identifiers are issued by the minter of an installed package.")
 
-    try:
-        return await asking
-    except RPCError as error:
-        if error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED):
-            raise UnreachableError("temporal", f"Temporal stopped answering ({error}); look again.") from error
-        raise
+
+async def check_plugins(doctor: Doctor) -> CheckResult:
+    """List what installed packages offer, each loaded once, and name what cannot be used."""
+    faults = [] if doctor.settings is None else plugin_objections(doctor.settings)
+    listed = []
+    for kind in KINDS:
+        with suppress(PluginUnusableError):  # a name that is offered twice is among the objections
+            for name, point in kind.offers().items():
+                package = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
+                listed.append(f"{kind.noun} {name}{package}")
+                try:
+                    kind.load(point)
+                except PluginUnusableError as error:
+                    faults.append(str(error))
+    if faults:
+        return wrong(" ".join(faults))
+    return ok(f"Installed packages offer {'; '.join(listed)}." if listed else "No installed package offers a plugin.")
 
 
-CHECKS: dict[str, Callable[[Doctor], Awaitable[Finding]]] = {
+def examine_actuation(settings: Settings) -> CheckResult:
+    """Tell what writes can reach."""
+    actuation = actuation_of(settings.control_routes, settings.control_writes_enabled)
+    return ok(f"Actuation is {actuation.value}: {REACHES[actuation]}.")
+
+
+UNREADABLE = warning("Not looked at, because the settings cannot be read; mend that first.")
+Check = Callable[[Doctor], Awaitable[CheckResult]]
+S = TypeVar("S")
+
+
+def on_settings(examine: Callable[[Settings], CheckResult]) -> Check:
+    async def check(doctor: Doctor) -> CheckResult:
+        return UNREADABLE if doctor.settings is None else examine(doctor.settings)
+
+    return check
+
+
+def on_server(server: Callable[[Doctor], Awaitable[S]], examine: Callable[[S], Awaitable[CheckResult]]) -> Check:
+    async def check(doctor: Doctor) -> CheckResult:
+        return await examine(await server(doctor))
+
+    return check
+
+
+def on_work(what: str, workflow: str, query: str) -> Check:
+    async def check(doctor: Doctor) -> CheckResult:
+        return await examine_work(await doctor.database(), await doctor.temporal(), what, workflow, query)
+
+    return check
+
+
+UNFINISHED_SWEEPS = "SELECT sweep_id FROM equipment_mint_sweep WHERE status = 'Running'"
+UNFINISHED_PUBLICATIONS = "SELECT receipt_id FROM calibration_publication WHERE status IN ('Running', 'Sending')"
+
+
+CHECKS: dict[str, Check] = {
     "settings": Doctor.check_settings,
-    "database": Doctor.check_database,
+    "database": on_server(Doctor.database, examine_database),
     "migrations": Doctor.check_migrations,
-    "rights": Doctor.check_rights,
-    "processes": Doctor.check_processes,
-    "projections": Doctor.check_projections,
-    "temporal": Doctor.check_temporal,
-    "namespace": Doctor.check_namespace,
-    "attributes": Doctor.check_attributes,
+    "rights": on_server(Doctor.database, examine_rights),
+    "processes": on_server(Doctor.database, examine_processes),
+    "projections": on_server(Doctor.database, examine_projections),
+    "temporal": on_server(Doctor.temporal, examine_server),
+    "namespace": on_server(Doctor.temporal, examine_namespace),
+    "attributes": on_server(Doctor.temporal, examine_attributes),
     "workers": Doctor.check_workers,
-    "sweeps": Doctor.check_sweeps,
-    "publications": Doctor.check_publications,
+    "sweeps": on_work("mint sweeps", "mint-sweep", UNFINISHED_SWEEPS),
+    "publications": on_work("publications", "calibration-publication", UNFINISHED_PUBLICATIONS),
     "conducts": Doctor.check_conducts,
-    "reactions": Doctor.check_reactions,
+    "reactions": on_server(Doctor.database, examine_reactions),
     "schedules": Doctor.check_schedules,
     "monitors": Doctor.check_monitors,
-    "minter": Doctor.check_minter,
-    "actuation": Doctor.check_actuation,
+    "minter": on_settings(examine_minter),
+    "actuation": on_settings(examine_actuation),
+    "plugins": check_plugins,
 }

@@ -1,33 +1,24 @@
-"""What a check of `baton doctor` comes to."""
+"""The result of one check of `baton doctor`."""
 
 from dataclasses import dataclass
 from enum import StrEnum
-
-START_WORKER = "start `baton worker`, or `baton up`"
-"""How most of what a worker does is mended when nobody does it."""
+from functools import partial
 
 
-class Verdict(StrEnum):
+class CheckStatus(StrEnum):
     OK = "ok"
     WARNING = "warning"
     WRONG = "wrong"
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """What one check found, in a sentence that says how to mend it."""
 
-    verdict: Verdict
+    status: CheckStatus
     sentence: str
 
 
-def ok(sentence: str) -> Finding:
-    return Finding(Verdict.OK, sentence)
-
-
-def warning(sentence: str) -> Finding:
-    return Finding(Verdict.WARNING, sentence)
-
-
-def wrong(sentence: str) -> Finding:
-    return Finding(Verdict.WRONG, sentence)
+ok = partial(CheckResult, CheckStatus.OK)
+warning = partial(CheckResult, CheckStatus.WARNING)
+wrong = partial(CheckResult, CheckStatus.WRONG)

