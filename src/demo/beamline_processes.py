@@ -1,4 +1,4 @@
-"""The experiment hall: the beamline's EPICS server and the service as children of ours, and what people do by hand there."""
+"""The processes of the demonstration: the beamline's EPICS server and the service, and what people do by hand there."""
 
 import json
 import os
@@ -10,159 +10,116 @@ from pathlib import Path
 from typing import Any
 
 from baton.application.settings import Settings
-from baton.cli.child_processes import Piece
-from baton.cli.embedded.process import Escalation, Premises, StartError, available_ports, wait_until, write_private
-from baton.cli.stack_address import noted_place
-from baton.demo.identity import LOOPBACK, IdentityProvider
-from baton.demo.permissions import ADMINISTRATOR
+from baton.cli.child_processes import ServiceProcess
+from baton.cli.embedded.process import Escalation, OwnedDirectory, StartError, available_ports, wait_until, write_private
+from baton.cli.stack_address import stack_address
+from baton.demo.identity import LOOPBACK, DemoIdentityProvider
 from baton.demo.recipes import PROGRAM
+from baton.demo.staff import ADMINISTRATOR, BEAMLINE
 
-PATIENCE = 120.0
-"""Seconds in which everything must be up."""
-ADMINISTRATOR_ID = "019a0d00-0000-7000-8000-000000000001"
-"""Who may do everything at first, and hands the permissions out."""
-TAKEDOWN: Escalation = ((signal.SIGTERM, 150.0), (signal.SIGKILL, 5.0))
-"""How long `baton up` may take: as long as all that it takes down may."""
-MARK = "demonstration"
-"""The file by which a directory is known to be ours to empty."""
-FACILITY, HUTCH, RING = "lumen", "Imaging hutch B", "Storage ring"
-SIMULATED = {"substrate": "epics_ca", "simulated": True}
-SETTINGS: dict[str, Any] = {
-    "AUTHORIZATION_MODE": "policy",
-    "REQUIRE_AUTHENTICATED_PRINCIPAL": "true",
-    "BOOTSTRAP_PRINCIPAL_ID": ADMINISTRATOR_ID,
-    "SELF_FACILITY_CODE": FACILITY,
-    "CONTROL_ROUTES": [
-        {"prefix": "bl7:", **SIMULATED},
-        {"prefix": "SR:", "read_only": True, **SIMULATED},
-        {"prefix": "PSS:", "read_only": True, **SIMULATED},
-    ],
-    "MONITORED_ENCLOSURES": {HUTCH: "PSS:B:PERMIT"},
-    "MONITORED_SUPPLIES": [
-        {
-            "name": RING,
-            "kind": "photon_beam",
-            "signal": "SR:CURRENT",
-            "readings": [{"status": "Unavailable", "below": 10}, {"status": "Recovering", "above": 50}],
-        }
-    ],
-    "RUN_SUPERVISOR_ENABLED": "true",
-    "CLEARANCE_EXPIRER_TICK_SECONDS": "5",
-    "COMPUTE_SUBSTRATE": "local_process",
-    "COMPUTE_PROGRAMS": [PROGRAM],
-}
+START_SECONDS = 120.0
+STOPPING: Escalation = ((signal.SIGTERM, 150.0), (signal.SIGKILL, 5.0))  # `baton up` stops several servers
+SETTINGS: dict[str, Any] = BEAMLINE["settings"] | {"COMPUTE_PROGRAMS": [PROGRAM]}
+ADMINISTRATOR_ID: str = SETTINGS["BOOTSTRAP_PRINCIPAL_ID"]  # may do everything at first
 
 
-class Service(Piece):
-    """The whole service, which takes its own servers down one after the other."""
-
-    stopping = TAKEDOWN
+class StackProcess(ServiceProcess):
+    stopping = STOPPING
 
 
-class Hall:
+class BeamlineProcesses:
     """Everything that runs, in a directory that is emptied first."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
         self.data, self.pictures = self.directory / "data", self.directory / "pictures"
         self.slice = self.data / "slice.h5"
-        self._service = self.directory / "baton"
-        self._premises = Premises(self.directory, "The demonstration")
-        self._beamline = Piece("beamline", ["-m", "baton.demo.ioc", str(self.data)], self.directory, self._epics)
+        self._stack_directory = self.directory / "baton"
+        self._owned = OwnedDirectory(self.directory, "The demonstration")
+        self._beamline = ServiceProcess("beamline", ["-m", "baton.demo.ioc", str(self.data)], self.directory, self._epics)
         ports = ("--port=0", "--temporal-port=0", "--temporal-ui-port=0")
-        up = ["-m", "baton.cli", "up", f"--data-dir={self._service}", *ports]
-        self._up = Service("service", up, self.directory, self._settings)
+        up = ["-m", "baton.cli", "up", f"--data-dir={self._stack_directory}", *ports]
+        self._stack = StackProcess("service", up, self.directory, self._settings)
         self._port = 0
-        self.provider = IdentityProvider()
+        self.provider = DemoIdentityProvider()
 
-    def open(self) -> None:
-        """Bring the beamline up, then the service."""
-        self._take()
+    def start(self) -> None:
+        self._prepare_directory()
         self._port, repeater = available_ports(LOOPBACK, {"Channel Access": 0, "its repeater": 0})
-        leave_out_the_world()
+        remove_facility_settings()
         os.environ |= {
             "EPICS_CA_ADDR_LIST": f"{LOOPBACK}:{self._port}",
             "EPICS_CA_AUTO_ADDR_LIST": "NO",
             "EPICS_CA_REPEATER_PORT": str(repeater),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), LOOPBACK),
         }
-        pieces = (self._beamline, self._up)
-        for piece in pieces:
-            piece.start()
-        if not wait_until(lambda: "ready in" in self._said() or not all(piece.running for piece in pieces), PATIENCE):
-            raise StartError(f"The service was not ready within {PATIENCE:.0f} s; see {self._up.log}.")
-        for piece in pieces:
-            if not piece.running:
-                raise piece.objection()
+        processes = (self._beamline, self._stack)
+        for process in processes:
+            process.start()
 
-    def _take(self) -> None:
-        """Take the directory, see out whoever an earlier night left there, and empty it; another's is left alone."""
-        mark = self.directory / MARK
-        if self.directory.is_dir() and any(self.directory.iterdir()) and not mark.exists():
+        def is_settled() -> bool:
+            return "ready in" in self._output() or not all(process.running for process in processes)
+
+        if not wait_until(is_settled, START_SECONDS):
+            raise StartError(f"The service was not ready within {START_SECONDS:.0f} s; see {self._stack.log}.")
+        for process in processes:
+            if not process.running:
+                raise process.start_failure()
+
+    def _prepare_directory(self) -> None:
+        marker = self.directory / "demonstration"
+        if self.directory.is_dir() and any(self.directory.iterdir()) and not marker.exists():
             raise StartError(f"{self.directory} holds something other than a demonstration; choose another directory.")
-        self._premises.take(())
-        mark.touch()
-        ours = [self.directory / name for name in ("beamline", "service")]
-        for place in (*ours, *(lock.parent for lock in self._service.rglob("server.lock"))):  # ours end theirs
+        self._owned.acquire(())
+        marker.touch()
+        own = [self.directory / name for name in ("beamline", "service")]
+        for place in (*own, *(lock.parent for lock in self._stack_directory.rglob("server.lock"))):  # own ones stop theirs
             if place.exists():
-                left = Premises(place, f"The {place.name} of an earlier demonstration")
-                left.take(TAKEDOWN)
-                left.leave()
+                leftover = OwnedDirectory(place, f"The {place.name} of an earlier demonstration")
+                leftover.acquire(STOPPING)
+                leftover.release()
         for path in self.directory.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
         self.data.mkdir()
 
-    def close(self) -> None:
-        """Take everything down again."""
-        for piece in (self._up, self._beamline):
-            piece.stop()
+    def stop(self) -> None:
+        for process in (self._stack, self._beamline):
+            process.stop()
         self.provider.close()
-        self._premises.leave()
+        self._owned.release()
 
     @property
     def url(self) -> str:
-        return noted_place(self._service, "url") or ""
+        return stack_address(self._stack_directory, "url") or ""
 
     @property
     def links(self) -> list[str]:
-        """Where to look, as the service prints it, and what was made."""
-        lines = self._said().splitlines()
-        said = lines[next(number for number, line in enumerate(lines) if "ready in" in line) + 1 :][:5]
-        return [*said, f"  Pictures     {self.pictures}"]
+        lines = self._output().splitlines()
+        links = lines[next(number for number, line in enumerate(lines) if "ready in" in line) + 1 :][:5]
+        return [*links, f"  Pictures     {self.pictures}"]
 
-    def trying(self, token: str) -> str:
-        """A command that anybody can try with a token, which is left in a file that nobody else can read."""
+    def example_command(self, token: str) -> str:
+        """Return a command to try with a token, which is written to a file that nobody else can read."""
         path = self.directory / "token"
         write_private(path, token)
         return f'curl -s -H "Authorization: Bearer $(cat {shlex.quote(str(path))})" {self.url}/runs'
 
-    def search_the_hutch(self) -> None:
-        self._press("PSS:B:SEARCH", 1)
+    def put(self, address: str, value: int) -> None:
+        """Write a signal of the beamline or the ring over Channel Access, past the service, as people do by hand."""
+        from caproto.sync.client import write
 
-    def dump_the_beam(self) -> None:
-        self._press("SR:BEAM", 1)
-
-    def refill_the_ring(self) -> None:
-        self._press("SR:BEAM", 0)
+        write(address, value, notify=True, timeout=5, repeater=False)
 
     @property
     def worker(self) -> int:
-        """The process that works now."""
-        return int((self._service / "worker" / "server.lock").read_text().split()[0])
+        return int((self._stack_directory / "worker" / "server.lock").read_text().split()[0])
 
-    def kill_the_worker(self) -> None:
-        """End the worker as a crash would, with no time for last words."""
+    def kill_worker(self) -> None:
         os.kill(self.worker, signal.SIGKILL)
 
-    def _press(self, button: str, value: int) -> None:
-        """Do something at the beamline or in the ring's control room: over Channel Access, beside the service."""
-        from caproto.sync.client import write
-
-        write(button, value, notify=True, timeout=5, repeater=False)
-
-    def _said(self) -> str:
-        return self._up.log_file.said()
+    def _output(self) -> str:
+        return self._stack.log_file.output()
 
     def _epics(self) -> Mapping[str, str]:
         return {
@@ -173,17 +130,17 @@ class Hall:
         }
 
     def _settings(self) -> Mapping[str, str]:
-        places = {
+        settings = {
+            **SETTINGS,
             "COMPUTE_JOB_DIRECTORY": str(self.directory / "jobs"),
             "LOGBOOK_MIRROR_DIRECTORY": str(self.directory / "logbook"),
+            "IDENTITY_PROVIDERS": [self.provider.as_setting(**{ADMINISTRATOR: ADMINISTRATOR_ID})],
         }
-        told = {name: value if isinstance(value, str) else json.dumps(value) for name, value in SETTINGS.items()}
-        provider = self.provider.configured(**{ADMINISTRATOR: ADMINISTRATOR_ID})
-        return {**told, **places, "IDENTITY_PROVIDERS": json.dumps([provider])}
+        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}
 
 
-def leave_out_the_world() -> None:
-    """Forget every server of a facility that the environment names: none of them is to be played with."""
+def remove_facility_settings() -> None:
+    """Remove every setting of a real facility from the environment, so that none of its servers is touched."""
     for name in list(os.environ):
         if name.lower() in Settings.model_fields or name.startswith("EPICS_"):
             del os.environ[name]

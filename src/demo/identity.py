@@ -1,4 +1,4 @@
-"""The facility's identity provider, as small as one can be: it publishes a key, and signs who somebody is with it."""
+"""A minimal identity provider for the demonstration: it publishes a key, and signs tokens with it."""
 
 import json
 import time
@@ -11,21 +11,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 LOOPBACK = "127.0.0.1"
 REST, MCP = "00000000-0000-0000-0000-000000000020", "00000000-0000-0000-0000-000000000022"
-AUDIENCES = {REST: "baton-rest", MCP: "baton-mcp"}
-"""What a token must be made out for, on each surface."""
-SHIFT = 12 * 3600
-"""Seconds that a token is good for."""
+AUDIENCES = {REST: "baton-rest", MCP: "baton-mcp"}  # the audience of a token on each surface
+TOKEN_SECONDS = 12 * 3600
 
 
-class IdentityProvider:
-    """Answers for its key on loopback, as long as it is open."""
-
+class DemoIdentityProvider:
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         public = jwt.get_algorithm_by_name("ES256").to_jwk(self._key.public_key(), as_dict=True)
         keys = json.dumps({"keys": [{**public, "kid": "night", "use": "sig"}]}).encode()
 
-        class Keys(BaseHTTPRequestHandler):
+        class KeyHandler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
@@ -34,14 +30,13 @@ class IdentityProvider:
                 self.wfile.write(keys)
 
             def log_message(self, *_: Any) -> None:
-                """Nobody needs to know who asked for a public key."""
+                """Log nothing."""
 
-        self._server = ThreadingHTTPServer((LOOPBACK, 0), Keys)
+        self._server = ThreadingHTTPServer((LOOPBACK, 0), KeyHandler)
         self.issuer = f"http://{LOOPBACK}:{self._server.server_address[1]}"
         Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def configured(self, **bindings: str) -> dict[str, Any]:
-        """This provider as a setting of the service, with the actors it already has."""
+    def as_setting(self, **bindings: str) -> dict[str, Any]:
         return {
             "issuer": self.issuer,
             "jwks_url": f"{self.issuer}/keys",
@@ -51,11 +46,9 @@ class IdentityProvider:
         }
 
     def token(self, subject: str, surface: str = REST) -> str:
-        """A token that says who somebody is, for one surface."""
-        claims = {"iss": self.issuer, "sub": subject, "aud": AUDIENCES[surface], "exp": int(time.time()) + SHIFT}
-        return jwt.encode(
-            {**claims, "iat": int(time.time())}, self._key, algorithm="ES256", headers={"kid": "night", "typ": "at+jwt"}
-        )
+        now = int(time.time())
+        claims = {"iss": self.issuer, "sub": subject, "aud": AUDIENCES[surface], "iat": now, "exp": now + TOKEN_SECONDS}
+        return jwt.encode(claims, self._key, algorithm="ES256", headers={"kid": "night", "typ": "at+jwt"})
 
     def close(self) -> None:
         self._server.shutdown()

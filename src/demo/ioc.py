@@ -1,7 +1,5 @@
-"""The beamline as an EPICS server: `python -m baton.demo.ioc <directory>`, a soft IOC in a process of its own.
-
-Signals are named as areaDetector and motor records name theirs, so that what works it here works it on a real beamline.
-"""
+"""The beamline as an EPICS server: `python -m baton.demo.ioc <directory>`, with the names of areaDetector and motor
+records."""
 
 import asyncio
 import logging
@@ -18,98 +16,100 @@ from caproto.server import PVGroup, pvproperty
 from baton.demo.identity import LOOPBACK
 from baton.demo.optics import FULL_CURRENT, Beamline, Picture, sharpness
 
-TICK = 0.01
-"""Seconds between two steps of what moves."""
-OFF, ON = 0, 1
+TICK_SECONDS = 0.01
+RecordedPicture = tuple[Picture, float, float]  # A picture with the angle and the ring current at which it was taken
 
 
-def choice(name: str, *labels: str, **more: Any) -> Any:
-    """A signal that is one of several words, the first one to begin with."""
-    return pvproperty(name=name, value=labels[0], enum_strings=list(labels), dtype=ChannelType.ENUM, **more)
+def choice(name: str, *labels: str, **options: Any) -> Any:
+    """Return a signal that is one of several labels, the first one at the start."""
+    return pvproperty(name=name, value=labels[0], enum_strings=list(labels), dtype=ChannelType.ENUM, **options)
+
+
+def real(name: str, value: float, **options: Any) -> Any:
+    return pvproperty(name=name, value=value, dtype=ChannelType.DOUBLE, **options)
 
 
 class Axis(PVGroup):
     """An axis with the fields of a motor record; a write to it is confirmed when it has arrived."""
 
-    goal = pvproperty(name="", value=0.0, precision=4, dtype=ChannelType.DOUBLE)
-    readback = pvproperty(name=".RBV", value=0.0, precision=4, dtype=ChannelType.DOUBLE, read_only=True)
-    velocity = pvproperty(name=".VELO", value=1.0, precision=4, dtype=ChannelType.DOUBLE)
-    done = pvproperty(name=".DMOV", value=ON)
-    halt = pvproperty(name=".STOP", value=OFF)
+    async def _move(self, instance: Any, value: float) -> None:
+        self._halted = False
+        await self.done.write(0)
+        while not self._halted and (left := value - getattr(self._plant, self._name)):
+            reach = self.velocity.value * TICK_SECONDS
+            setattr(self._plant, self._name, value if abs(left) <= reach else self.readback.value + reach * np.sign(left))
+            await self.readback.write(getattr(self._plant, self._name))
+            await asyncio.sleep(TICK_SECONDS)
+        await self.done.write(1)
 
-    def __init__(self, prefix: str, *, plant: Beamline, name: str, speed: float, units: str, **more: Any) -> None:
-        super().__init__(prefix, **more)
+    async def _halt(self, instance: Any, value: int) -> int:
+        self._halted = bool(value)
+        return 0
+
+    target = real("", 0.0, precision=4, put=_move)
+    readback = real(".RBV", 0.0, precision=4, read_only=True)
+    velocity = real(".VELO", 1.0, precision=4)
+    done = pvproperty(name=".DMOV", value=1)
+    stop = pvproperty(name=".STOP", value=0, put=_halt)
+
+    def __init__(self, prefix: str, *, plant: Beamline, name: str, speed: float, units: str, **options: Any) -> None:
+        super().__init__(prefix, **options)
         self._plant, self._name = plant, name
         self._halted = False
         self.velocity._data["value"] = speed
-        for signal in (self.goal, self.readback):
+        for signal in (self.target, self.readback):
             signal._data["value"] = getattr(plant, name)
             signal._data["units"] = units
 
-    @goal.putter
-    async def goal(self, instance: Any, value: float) -> None:
-        self._halted = False
-        await self.done.write(OFF)
-        while not self._halted and (left := value - getattr(self._plant, self._name)):
-            reach = self.velocity.value * TICK
-            setattr(self._plant, self._name, value if abs(left) <= reach else self.readback.value + reach * np.sign(left))
-            await self.readback.write(getattr(self._plant, self._name))
-            await asyncio.sleep(TICK)
-        await self.done.write(ON)
 
-    @halt.putter
-    async def halt(self, instance: Any, value: int) -> int:
-        self._halted = bool(value)
-        return OFF
+class FileWriter(PVGroup):
+    """The file writer of a camera: each picture into its own file, or a stream of them into one."""
 
+    _frames: list[RecordedPicture]
 
-class Writer(PVGroup):
-    """The file writer behind a camera: each picture into a file of its own, or a stream of them into one."""
+    async def _capture(self, instance: Any, value: str) -> str:
+        if value == "Capture":
+            self._frames = []
+            await self.captured.write(0)
+        elif self._frames:
+            await self._write(self._frames)
+            self._frames = []
+        return value
 
     mode = choice("FileWriteMode", "Single", "Capture", "Stream")
-    capture = choice("Capture", "Done", "Capture")
+    capture = choice("Capture", "Done", "Capture", put=_capture)
     wanted = pvproperty(name="NumCapture", value=1)
     captured = pvproperty(name="NumCaptured_RBV", value=0, read_only=True)
-    saving = choice("AutoSave", "No", "Yes")
-    file = pvproperty(name="FileName", value="picture", dtype=ChannelType.STRING)
+    auto_save = choice("AutoSave", "No", "Yes")
+    file_name = pvproperty(name="FileName", value="picture", dtype=ChannelType.STRING)
     number = pvproperty(name="FileNumber", value=0)
     full_name = pvproperty(name="FullFileName_RBV", value="", max_length=500, dtype=ChannelType.CHAR, read_only=True)
 
-    def __init__(self, prefix: str, *, plant: Beamline, directory: Path, **more: Any) -> None:
-        super().__init__(prefix, **more)
+    def __init__(self, prefix: str, *, plant: Beamline, directory: Path, **options: Any) -> None:
+        super().__init__(prefix, **options)
         self._plant, self._directory = plant, directory
-        self._kept: list[tuple[Picture, float, float]] = []
+        self._frames = []
 
     async def take(self, picture: Picture) -> None:
-        """Keep a picture, if the writer is told to, with what the beamline was like when it was taken."""
-        taken = (picture, self._plant.angle, self._plant.current)
-        if self.mode.value == "Single" and self.saving.value == "Yes":
-            await self._write([taken])
+        """Record a picture if the writer is set to, with the state of the beamline when it was taken."""
+        frame = (picture, self._plant.angle, self._plant.current)
+        if self.mode.value == "Single" and self.auto_save.value == "Yes":
+            await self._write([frame])
         elif self.mode.value == "Stream" and self.capture.value == "Capture":
-            self._kept.append(taken)
-            await self.captured.write(len(self._kept))
-            if len(self._kept) == self.wanted.value:
+            self._frames.append(frame)
+            await self.captured.write(len(self._frames))
+            if len(self._frames) == self.wanted.value:
                 await self.capture.write("Done")
 
-    @capture.putter
-    async def capture(self, instance: Any, value: str) -> str:
-        if value == "Capture":
-            self._kept = []
-            await self.captured.write(0)
-        elif self._kept:
-            await self._write(self._kept)
-            self._kept = []
-        return value
-
-    async def _write(self, taken: list[tuple[Picture, float, float]]) -> None:
-        path = self._directory / f"{self.file.value}_{self.number.value:04}.h5"
-        pictures, angles, currents = zip(*taken, strict=True)
+    async def _write(self, frames: list[RecordedPicture]) -> None:
+        path = self._directory / f"{self.file_name.value}_{self.number.value:04}.h5"
+        pictures, angles, currents = zip(*frames, strict=True)
         await asyncio.to_thread(save, path, np.array(pictures), np.array(angles), np.array(currents))
         await self.full_name.write(str(path))
 
 
 def save(path: Path, pictures: Picture, angles: Any, currents: Any) -> None:
-    """Write a file whole, or not at all; one that is there already is replaced."""
+    """Write a file completely or not at all, in place of an earlier one."""
     draft = path.with_suffix(".part")
     with h5py.File(draft, "w") as file:
         file["pictures"], file["angles"], file["currents"] = pictures, angles, currents
@@ -119,8 +119,19 @@ def save(path: Path, pictures: Picture, angles: Any, currents: Any) -> None:
 class Camera(PVGroup):
     """A camera with the signals of areaDetector; a write to `Acquire` is confirmed when the pictures are taken."""
 
-    acquire = choice("Acquire", "Done", "Acquire")
-    exposure = pvproperty(name="AcquireTime", value=0.02, dtype=ChannelType.DOUBLE, units="s")
+    async def _acquire(self, instance: Any, value: str) -> None:
+        self._stopped = value == "Done"
+        if not self._stopped:
+            async with self._busy:
+                await self.acquire.write("Acquire", verify_value=False)
+                await self.state.write("Acquire")
+                await self._take_pictures()
+                await self.state.write("Idle")
+                await self.acquire.write("Done", verify_value=False)
+        raise SkipWrite
+
+    acquire = choice("Acquire", "Done", "Acquire", put=_acquire)
+    exposure = real("AcquireTime", 0.02, units="s")
     image_mode = choice("ImageMode", "Single", "Multiple", "Continuous")
     count = pvproperty(name="NumImages", value=1)
     trigger_mode = choice("TriggerMode", "Internal", "ExternalEdge", "ExternalLevel")
@@ -129,110 +140,87 @@ class Camera(PVGroup):
     state = choice("DetectorState_RBV", "Idle", "Acquire", read_only=True)
     counter = pvproperty(name="ArrayCounter_RBV", value=0, read_only=True)
 
-    def __init__(self, prefix: str, *, plant: Beamline, writer: Writer, sharpness: Any, **more: Any) -> None:
-        super().__init__(prefix, **more)
+    def __init__(self, prefix: str, *, plant: Beamline, writer: FileWriter, sharpness: Any, **options: Any) -> None:
+        super().__init__(prefix, **options)
         self._plant, self._writer, self._sharpness = plant, writer, sharpness
-        self._chance = np.random.default_rng(7)
+        self._generator = np.random.default_rng(7)
         self._busy = asyncio.Lock()
         self._stopped = False
 
-    @acquire.putter
-    async def acquire(self, instance: Any, value: str) -> None:
-        self._stopped = value == "Done"
-        if not self._stopped:
-            async with self._busy:
-                await self.acquire.write("Acquire", verify_value=False)
-                await self.state.write("Acquire")
-                await self._taken()
-                await self.state.write("Idle")
-                await self.acquire.write("Done", verify_value=False)
-        raise SkipWrite
-
-    async def _taken(self) -> None:
-        """Take pictures until there are enough, or until told to stop."""
-        taken = 0
-        while not self._stopped and not (self.image_mode.value != "Continuous" and taken == self._wanted):
+    async def _take_pictures(self) -> None:
+        taken, wanted = 0, {"Single": 1, "Multiple": self.count.value}.get(self.image_mode.value)
+        while not self._stopped and taken != wanted:
             await asyncio.sleep(self.exposure.value)
-            picture = self._plant.picture(self.exposure.value, self._chance)
+            picture = self._plant.picture(self.exposure.value, self._generator)
             taken += 1
             await self._writer.take(picture)
             await self._sharpness.write(sharpness(picture))
             await self.counter.write(self.counter.value + 1)
 
-    @property
-    def _wanted(self) -> int:
-        return int(self.count.value) if self.image_mode.value == "Multiple" else 1
-
 
 class Ring(PVGroup):
-    """The storage ring: its current decays, and is gone when the beam is dumped."""
+    """The storage ring: its current decays, and is 0 after the beam is dumped."""
 
-    current = pvproperty(name="CURRENT", value=FULL_CURRENT, units="mA", precision=2, read_only=True)
-    beam = choice("BEAM", "Stored", "Dumped")
-
-    def __init__(self, prefix: str, *, plant: Beamline, **more: Any) -> None:
-        super().__init__(prefix, **more)
-        self._plant = plant
-
-    @beam.putter
-    async def beam(self, instance: Any, value: str) -> str:
+    async def _set_beam(self, instance: Any, value: str) -> str:
         self._plant.current = FULL_CURRENT if value == "Stored" else 0.0
         await self.current.write(self._plant.current)
         return value
 
-    @current.startup
-    async def current(self, instance: Any, _: Any) -> None:
+    async def _decay(self, instance: Any, _: Any) -> None:
         while True:
             await asyncio.sleep(1)
             self._plant.current *= 0.9999
             await instance.write(self._plant.current)
 
+    current = real("CURRENT", FULL_CURRENT, units="mA", precision=2, read_only=True, startup=_decay)
+    beam = choice("BEAM", "Stored", "Dumped", put=_set_beam)
+
+    def __init__(self, prefix: str, *, plant: Beamline, **options: Any) -> None:
+        super().__init__(prefix, **options)
+        self._plant = plant
+
 
 class Station(PVGroup):
-    """Shutter, sample changer, and what is measured in the hutch."""
+    """Shutter, sample changer, and the measurements in the hutch."""
 
-    shutter = choice("shutter", "Closed", "Open")
-    sample = choice("sample", "In", "Out")
-    temperature = pvproperty(name="hutch:temperature", value=24.2, units="degC", precision=2, read_only=True)
-    sharpness = pvproperty(name="Stats1:Sharpness_RBV", value=0.0, precision=3, read_only=True)
-
-    def __init__(self, prefix: str, *, plant: Beamline, permit: Any, **more: Any) -> None:
-        super().__init__(prefix, **more)
-        self._plant, self._permit = plant, permit
-
-    @shutter.putter
-    async def shutter(self, instance: Any, value: str) -> str:
+    async def _set_shutter(self, instance: Any, value: str) -> str:
         if value == "Open" and self._permit.value == "NO":
             raise PermissionError("the hutch is not permitted")
         await asyncio.sleep(0.1)
         self._plant.shutter_open = value == "Open"
         return value
 
-    @sample.putter
-    async def sample(self, instance: Any, value: str) -> str:
+    async def _set_sample(self, instance: Any, value: str) -> str:
         await asyncio.sleep(0.3)
         self._plant.sample_in = value == "In"
         return value
 
+    shutter = choice("shutter", "Closed", "Open", put=_set_shutter)
+    sample = choice("sample", "In", "Out", put=_set_sample)
+    temperature = real("hutch:temperature", 24.2, units="degC", precision=2, read_only=True)
+    sharpness = real("Stats1:Sharpness_RBV", 0.0, precision=3, read_only=True)
+
+    def __init__(self, prefix: str, *, plant: Beamline, permit: Any, **options: Any) -> None:
+        super().__init__(prefix, **options)
+        self._plant, self._permit = plant, permit
+
 
 class Interlock(PVGroup):
-    """The hutch's personnel safety system: a completed search gives the permit, and taking it back takes it."""
+    """The hutch's personnel safety system: a completed search gives the permit, and taking the search back revokes it."""
 
-    permit = choice("PERMIT", "NO", "YES", read_only=True)
-    search = choice("SEARCH", "NO", "YES")
-
-    @search.putter
-    async def search(self, instance: Any, value: str) -> str:
+    async def _set_permit(self, instance: Any, value: str) -> str:
         await self.permit.write(value)
         return value
 
+    permit = choice("PERMIT", "NO", "YES", read_only=True)
+    search = choice("SEARCH", "NO", "YES", put=_set_permit)
+
 
 def signals(directory: Path) -> dict[str, Any]:
-    """Everything that is served, by its name; pictures go to this directory."""
     plant = Beamline()
     interlock = Interlock("PSS:B:")
     station = Station("bl7:", plant=plant, permit=interlock.permit)
-    writer = Writer("bl7:HDF1:", plant=plant, directory=directory)
+    writer = FileWriter("bl7:HDF1:", plant=plant, directory=directory)
     groups = (
         interlock,
         station,
@@ -247,10 +235,9 @@ def signals(directory: Path) -> dict[str, Any]:
 
 
 async def serve(directory: Path) -> None:
-    """Serve on loopback alone, for ever."""
     await Context(signals(directory), [LOOPBACK]).run()
 
 
 if __name__ == "__main__":
-    logging.getLogger("caproto.ctx").setLevel(logging.CRITICAL)  # it complains of every beacon that nobody listens to
+    logging.getLogger("caproto.ctx").setLevel(logging.CRITICAL)  # it complains of every beacon that nobody receives
     asyncio.run(serve(Path(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""How the night is told: a heading for each stage, a line for each fact, a bar for whatever takes time."""
+"""The output of the demonstration: a heading for each stage, a line for each fact, a bar for whatever takes time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,17 +10,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from baton.demo.people import StageError
+from baton.demo.staff import StageError
 
 N = TypeVar("N")
-Bar = Callable[[int, int, str], None]
-"""Tells how many of how many, and what is being done."""
+UpdateBar = Callable[[int, int, str], None]  # takes how many of how many are done, and what is being done
 
 
 @dataclass
-class Stage:
-    """What a stage came to; nothing where it was not reached."""
-
+class StageResult:
     title: str
     seconds: float | None = None
     fault: str | None = None
@@ -31,52 +28,43 @@ class Stage:
 
 
 @dataclass
-class Teller:
-    """Says what happens, to whoever watches."""
-
+class Narrator:
     console: Console = field(default_factory=lambda: Console(highlight=False, emoji=False))
 
     def say(self, fact: str) -> None:
         self.console.print(f"   {fact}", markup=False, soft_wrap=True)
 
     @contextmanager
-    def bar(self, title: str) -> Iterator[Bar]:
-        """A bar for something that takes time; where nobody watches it move, only its end is told."""
+    def bar(self, title: str) -> Iterator[UpdateBar]:
+        """Provide a progress bar, which is not drawn outside a terminal."""
         columns = (
-            TextColumn("  "),
-            BarColumn(24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
+            *(TextColumn("  "), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn()),
             TextColumn("{task.description}"),
         )
         with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as progress:
             task = progress.add_task(title, total=None)
 
-            def told(done: int, of: int, doing: str) -> None:
+            def update(done: int, of: int, doing: str) -> None:
                 progress.update(task, completed=min(done, of), total=of or None, description=f"{title}: {doing}")
 
-            yield told
+            yield update
 
-    def tell(self, stages: Sequence[tuple[str, Callable[[N], None]]], night: N) -> list[Stage]:
-        """Go through the stages in their order, and no farther than the first that fails."""
-        told = [Stage(title) for title, _ in stages]
-        for number, (stage, (_, act)) in enumerate(zip(told, stages, strict=True), 1):
-            self.console.print(f"\n[bold cyan]{number:2}[/] [bold]{stage.title}[/]")
+    def run_stages(self, stages: Sequence[tuple[str, Callable[[N], None]]], night: N) -> list[StageResult]:
+        results = [StageResult(title) for title, _ in stages]
+        for number, (result, (_, act)) in enumerate(zip(results, stages, strict=True), 1):
+            self.console.print(f"\n[bold cyan]{number:2}[/] [bold]{result.title}[/]")
             begun = monotonic()
             try:
                 act(night)
-            except StageError as error:
-                stage.fault = str(error)
             except Exception as error:
-                stage.fault = f"{type(error).__name__}: {error}"
-            stage.seconds = monotonic() - begun
-            if stage.fault:
-                self.console.print(f"   {stage.fault}", style="red", markup=False, soft_wrap=True)
+                result.fault = str(error) if isinstance(error, StageError) else f"{type(error).__name__}: {error}"
+            result.seconds = monotonic() - begun
+            if result.fault:
+                self.console.print(f"   {result.fault}", style="red", markup=False, soft_wrap=True)
                 break
-        return told
+        return results
 
-    def sum_up(self, stages: Sequence[Stage]) -> None:
-        """A line for each stage: whether it did what it should, and what it took."""
+    def print_summary(self, stages: Sequence[StageResult]) -> None:
         table = Table(box=None, padding=(0, 2, 0, 0))
         for heading in ("", "stage", "seconds"):
             table.add_column(heading, justify="right" if heading == "seconds" else "left")

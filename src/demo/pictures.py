@@ -1,17 +1,16 @@
-"""What people would rather look at, as PNG."""
+"""Diagrams of the results, as PNG files."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from baton.demo.phantom import Image
+from baton.demo.optics import Image
 
 INK, MARK = "#1f3a5f", "#d1495b"
 
 
 def convergence(path: Path, offsets: Sequence[float], tolerance: float) -> None:
-    """How far the rotation axis was off in each pass of centring."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     passes = range(1, len(offsets) + 1)
@@ -23,26 +22,25 @@ def convergence(path: Path, offsets: Sequence[float], tolerance: float) -> None:
     axes.set_xticks(passes)
     axes.set_ylim(0, 2 * max(map(abs, offsets)))
     axes.legend(loc="upper right")
-    kept(figure, path)
+    save(figure, path)
 
 
 def focus(path: Path, looks: Sequence[tuple[float, float]]) -> None:
-    """How sharp the picture was wherever the agent had it looked at, in its order."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     axes.plot(*zip(*sorted(looks), strict=True), "-", color=INK, alpha=0.35)
-    axes.scatter(*zip(*looks, strict=True), c=range(len(looks)), cmap="viridis", zorder=3)
+    points, values = zip(*looks, strict=True)
+    axes.scatter(points, values, c=range(len(looks)), cmap="viridis", zorder=3)
     for number, look in enumerate(looks, 1):
         axes.annotate(str(number), look, (5, 5), textcoords="offset points", color=INK)
     best, sharpness = max(looks, key=lambda look: look[1])
     axes.axvline(best, color=MARK, linestyle=":", label=f"sharpest at {best:.3f} mm")
     axes.set(title="Focus, as an agent found it", xlabel="camera (mm)", ylabel="sharpness", ylim=(0, 1.15 * sharpness))
     axes.legend(loc="upper left")
-    kept(figure, path)
+    save(figure, path)
 
 
 def tomogram(path: Path, shadows: Image, found: Image, sample: Image, likeness: float) -> None:
-    """What the camera saw over half a turn, the slice made of it, and the sample as it is."""
     figure = Figure(figsize=(11, 4), layout="constrained")
     seen, made, real = figure.subplots(1, 3)
     seen.imshow(shadows, cmap="gray", aspect="auto")
@@ -53,9 +51,9 @@ def tomogram(path: Path, shadows: Image, found: Image, sample: Image, likeness: 
     real.set(title=f"the sample itself (likeness {likeness:.3f})")
     for axes in (made, real):
         axes.set_axis_off()
-    kept(figure, path)
+    save(figure, path)
 
 
-def kept(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)

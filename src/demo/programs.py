@@ -1,8 +1,5 @@
-"""The programs that recipes of the beamline run: `python -m baton.demo.programs <name>`, with their task in the environment.
-
-Each is given its pictures as `CONDUCT_INPUT_URIS` and its numbers as `CONDUCT_PARAMETERS`. One that measures prints what
-it found as its last line, one that makes something writes it to `CONDUCT_OUTPUT_URI`.
-"""
+"""The programs that recipes run, with their task in `CONDUCT_*`: `python -m baton.demo.programs <name>`. A measurement is
+printed as the last line, a file is written to `CONDUCT_OUTPUT_URI`."""
 
 import json
 import os
@@ -15,72 +12,107 @@ from urllib.parse import unquote, urlsplit
 import h5py
 import numpy as np
 
-from baton.demo.optics import FULL_CURRENT
-from baton.demo.phantom import Image
-from baton.demo.tomography import absorption, axis_offset, slice_of
+from baton.demo.optics import FULL_CURRENT, Image, positions
 
-NOMINAL_PIXEL = 0.0075
-"""Millimetres that a pixel shows by the objective's data sheet. It really shows more, so centring takes several passes."""
-LEAST_CURRENT = FULL_CURRENT / 2
-"""Milliamperes below which a picture was taken without beam and shows nothing."""
+LEAST_TRANSMISSION = 1e-3
+
+
+def absorption(pictures: Image, darks: Image, flats: Image) -> Image:
+    """Return how much of the beam the sample absorbed: the logarithm of flats over pictures, both without darks."""
+    dark = darks.mean(axis=0)
+    beam = np.clip(flats.mean(axis=0) - dark, 1, None)
+    absorbed: Image = -np.log(np.clip((pictures - dark) / beam, LEAST_TRANSMISSION, None))
+    return absorbed
+
+
+def axis_offset(before: Image, after: Image) -> float:
+    """Return how many pixels the rotation axis is off the middle. Half a turn mirrors a projection at the axis, so `after`
+    mirrored at the middle is `before` shifted by twice the offset."""
+    mirrored = after[::-1]
+    size = 2 * len(before)
+    spectrum = np.fft.rfft(before, size) * np.conj(np.fft.rfft(mirrored, size))
+    likeness = np.fft.irfft(spectrum, size)
+    best = int(np.argmax(likeness))
+    low, top, high = (likeness[(best + step) % size] for step in (-1, 0, 1))
+    between = 0.5 * (low - high) / (low - 2 * top + high)
+    shift = best - size if best > size // 2 else best
+    return float(shift + between) / 2
+
+
+def reconstruct_slice(projections: Image, angles: Image) -> Image:
+    """Return the sample cut across, by filtered back projection; the rotation axis is in the middle of each projection."""
+    count = projections.shape[1]
+    across = positions(count)
+    x, y = np.meshgrid(across, -across)
+    density = np.zeros((count, count))
+    for projection, angle in zip(filter_projections(projections), np.radians(angles), strict=True):
+        density += np.interp(x * np.cos(angle) + y * np.sin(angle), across, projection)
+    density *= np.pi / len(angles)
+    density[x**2 + y**2 > 1] = 0
+    return density
+
+
+def filter_projections(projections: Image) -> Image:
+    """Return projections with each frequency weighted by itself and the highest, mostly noise, damped."""
+    count = projections.shape[1]
+    size = 2 * count
+    frequencies = np.fft.rfftfreq(size, 2 / count)
+    window = np.cos(np.pi * np.linspace(0, 0.5, len(frequencies)))
+    return np.fft.irfft(np.fft.rfft(projections, size, axis=1) * frequencies * window, size, axis=1)[:, :count]
+
+
+def likeness(one: Image, other: Image) -> float:
+    return float(np.corrcoef(one.ravel(), other.ravel())[0, 1])
+
+
+NOMINAL_PIXEL = 0.0075  # by the data sheet; really it is more, so centring takes several passes
+LEAST_CURRENT = FULL_CURRENT / 2  # milliamperes below which a picture counts as taken without beam
 
 
 def find_axis() -> None:
-    """How far the rotation axis is off the middle: darks, flats and two pictures half a turn apart."""
+    """Measure how far the rotation axis is off the middle, from darks, flats and two pictures half a turn apart."""
     darks, flats, *turned = map(pictures_in, inputs())
     before, after = (absorption(pictures, darks, flats)[0].mean(axis=0) for pictures in turned)
-    measured("offset", axis_offset(before, after), "px")
+    print_measurement("offset", axis_offset(before, after), "px")
 
 
 def aim_axis() -> None:
-    """Where the hexapod must go for the axis to be in the middle, by all that is known."""
-    given = parameters()
-    measured("target", given["position"] - given["offset"] * NOMINAL_PIXEL, "mm")
+    given: dict[str, float] = json.loads(os.environ["CONDUCT_PARAMETERS"])
+    print_measurement("target", given["position"] - given["offset"] * NOMINAL_PIXEL, "mm")
 
 
 def reconstruct() -> None:
-    """The sample cut across: darks, flats and a directory of projections, of which those without beam are left out."""
+    """Reconstruct a slice from darks, flats and a directory of projections, of which those without beam are left out."""
     darks, flats, projections = inputs()
-    taken = [read(path) for path in sorted(projections.glob("projection_*.h5"))]
+    taken = [read_file(path) for path in sorted(projections.glob("projection_*.h5"))]
     lit = [one for one in taken if one["currents"][0] > LEAST_CURRENT]
     angles = np.array([one["angles"][0] for one in lit])
     pictures = np.array([one["pictures"][0] for one in lit])
     shadows = absorption(pictures, pictures_in(darks), pictures_in(flats)).mean(axis=1)
-    with h5py.File(output(), "w") as file:
-        file["slice"], file["shadows"], file["angles"] = slice_of(shadows, angles), shadows, angles
+    with h5py.File(file_path(os.environ["CONDUCT_OUTPUT_URI"]), "w") as file:
+        file["slice"], file["shadows"], file["angles"] = reconstruct_slice(shadows, angles), shadows, angles
         file.attrs["projections"], file.attrs["without_beam"] = len(lit), len(taken) - len(lit)
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Everything in a file of pictures."""
+def read_file(path: Path) -> dict[str, Any]:
     with h5py.File(path) as file:
         return {name: file[name][()] for name in file}
 
 
 def pictures_in(path: Path) -> Image:
-    """The pictures in a file."""
-    found: Image = read(path)["pictures"].astype(float)
+    found: Image = read_file(path)["pictures"].astype(float)
     return found
 
 
 def inputs() -> list[Path]:
-    """What the program is to work on."""
-    return [Path(unquote(urlsplit(uri).path)) for uri in json.loads(os.environ["CONDUCT_INPUT_URIS"])]
+    return [file_path(uri) for uri in json.loads(os.environ["CONDUCT_INPUT_URIS"])]
 
 
-def output() -> Path:
-    """Where the program is to write."""
-    return Path(unquote(urlsplit(os.environ["CONDUCT_OUTPUT_URI"]).path))
+def file_path(uri: str) -> Path:
+    return Path(unquote(urlsplit(uri).path))
 
 
-def parameters() -> dict[str, float]:
-    """The numbers that the program is given."""
-    given: dict[str, float] = json.loads(os.environ["CONDUCT_PARAMETERS"])
-    return given
-
-
-def measured(name: str, value: float, units: str) -> None:
-    """Say what was found, as the service reads it."""
+def print_measurement(name: str, value: float, units: str) -> None:
     print(json.dumps({"measurements": [{"name": name, "value": value, "units": units}]}))
 
 

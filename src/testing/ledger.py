@@ -1,26 +1,20 @@
-"""The ledger over the store in memory, with the same promises as the one on PostgreSQL, for tests and rehearsals."""
+"""The ledger over the in-memory store, with the same contract as the one on PostgreSQL."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
-from baton.application.conduct.ledger import ClosingRequest, BeginRequest, ConductSignals, BeginResult, StoredRow, Tally, tally_rows
+from baton.application.conduct import ledger
 from baton.application.ports import Clock, FoldedStanding
 from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import Actor
 from baton.domain.agent.agent import Agent
+from baton.domain.operation.conduct import progress as conduct
 from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace
-from baton.domain.operation.conduct.progress import (
-    ABORT_ASKED,
-    HOLD_ASKED,
-    ConductPhase,
-    ConductProgress,
-    FilledSlot,
-    WaitingFor,
-)
+from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor
 from baton.domain.operation.procedure.activity_logbook import Activity, StepKind
 from baton.domain.operation.procedure.procedure import (
     PendingRequest,
@@ -30,76 +24,59 @@ from baton.domain.operation.procedure.procedure import (
 )
 from baton.domain.operation.steering.steering import Point
 from baton.domain.run.run import Run, RunStatus
-from baton.domain.shared.writes import Record
 from baton.testing.store import MemoryStore, slots_of
 
-ONCE = (StepKind.ACTION.value, StepKind.COMPUTE.value)
-UNSTORABLE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-"""What no database column of JSON takes."""
-
-
-@dataclass(frozen=True)
-class Sign(Record):
-    """The effect that a conduct has begun last, and when whoever has it was last heard of."""
-
-    relation: ClassVar[str] = "conduct_signs"
-    key: ClassVar[tuple[str, ...]] = ("procedure_id",)
-    procedure_id: UUID
-    effect_id: UUID
-    beat_at: datetime
+UNSTORABLE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # what no JSON column of a database takes
 
 
 class MemoryLedger:
-    """Rows among the store's entries; nothing is awaited between a look and a mark, so the two are one."""
+    """Keeps rows among the store's entries; nothing is awaited between check and mark, so the two are atomic."""
 
     def __init__(self, store: MemoryStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self._effects: dict[UUID, tuple[UUID, datetime]] = {}  # the effect each procedure has begun last, and its heartbeat
 
-    async def begin(self, crossing: BeginRequest) -> BeginResult:
-        place, marker, now = crossing.place, crossing.marker, self._clock()
+    async def begin(self, request: ledger.BeginRequest) -> ledger.BeginResult:
+        place, marker, now = request.place, request.marker, self._clock()
         progress = self._live(place.procedure_id, place.conduct_id)
         if progress is None:
-            return BeginResult(live=False)
-        rows = self._here(place)
-        standing = BeginResult(
+            return ledger.BeginResult(live=False)
+        rows, pause = self._rows_at(place), (now - progress.active_at).total_seconds()
+        result = ledger.BeginResult(
             live=True,
-            out_of_turn=not self._is_in_turn(crossing, progress),
-            asked=self._asked(place.procedure_id, place.conduct_id, may_hold=crossing.hold_blocks),
-            run=self._run(crossing.run_id),
-            late=_too_long(progress.active_at, now, crossing.longest_pause),
-            begun_before=crossing.once and self._begun_before(place),
-            stood_down=crossing.stood_down,
-            submitter_moved=self._moved(crossing.submitter),
-            rows=tuple(self._stored(row, now) for row in rows),
+            out_of_turn=not self._is_in_turn(request, progress),
+            asked=self._pending_request(place.procedure_id, place.conduct_id, may_hold=request.hold_blocks),
+            run=self._run(request.run_id),
+            late=request.longest_pause is not None and pause > request.longest_pause,
+            begun_before=request.once and self._begun_before(place),
+            stood_down=request.stood_down,
+            submitter_moved=self._has_moved(request.submitter),
+            rows=tuple(stored_row(row, now) for row in rows),
             silence=self._silence(place.procedure_id, rows, now),
         )
-        marked = marker is not None and is_free(crossing, standing)
+        marked = marker is not None and may_begin(request, result)
         if marker is not None and marked:
-            self._enter(marker, now)
-            self._store.put(Sign(place.procedure_id, marker.event_id, now))
-        if standing.out_of_turn:
-            return standing
-        self._store.put(
-            replace(
-                progress,
-                phase=(ConductPhase.CLOSING if place.closing else ConductPhase.WALKING).value,
-                waiting_for=None,
-                waiting_until=None,
-                step_index=place.step_index,
-                iteration_index=place.iteration_index or None,
-                heartbeat_at=now,
-                active_at=now if marked else progress.active_at,
-            )
+            self._insert(marker, now)
+            self._effects[place.procedure_id] = (marker.event_id, now)
+        if result.out_of_turn:
+            return result
+        self._update(
+            progress,
+            phase=(ConductPhase.CLOSING if place.closing else ConductPhase.WALKING).value,
+            waiting_for=None,
+            waiting_until=None,
+            step_index=place.step_index,
+            iteration_index=place.iteration_index or None,
+            active_at=now if marked else progress.active_at,
         )
-        return replace(standing, marked=marked)
+        return replace(result, marked=marked)
 
-    def _is_in_turn(self, crossing: BeginRequest, progress: ConductProgress) -> bool:
-        """Whether the record shows what comes before the step."""
-        place, precedence = crossing.place, crossing.precedence
+    def _is_in_turn(self, request: ledger.BeginRequest, progress: ConductProgress) -> bool:
+        place, precedence = request.place, request.precedence
         if precedence is None:
             return True
-        if (progress.phase == ConductPhase.CLOSING.value) is not place.closing:
+        if (progress.phase == ConductPhase.CLOSING) is not place.closing:
             return False
         before = place.model_copy(update={"step_index": place.step_index - 1})
         return (precedence.first or self._has_passed(before)) and (
@@ -107,7 +84,6 @@ class MemoryLedger:
         )
 
     def _open_pass(self, procedure_id: UUID) -> tuple[int, Point] | None:
-        """The pass that is open, and where it measures."""
         for stored in reversed(self._store.streams[Procedure.__name__, procedure_id]):
             match decode_event(Procedure.aggregate, stored):
                 case ProcedureIterationStarted() as started:
@@ -120,131 +96,111 @@ class MemoryLedger:
         return self._has_passed(place)
 
     def _has_passed(self, place: StepPlace) -> bool:
-        results = {row.mark: row.payload["result"] for row in self._here(place) if row.mark != Mark.IN_FLIGHT}
+        results = {row.mark: row.payload["result"] for row in self._rows_at(place) if row.mark != Mark.IN_FLIGHT}
         return Mark.OUTCOME in results and (place.closing or "failed" not in results.values())
 
     async def settle(self, row: Activity) -> Mapping[str, Any]:
         assert row.conduct_id is not None, "a ledger row belongs to a conduct"
         now = self._clock()
-        standing = [known for known in self._rows(row.conduct_id) if _spot(known) == _spot(row)]
-        stored = standing[0] if standing else self._enter(row, now)
+        known = [one for one in self._rows_at(place_of(row)) if one.mark == row.mark]
+        stored = known[0] if known else self._insert(row, now)
         if (progress := self._live(row.procedure_id, row.conduct_id)) is not None:
-            self._store.put(replace(progress, active_at=now, heartbeat_at=now))
+            self._update(progress, active_at=now)
         return stored.payload
 
     async def beat(
         self, place: StepPlace, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
-    ) -> ConductSignals:
-        now = self._clock()
+    ) -> ledger.ConductSignals:
         progress = self._live(place.procedure_id, place.conduct_id)
         if progress is None:
-            return ConductSignals(False)
-        self._store.put(replace(progress, heartbeat_at=now))
-        sign = self._sign(place.procedure_id)
-        if sign is not None and sign.effect_id == effect_id:
-            self._store.put(replace(sign, beat_at=now))
-        orders = self._orders(place.procedure_id, place.conduct_id, run_id)
-        lost = submitter is not None and submitter.objection is not None
-        return replace(orders, stood_down=lost, submitter_moved=self._moved(submitter))
+            return ledger.ConductSignals(False)
+        self._update(progress)
+        if self._effects.get(place.procedure_id, (None,))[0] == effect_id is not None:
+            self._effects[place.procedure_id] = (effect_id, self._clock())
+        asked = self._pending_request(place.procedure_id, place.conduct_id)
+        stood_down = submitter is not None and submitter.objection is not None
+        return ledger.ConductSignals(True, asked, self._run(run_id), stood_down, self._has_moved(submitter))
 
-    async def begin_closing(self, closing: ClosingRequest) -> ConductSignals:
-        progress = self._live(closing.procedure_id, closing.conduct_id)
+    async def begin_closing(self, request: ledger.ClosingRequest) -> ledger.ConductSignals:
+        progress = self._live(request.procedure_id, request.conduct_id)
         if progress is None:
-            return ConductSignals(False)
-        orders = self._orders(closing.procedure_id, closing.conduct_id, closing.run_id, may_hold=closing.may_hold)
-        begun = progress.phase == ConductPhase.CLOSING.value
-        if not begun and (orders.asked is not None or orders.run in closing.run_blocks):
-            return orders
-        self._store.put(
-            replace(
-                progress,
-                phase=ConductPhase.CLOSING.value,
-                waiting_for=None,
-                step_index=progress.step_index if begun else None,
-                heartbeat_at=self._clock(),
-            )
-        )
-        return ConductSignals(True)
+            return ledger.ConductSignals(False)
+        asked = self._pending_request(request.procedure_id, request.conduct_id, may_hold=request.may_hold)
+        signals = ledger.ConductSignals(True, asked, self._run(request.run_id))
+        begun = progress.phase == ConductPhase.CLOSING
+        if not begun and (signals.asked is not None or signals.run in request.run_blocks):
+            return signals
+        step_index = progress.step_index if begun else None
+        self._update(progress, phase=ConductPhase.CLOSING.value, waiting_for=None, step_index=step_index)
+        return ledger.ConductSignals(True)
 
-    async def wait(self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None) -> None:
-        self._say(
-            procedure_id, conduct_id, phase=ConductPhase.WAITING.value, waiting_for=waiting_for.value, waiting_until=until
-        )
+    async def mark_waiting(
+        self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None
+    ) -> None:
+        waiting = {"waiting_for": waiting_for.value, "waiting_until": until}
+        self._mark(procedure_id, conduct_id, None, phase=ConductPhase.WAITING.value, **waiting)
 
-    async def go_on(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None = None) -> None:
+    async def mark_walking(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None = None) -> None:
+        walking = {"phase": ConductPhase.WALKING.value, "waiting_for": None, "waiting_until": None}
+        self._mark(procedure_id, conduct_id, since, **walking)
+
+    def _mark(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None, **changes: Any) -> None:
         progress = self._live(procedure_id, conduct_id)
-        if progress is not None:
-            active_at = max(progress.active_at, since or progress.active_at)
-            self._say(
-                procedure_id,
-                conduct_id,
-                phase=ConductPhase.WALKING.value,
-                waiting_for=None,
-                waiting_until=None,
-                active_at=active_at,
-            )
+        if progress is not None and progress.phase != ConductPhase.CLOSING:
+            self._update(progress, active_at=max(progress.active_at, since or progress.active_at), **changes)
 
-    def _say(self, procedure_id: UUID, conduct_id: UUID, **said: Any) -> None:
-        progress = self._live(procedure_id, conduct_id)
-        if progress is not None and progress.phase != ConductPhase.CLOSING.value:
-            self._store.put(replace(progress, heartbeat_at=self._clock(), **said))
+    def _update(self, progress: ConductProgress, **changes: Any) -> None:
+        self._store.put(replace(progress, heartbeat_at=self._clock(), **changes))
 
-    async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
+    async def slots(
+        self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int
+    ) -> Sequence[conduct.FilledSlot]:
         passes = {iteration_index}
         if iteration_index == 0:
             passes.add(max((row.iteration_index or 0 for row in self._rows(conduct_id)), default=0))
-        found: dict[tuple[str, bool], FilledSlot] = {}
+        slots: dict[tuple[str, bool], conduct.FilledSlot] = {}
         for slot in slots_of(row for row in self._activities() if row.procedure_id == procedure_id):
             own = slot.conduct_id == conduct_id and slot.iteration_index in passes
             earlier = slot.conduct_id != conduct_id and not slot.closing and slot.step_index < boundary
             if own or earlier:
-                found[slot.slot, "artifact" in slot.content] = slot
-        return [found[key] for key in sorted(found)]
+                slots[slot.slot, "artifact" in slot.content] = slot
+        return [slots[key] for key in sorted(slots)]
 
-    async def tally(self, conduct_id: UUID, iteration_index: int, *, of_pass: bool = False) -> Tally:
+    async def tally(self, conduct_id: UUID, iteration_index: int, *, of_pass: bool = False) -> ledger.Tally:
         rows = self._rows(conduct_id)
         if of_pass:
             rows = [row for row in rows if row.iteration_index == iteration_index and not row.closing]
-        outcomes = {_place(row): row for row in rows if row.mark == Mark.OUTCOME}
+        outcomes = {place_of(row): row for row in rows if row.mark == Mark.OUTCOME}
         written: dict[str, tuple[list[tuple[Any, UUID]], list[tuple[Any, UUID]]]] = {}
         for row in rows:
-            for address, value, confirmed in _writes(row, outcomes.get(_place(row))):
+            for address, value, confirmed in writes_of(row, outcomes.get(place_of(row))):
                 known, tried = written.setdefault(address, ([], []))
                 if confirmed:
                     known[:], tried[:] = [(value, row.event_id)], []
                 else:
                     tried.append((value, row.event_id))
-        brought = [
-            row
-            for row in rows
-            if row.mark in (Mark.OUTCOME, Mark.DEPOSIT) and (row.closing or row.iteration_index == iteration_index)
-        ]
-        brought.sort(key=lambda row: (row.closing, row.step_index, row.mark == Mark.DEPOSIT))
-        found: Any = [
-            (row.event_id, row.step_kind, row.closing, row.step_index, row.mark, row.sampled_at, row.payload)
-            for row in brought
-        ]
-        return tally_rows(
-            found,
+        ended = [row for row in rows if row.mark in (Mark.OUTCOME, Mark.DEPOSIT)]
+        chosen = [row for row in ended if row.closing or row.iteration_index == iteration_index]
+        chosen.sort(key=lambda row: (row.closing, row.step_index, row.mark == Mark.DEPOSIT))
+        return ledger.tally_rows(
+            [ledger.OutcomeRow(*(getattr(row, name) for name in ledger.OutcomeRow._fields)) for row in chosen],
             [(address, *values) for address, values in written.items()],
             [row.payload["actuation_kind"] for row in rows if not row.closing and "actuation_kind" in row.payload],
         )
 
     def _live(self, procedure_id: UUID, conduct_id: UUID) -> ConductProgress | None:
-        progress: Any = self._store.rows.get((ConductProgress.relation, procedure_id))
-        if progress is None or progress.conduct_id != conduct_id or progress.phase == ConductPhase.ENDED.value:
+        progress = self._store.rows.get((ConductProgress.relation, procedure_id))
+        if not isinstance(progress, ConductProgress) or progress.conduct_id != conduct_id:
             return None
-        found: ConductProgress = progress
-        return found
+        return None if progress.phase == ConductPhase.ENDED else progress
 
-    def _asked(self, procedure_id: UUID, conduct_id: UUID, *, may_hold: bool = True) -> PendingRequest | None:
-        """What was asked of a conduct; an abort counts before a hold."""
-        kinds = {ABORT_ASKED: PendingRequest.ABORT} | ({HOLD_ASKED: PendingRequest.HOLD} if may_hold else {})
+    def _pending_request(self, procedure_id: UUID, conduct_id: UUID, *, may_hold: bool = True) -> PendingRequest | None:
+        """Return what was asked of a conduct; an abort counts before a hold."""
+        kinds = {conduct.ABORT_ASKED: PendingRequest.ABORT} | ({conduct.HOLD_ASKED: PendingRequest.HOLD} if may_hold else {})
         asked = (asked for kind, asked in kinds.items() if (kind, str(conduct_id), procedure_id) in self._store.look_ups)
         return next(asked, None)
 
-    def _moved(self, submitter: FoldedStanding | None) -> bool:
-        """Whether the submitter's streams say more than was folded."""
+    def _has_moved(self, submitter: FoldedStanding | None) -> bool:
         if submitter is None:
             return False
         known = {Actor.__name__: submitter.actor_version, Agent.__name__: submitter.agent_version}
@@ -254,57 +210,32 @@ class MemoryLedger:
         )
 
     def _run(self, run_id: UUID | None) -> RunStatus | None:
-        run: Any = None if run_id is None else self._store.state((Run.__name__, run_id))
-        return None if run is None else run.status
-
-    def _orders(self, procedure_id: UUID, conduct_id: UUID, run_id: UUID | None, *, may_hold: bool = True) -> ConductSignals:
-        return ConductSignals(True, self._asked(procedure_id, conduct_id, may_hold=may_hold), self._run(run_id))
+        run = None if run_id is None else self._store.state((Run.__name__, run_id))
+        return run.status if isinstance(run, Run) else None
 
     def _activities(self) -> Sequence[Activity]:
-        rows: Any = self._store.entries[Activity.relation]
-        found: Sequence[Activity] = rows
-        return found
+        return [row for row in self._store.entries[Activity.relation] if isinstance(row, Activity)]
 
     def _rows(self, conduct_id: UUID) -> list[Activity]:
         return [row for row in self._activities() if row.conduct_id == conduct_id]
 
-    def _here(self, place: StepPlace) -> list[Activity]:
-        """The rows of one place by attempt."""
-        rows = [row for row in self._rows(place.conduct_id) if _place(row) == place]
+    def _rows_at(self, place: StepPlace) -> list[Activity]:
+        rows = [row for row in self._rows(place.conduct_id) if place_of(row) == place]
         return sorted(rows, key=lambda row: row.attempt or 0)
 
     def _begun_before(self, place: StepPlace) -> bool:
-        """Whether an earlier conduct has begun what must not be begun twice."""
-        return any(
-            row.procedure_id == place.procedure_id
-            and row.conduct_id != place.conduct_id
-            and row.step_index == place.step_index
-            and row.mark is not None
-            and not row.closing
-            and row.step_kind in ONCE
-            and row.payload["result"] != SKIPPED
-            for row in self._activities()
-        )
-
-    def _stored(self, row: Activity, now: datetime) -> StoredRow:
-        assert row.mark is not None, "a ledger row has a mark"
-        assert row.recorded_at is not None, "what is stored was recorded"
-        age = (now - row.recorded_at).total_seconds()
-        return StoredRow(row.event_id, row.mark, row.attempt or 0, row.payload, age)
-
-    def _sign(self, procedure_id: UUID) -> Sign | None:
-        sign: Any = self._store.rows.get((Sign.relation, procedure_id))
-        found: Sign | None = sign
-        return found
+        rows = [row for row in self._activities() if row.mark is not None and row.procedure_id == place.procedure_id]
+        others = [row for row in rows if row.conduct_id != place.conduct_id and row.payload["result"] != SKIPPED]
+        at_step = [row for row in others if row.step_index == place.step_index and not row.closing]
+        return any(row.step_kind in (StepKind.ACTION, StepKind.COMPUTE) for row in at_step)
 
     def _silence(self, procedure_id: UUID, rows: Sequence[Activity], now: datetime) -> float | None:
-        """Seconds since whoever has the last effect that was begun here was heard of."""
         last = next((row.event_id for row in reversed(rows) if row.mark == Mark.IN_FLIGHT), None)
-        sign = self._sign(procedure_id)
-        return (now - sign.beat_at).total_seconds() if sign is not None and sign.effect_id == last else None
+        effect_id, beat_at = self._effects.get(procedure_id, (None, now))
+        return (now - beat_at).total_seconds() if effect_id is not None and effect_id == last else None
 
-    def _enter(self, row: Activity, now: datetime) -> Activity:
-        """Store a row as a database would: what JSON cannot hold is refused, and nothing is shared with the caller."""
+    def _insert(self, row: Activity, now: datetime) -> Activity:
+        """Store a row as a database would: refuse what JSON cannot hold, and share nothing with the caller."""
         document = row.model_dump_json()
         if UNSTORABLE.search(document):
             raise ValueError("a row holds a NUL character, which no database takes")
@@ -313,42 +244,29 @@ class MemoryLedger:
         return stored
 
 
-def is_free(crossing: BeginRequest, standing: BeginResult) -> bool:
-    """Whether nothing stands in the way of a step."""
-    if standing.out_of_turn:
+def may_begin(request: ledger.BeginRequest, result: ledger.BeginResult) -> bool:
+    if result.out_of_turn or result.asked is not None or result.run in request.run_blocks or result.late:
         return False
-    if standing.asked is not None or standing.run in crossing.run_blocks or standing.late or standing.begun_before:
+    if result.begun_before or result.stood_down or result.submitter_moved:
         return False
-    if standing.stood_down or standing.submitter_moved:
+    if any(row.mark == Mark.OUTCOME for row in result.rows):
         return False
-    if any(row.mark == Mark.OUTCOME for row in standing.rows):
-        return False
-    known = {row.event_id for row in standing.rows}
-    return not known or (crossing.again and crossing.marker is not None and crossing.marker.event_id not in known)
+    known = {row.event_id for row in result.rows}
+    return not known or (request.again and request.marker is not None and request.marker.event_id not in known)
 
 
-def _too_long(since: datetime, now: datetime, longest: float | None) -> bool:
-    return longest is not None and (now - since).total_seconds() > longest
+def stored_row(row: Activity, now: datetime) -> ledger.StoredRow:
+    assert row.mark is not None, "a ledger row has a mark"
+    assert row.recorded_at is not None, "what is stored was recorded"
+    return ledger.StoredRow(row.event_id, row.mark, row.attempt or 0, row.payload, (now - row.recorded_at).total_seconds())
 
 
-def _place(row: Activity) -> StepPlace:
-    assert row.conduct_id is not None, "a ledger row belongs to a conduct"
-    return StepPlace(
-        procedure_id=row.procedure_id,
-        conduct_id=row.conduct_id,
-        iteration_index=row.iteration_index or 0,
-        closing=bool(row.closing),
-        step_index=row.step_index or 0,
-    )
+def place_of(row: Activity) -> StepPlace:
+    return StepPlace.model_validate(row, from_attributes=True)
 
 
-def _spot(row: Activity) -> tuple[StepPlace, str | None]:
-    """What only one outcome and one deposit can be stored for."""
-    return _place(row), row.mark
-
-
-def _writes(row: Activity, outcome: Activity | None) -> list[tuple[str, Any, bool]]:
-    """What a row says was sent where, and whether that was confirmed; `outcome` is that of its step."""
+def writes_of(row: Activity, outcome: Activity | None) -> list[tuple[str, Any, bool]]:
+    """Return the writes of a row, each with whether it was confirmed; `outcome` is that of its step."""
     payload = row.payload
     if row.mark == Mark.OUTCOME and row.step_kind == StepKind.ACTION:
         confirmed = [(address, value, True) for address, value in payload.get("writes", ())]

@@ -1,7 +1,4 @@
-"""The event store in memory, with the same promises as the one on PostgreSQL, for tests and for trying things out.
-
-One process, one event loop: nothing is awaited between the checks of a batch and its writes, so it is all or nothing.
-"""
+"""The event store in memory, with the promises of the one on PostgreSQL; nothing is awaited between check and write."""
 
 import asyncio
 from collections import defaultdict
@@ -16,8 +13,18 @@ from uuid import UUID
 import orjson
 import uuid_utils.compat
 
-from baton.application.conflicts import lost_race, other_request, still_in_flight
-from baton.application.ports import Batch, Bookmark, Caller, EventRow, CommandResult, KeyClaim, Session
+from baton.application.ports import (
+    Batch,
+    Bookmark,
+    Caller,
+    CommandResult,
+    EventRow,
+    KeyClaim,
+    Session,
+    lost_race,
+    other_request,
+    still_in_flight,
+)
 from baton.application.unit_of_work import decode_event
 from baton.domain.agent.at_risk import ModelCall, model_calls
 from baton.domain.decision.inferences import Inference
@@ -25,12 +32,13 @@ from baton.domain.kernel import State, StoredEvent
 from baton.domain.operation.conduct.progress import FilledSlot
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.registry import REGISTRY
-from baton.domain.run.observations import Channel, Observation, channels_of
+from baton.domain.run.logbooks import Channel, Observation, channels_of
 from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from baton.domain.shared.logbooks import Entry
+from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.writes import Record
 from baton.domain.trust.authorization import AuthzResult
-from baton.domain.trust.conduit import Conduit, Verdict
+from baton.domain.trust.conduit import Conduit, ConduitVerdict
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
@@ -39,8 +47,6 @@ StreamKey = tuple[str, UUID]
 
 @dataclass(frozen=True)
 class HeldKey:
-    """An idempotency key in use: in flight while it has no outcome."""
-
     claim: KeyClaim
     executed: CommandResult | None = None
 
@@ -64,12 +70,12 @@ class MemoryStore:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Session]:
-        """A view of the store; nothing is awaited between its reads but they themselves, which let nobody else go first."""
+        """Open a view of the store; its reads never yield to other tasks, so it sees one moment."""
         yield MemorySession(self)
 
     @asynccontextmanager
     async def session(self, lock: str | None = None) -> AsyncIterator[Session]:
-        """A view of the store; under a lock, what is appended becomes visible when the session ends well."""
+        """Open a view of the store; under a lock, what is appended becomes visible when the session ends well."""
         if lock is None:
             yield MemorySession(self)
             return
@@ -84,7 +90,6 @@ class MemoryStore:
                 self._in_flight -= {row.transaction_id for _, rows in staged for row in rows}
 
     def check(self, batch: Batch) -> None:
-        """Refuse a batch that lost a race."""
         streams = [(append.stream_type, append.stream_id) for append in batch.appends]
         event_ids = [event_id for append in batch.appends for event_id, _ in append.events]
         behind = [append for append in batch.appends if append.after != len(self.streams.get(_key(append), ()))]
@@ -99,38 +104,23 @@ class MemoryStore:
         if batch.outcome is not None and not self._holds(batch.outcome[0]):
             raise still_in_flight()
 
-    def stored(self, batch: Batch) -> list[EventRow]:
-        """The rows of a batch's events, all of one transaction."""
-        call, transaction_id, recorded_at = batch.call, next(self._transactions), datetime.now(UTC)
-        return [
-            EventRow(
-                position=next(self._positions),
-                transaction_id=transaction_id,
-                event_id=event_id,
-                stream_type=append.stream_type,
-                stream_id=append.stream_id,
-                version=append.after + index,
-                event_type=type(event).__name__,
-                schema_version=1,
-                payload=event.payload(),
-                principal_id=call.principal_id,
-                command_name=batch.command_name,
-                correlation_id=call.correlation_id,
-                causation_id=call.causation_id,
-                occurred_at=call.now,
-                recorded_at=recorded_at,
-                surface_id=call.surface_id,
-            )
-            for append in batch.appends
-            for index, (event_id, event) in enumerate(append.events, 1)
-        ]
+    def event_rows(self, batch: Batch) -> list[EventRow]:
+        call, transaction_id = batch.call, next(self._transactions)
+        caller = (call.principal_id, batch.command_name, call.correlation_id, call.causation_id)
+        envelope = (*caller, call.now, datetime.now(UTC), call.surface_id)
+        rows = []
+        for append in batch.appends:
+            for version, (event_id, event) in enumerate(append.events, append.after + 1):
+                place = (next(self._positions), transaction_id, event_id, append.stream_type, append.stream_id, version)
+                content = (type(event).__name__, event.schema_version, event.payload())
+                rows.append(EventRow._make((*place, *content, *envelope)))
+        return rows
 
     def stage(self, rows: Sequence[EventRow]) -> None:
         """Hold followers back from rows that are not yet visible."""
         self._in_flight |= {row.transaction_id for row in rows}
 
     def commit(self, batch: Batch, rows: Sequence[EventRow]) -> None:
-        """Make a checked batch visible."""
         for row in rows:
             self.streams.setdefault((row.stream_type, row.stream_id), []).append(row)
             self._event_ids.add(row.event_id)
@@ -162,29 +152,24 @@ class MemoryStore:
                 rows.append(row.model_copy(update={"recorded_at": now}))
 
     def state(self, stream: StreamKey) -> State | None:
-        """The fold of one stream."""
         aggregate = REGISTRY.aggregates[stream[0]]
         return aggregate.fold(decode_event(aggregate, row) for row in self.streams.get(stream, ()))
 
     def put(self, record: Record) -> None:
-        """Write a row past every batch, as those do that overwrite where work stands."""
         self.rows[_row_key(record)] = record
 
-    def kept(self, record: type[Record]) -> Iterable[Record]:
-        """The rows of a relation that is not listed; what is a view of a logbook is made on the spot."""
+    def records_of(self, record: type[Record]) -> Iterable[Record]:
+        """Return the rows of a relation that is not listed; views of a logbook are computed."""
         if record is Channel:
-            readings: Any = self.entries[Observation.relation]
-            return channels_of(readings)
+            return channels_of(row for row in self.entries[Observation.relation] if isinstance(row, Observation))
         if record is FilledSlot:
-            activities: Any = self.entries[Activity.relation]
-            return slots_of(activities)
+            return slots_of(row for row in self.entries[Activity.relation] if isinstance(row, Activity))
         return self.rows.values()
 
-    def listed(self, summary: type[Summary]) -> Iterator[Summary]:
-        """The rows of a relation that can be listed; what is a projection or a view of a logbook is made on the spot."""
+    def summaries_of(self, summary: type[Summary]) -> Iterator[Summary]:
+        """Yield the rows of a relation that can be listed; projections and views of a logbook are computed."""
         if summary is ModelCall:
-            calls: Any = self.entries[Inference.relation]
-            yield from model_calls(calls)
+            yield from model_calls(row for row in self.entries[Inference.relation] if isinstance(row, Inference))
             return
         projection = REGISTRY.projections.get(summary.relation)
         if projection is None:
@@ -243,7 +228,6 @@ class MemoryStore:
         return any(row.position == position for row in self._log())
 
     def _behind(self, after: Bookmark) -> list[EventRow]:
-        """What followers can see behind a bookmark, in the order in which they see it."""
         horizon = min(self._in_flight, default=None)
         visible = (row for row in self._log() if horizon is None or row.transaction_id < horizon)
         behind = [row for row in visible if (row.transaction_id, row.position) > after]
@@ -267,19 +251,12 @@ class MemorySession:
     async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
         return [row for row in self._store.streams.get((stream_type, id), ()) if row.event_type in event_types]
 
-    async def load_latest(
-        self,
-        stream_type: str,
-        id: UUID,
-        event_types: Sequence[str],
-        count: int,
-        as_of: datetime | None = None,
-        as_of_version: int | None = None,
-    ) -> Sequence[EventRow]:
-        rows = self._store.streams.get((stream_type, id), [])
-        if as_of is not None or as_of_version is not None:
-            rows = rows[: len(await self.load_past(stream_type, id, as_of, as_of_version))]
-        return [row for row in reversed(rows) if row.event_type in event_types][:count]
+    async def load_latest(self, wanted: LatestEvents) -> Sequence[EventRow]:
+        stream = (wanted.state.__name__, wanted.id)
+        rows, types = self._store.streams.get(stream, []), [event.__name__ for event in wanted.events]
+        if wanted.as_of is not None or wanted.as_of_version is not None:
+            rows = rows[: len(await self.load_past(*stream, wanted.as_of, wanted.as_of_version))]
+        return [row for row in reversed(rows) if row.event_type in types][: wanted.count]
 
     async def load_past(
         self, stream_type: str, id: UUID, as_of: datetime | None, as_of_version: int | None
@@ -302,7 +279,7 @@ class MemorySession:
         return tuple(sorted({id for among, _, id in self._store.look_ups if among == kind}))
 
     async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:
-        found = [row for row in self._store.kept(record) if isinstance(row, record) and _equals(row, where)]
+        found = [row for row in self._store.records_of(record) if isinstance(row, record) and _equals(row, where)]
         return tuple(sorted(found, key=_row_key))
 
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]:
@@ -312,7 +289,7 @@ class MemorySession:
         def place(row: Summary) -> tuple[datetime, UUID]:
             return getattr(row, summary.time), getattr(row, id_column)
 
-        rows = [row for row in self._store.listed(summary) if all(_holds(row, condition) for condition in where)]
+        rows = [row for row in self._store.summaries_of(summary) if all(_holds(row, condition) for condition in where)]
         rows.sort(key=place, reverse=descending)
         if (after := query.after()) is not None:
             mark = (after.time, after.id)
@@ -326,7 +303,7 @@ class MemorySession:
 
     async def append(self, batch: Batch) -> int | None:
         self._store.check(batch)
-        rows = self._store.stored(batch)
+        rows = self._store.event_rows(batch)
         if self._staged is None:
             self._store.commit(batch, rows)
         else:
@@ -346,7 +323,7 @@ class MemoryVerdictLog:
         if not isinstance(conduit, Conduit) or conduit.verdict_logbook_id is None:
             return
         now = datetime.now(UTC)
-        verdict = Verdict(
+        verdict = ConduitVerdict(
             event_id=uuid_utils.compat.uuid7(),
             conduit_id=conduit.id,
             logbook_id=conduit.verdict_logbook_id,
@@ -361,29 +338,29 @@ class MemoryVerdictLog:
             occurred_at=now,
             recorded_at=now,
         )
-        self._store.entries[Verdict.relation].append(verdict)
+        self._store.entries[ConduitVerdict.relation].append(verdict)
 
 
 def slots_of(activities: Iterable[Activity]) -> Iterator[FilledSlot]:
-    """The captures and outputs that the rows of a ledger fill, in the order they were stored."""
+    """Yield the captures and outputs that the rows of a ledger fill, in the order they were stored."""
     for row in activities:
         if row.slot is None:
             continue
-        said: Any = row.payload
+        payload: Any = row.payload
         yield FilledSlot(
             entry_id=row.event_id,
             procedure_id=row.procedure_id,
-            conduct_id=_known(row.conduct_id),
-            iteration_index=_known(row.iteration_index),
-            closing=_known(row.closing),
-            step_index=_known(row.step_index),
+            conduct_id=_require(row.conduct_id),
+            iteration_index=_require(row.iteration_index),
+            closing=_require(row.closing),
+            step_index=_require(row.step_index),
             slot=row.slot,
-            content={"artifact": said["artifact"]} if "artifact" in said else {"value": said.get("captured_value")},
-            recorded_at=_known(row.recorded_at),
+            content={"artifact": payload["artifact"]} if "artifact" in payload else {"value": payload.get("captured_value")},
+            recorded_at=_require(row.recorded_at),
         )
 
 
-def _known(value: T | None) -> T:
+def _require(value: T | None) -> T:
     assert value is not None, "a row that fills a slot has its place"
     return value
 
@@ -401,7 +378,7 @@ def _row_key(record: Record) -> tuple[Any, ...]:
 
 
 def _stream_row(row: EventRow) -> StoredEvent:
-    return StoredEvent(row.stream_id, row.version, row.position, row.event_type, row.payload, row.occurred_at)
+    return StoredEvent(*(getattr(row, name) for name in StoredEvent._fields))
 
 
 def _equals(row: Record, where: Mapping[str, Any]) -> bool:
@@ -437,7 +414,6 @@ def _holds(row: Summary, condition: Where) -> bool:
 
 
 def _contains(found: Any, wanted: Any) -> bool:
-    """JSON containment: every wanted key or element is somewhere in what was found."""
     match wanted:
         case Mapping():
             return isinstance(found, Mapping) and all(key in found and _contains(found[key], wanted[key]) for key in wanted)

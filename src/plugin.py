@@ -1,0 +1,98 @@
+"""The stable surface for a site's own package: everything that actions, control adapters, deciders and minters need.
+
+A package offers them by entry points, each under a name: `baton.actions`, `baton.control`, `baton.deciders` and
+`baton.minters`. Names listed here keep their meaning within a major version; nothing else of `baton` is promised.
+`docs/extending.md` shows one of each.
+"""
+
+from baton.application.conduct.actions import ActionBody, ActionRefusedError, InvalidActionParametersError
+from baton.application.conduct.deciders import (
+    DecideAccessDeniedError,
+    DecideColdStartError,
+    DecideError,
+    DecideEvidenceRejectedError,
+    Decider,
+    DecideTimeoutError,
+)
+from baton.application.control import (
+    READ_TIMEOUT,
+    WRITE_TIMEOUT,
+    Control,
+    ControlAccessDeniedError,
+    ControlError,
+    ControlNotConnectedError,
+    ControlTimeoutError,
+    ControlValueCoercionError,
+    ControlWriteRejectedError,
+    Fence,
+    MalformedControlAddressError,
+    Quality,
+    Reading,
+    ReadingKind,
+    always_open,
+)
+from baton.application.ports import Minter, Timekeeper
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.operation.conduct.results import Measured
+from baton.domain.operation.steering.steering import (
+    SteeringAdvice,
+    SteeringAxis,
+    SteeringBudget,
+    SteeringEvidence,
+    SteeringObjective,
+    SteeringObjectiveKind,
+    SteeringObservation,
+    SteeringSpace,
+    SteeringVerdict,
+)
+from baton.domain.shared.citation import Citation, CitedDate, CitedIdentifier, CitedParty, CitedRelation
+from baton.domain.shared.ports import MintedIdentifier
+from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
+
+__all__ = [
+    "READ_TIMEOUT",  # seconds a control system has to connect and to give a value
+    "WRITE_TIMEOUT",  # seconds a control system has to confirm a write, unless the writer says otherwise
+    "ActionBody",  # the signature of an action: control, clock and parameters in, a JSON object out
+    "ActionRefusedError",  # raised by an action before its first write: nothing was begun
+    "Citation",  # the metadata that a minter publishes of one identifier
+    "CitedDate",  # a date in a citation
+    "CitedIdentifier",  # another identifier in a citation
+    "CitedParty",  # an institution in a citation
+    "CitedRelation",  # a related identifier in a citation
+    "Control",  # the port of a control adapter: read, write, subscribe, close
+    "ControlAccessDeniedError",  # raised where the control system's access security says no
+    "ControlError",  # the base of every fault of a control adapter
+    "ControlNotConnectedError",  # raised where there is no channel to an address
+    "ControlTimeoutError",  # raised where no value or confirmation came in time
+    "ControlValueCoercionError",  # raised where a value does not fit the type of its signal
+    "ControlWriteRejectedError",  # raised where the control system does not accept a write
+    "DecideAccessDeniedError",  # raised where a decider does not let this deployment ask it
+    "DecideColdStartError",  # raised where a decider has too little evidence
+    "DecideError",  # the base of every fault of a decider
+    "DecideEvidenceRejectedError",  # raised where a decider cannot serve such a search
+    "DecideTimeoutError",  # raised where a decider took too long
+    "Decider",  # the port of a decider: advise_next, close
+    "ExternalIdMintError",  # raised by a minter whose registry issued nothing: a sentence, reason= and facts=
+    "ExternalIdMintingNotConfiguredError",  # raised by a minter that is asked for what it does not issue
+    "ExternalIdScheme",  # DOI or Handle
+    "Fence",  # what `write` calls right before it sends; it raises where nothing may be sent any more
+    "InvalidActionParametersError",  # raised by an action that does not accept its parameters
+    "MalformedControlAddressError",  # raised where a control system has no addresses of this form
+    "Measured",  # one value in an observation
+    "MintedIdentifier",  # an identifier that a minter issued
+    "Minter",  # the port of a minter: schemes, mint, tombstone, aclose
+    "Quality",  # the control system's judgement of a value
+    "Reading",  # one value of a signal, as plain JSON data
+    "ReadingKind",  # scalar, array, image, choice or table
+    "SteeringAdvice",  # what a decider answers: measure there next, or stop
+    "SteeringAxis",  # one direction of a search: an interval, or choices
+    "SteeringBudget",  # how much a search may still spend
+    "SteeringEvidence",  # everything that a decider may know
+    "SteeringObjective",  # what a search is for
+    "SteeringObjectiveKind",  # minimize, maximize, satisfy or explore
+    "SteeringObservation",  # what one pass measured, and where
+    "SteeringSpace",  # the axes of a search
+    "SteeringVerdict",  # measure or stop
+    "Timekeeper",  # the clock of an action: now() and sleep(seconds)
+    "always_open",  # the fence of code that stops motion or restores a safe state
+]
